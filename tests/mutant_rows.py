@@ -48,7 +48,7 @@ RULES = [
     Mutant(
         "rules",
         "tanh: forgets to square",
-        "tracejit/ops/pointwise_math.py",
+        "tracejit/core/ops/pointwise_math.py",
         "input=lambda grad, out: grad * (1 - out * out))",
         "input=lambda grad, out: grad * (1 - out))",
         _differences("tanh"),
@@ -56,7 +56,7 @@ RULES = [
     Mutant(
         "rules",
         "cos: wrong sign",
-        "tracejit/ops/pointwise_math.py",
+        "tracejit/core/ops/pointwise_math.py",
         "input=lambda grad, input: grad * -sin(input))",
         "input=lambda grad, input: grad * sin(input))",
         _differences("cos"),
@@ -64,7 +64,7 @@ RULES = [
     Mutant(
         "rules",
         "sub: second operand's sign",
-        "tracejit/ops/pointwise_arithmetic.py",
+        "tracejit/core/ops/pointwise_arithmetic.py",
         "input=lambda grad: grad,\n    other=lambda grad: -grad)",
         "input=lambda grad: grad,\n    other=lambda grad: grad)",
         _differences("sub"),
@@ -72,7 +72,7 @@ RULES = [
     Mutant(
         "rules",
         "div: divides once instead of twice",
-        "tracejit/ops/pointwise_arithmetic.py",
+        "tracejit/core/ops/pointwise_arithmetic.py",
         "-grad * ((input / other) / other)",
         "-grad * (input / other)",
         _differences("div"),
@@ -80,7 +80,7 @@ RULES = [
     Mutant(
         "rules",
         "maximum: gradient to the smaller",
-        "tracejit/ops/pointwise_logic.py",
+        "tracejit/core/ops/pointwise_logic.py",
         "where(input == other, grad * 0.5, where(input < other, 0, grad))",
         "where(input == other, grad * 0.5, where(input < other, grad, 0))",
         _differences("maximum"),
@@ -88,7 +88,7 @@ RULES = [
     Mutant(
         "rules",
         "where: gradients exchanged",
-        "tracejit/ops/pointwise_logic.py",
+        "tracejit/core/ops/pointwise_logic.py",
         '{"input": lambda grad, condition: where(condition, grad, 0),',
         '{"input": lambda grad, condition: where(condition, 0, grad),',
         _differences("where"),
@@ -96,7 +96,7 @@ RULES = [
     Mutant(
         "rules",
         "matmul: operand not transposed",
-        "tracejit/ops/linalg.py",
+        "tracejit/core/ops/linalg.py",
         '"other": lambda grad, input: product(_turned(input), grad)})',
         '"other": lambda grad, input: product(input, grad)})',
         _differences("mm or matmul"),
@@ -104,7 +104,7 @@ RULES = [
     Mutant(
         "rules",
         "softmax: forgets the sum",
-        "tracejit/ops/softmax.py",
+        "tracejit/core/ops/softmax.py",
         "input=lambda grad, out, dim: out * (grad - (grad * out).sum(dim, True)))",
         "input=lambda grad, out, dim: out * grad)",
         _differences("softmax"),
@@ -112,7 +112,7 @@ RULES = [
     Mutant(
         "rules",
         "cross_entropy: own class not subtracted",
-        "tracejit/ops/classification.py",
+        "tracejit/core/ops/classification.py",
         "slope = where(own, probabilities - 1, probabilities)",
         "slope = where(own, probabilities, probabilities)",
         _differences("cross_entropy"),
@@ -120,7 +120,7 @@ RULES = [
     Mutant(
         "rules",
         "layer_norm: mean of the gradient left in",
-        "tracejit/ops/normalization.py",
+        "tracejit/core/ops/normalization.py",
         "scale * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))",
         "scale * (g - x * (g * x).mean(dims, True))",
         _differences("layer_norm"),
@@ -128,7 +128,7 @@ RULES = [
     Mutant(
         "rules",
         "cumsum: gradient not turned back",
-        "tracejit/ops/scan.py",
+        "tracejit/core/ops/scan.py",
         "cumsum_record(grad.flip(dim), dim=dim).flip(dim)",
         "cumsum_record(grad.flip(dim), dim=dim)",
         _differences("cumsum"),
@@ -136,7 +136,7 @@ RULES = [
     Mutant(
         "rules",
         "permute: gradient permuted the same way",
-        "tracejit/ops/movement.py",
+        "tracejit/core/ops/movement.py",
         "permute_record(grad, dims=_inverse_permutation(dims))",
         "permute_record(grad, dims=dims)",
         _differences("permute"),
@@ -144,7 +144,7 @@ RULES = [
     Mutant(
         "rules",
         "un-broadcasting drops leading dimensions late",
-        "tracejit/ops/cotangents.py",
+        "tracejit/core/ops/cotangents.py",
         "    grad = grad.sum(repeated, True)\n",
         "    grad = grad.mean(repeated, True)\n",
         ("tests/ops/test_cotangents.py", "tests/eager/test_autograd.py"),
@@ -155,7 +155,7 @@ TAPE = [
     Mutant(
         "tape",
         "a saved tensor's version is not looked at",
-        "tracejit/eager/saved.py",
+        "tracejit/core/eager/saved.py",
         "if version != expected:",
         "if False:",
         ("tests/eager/test_writes.py", "tests/eager/test_engine.py"),
@@ -163,7 +163,7 @@ TAPE = [
     Mutant(
         "tape",
         "gradients overwrite instead of adding up",
-        "tracejit/eager/engine.py",
+        "tracejit/core/eager/engine.py",
         "buffer[number] = grad if held is None else _sum(held, grad)",
         "buffer[number] = grad",
         ("tests/eager/test_autograd.py",),
@@ -174,7 +174,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "dtype is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"or {name}._dtype is not {dt} "',
         '""',
         _PROGRAMS,
@@ -182,7 +182,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "number of dimensions is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"or len({name}._shape) != {len(value._shape)} or {name}._traced',
         'f"or {name}._traced',
         _PROGRAMS,
@@ -190,7 +190,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "requires_grad is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"or {name}._requires_grad is not {value._requires_grad}"',
         'f""',
         _PROGRAMS,
@@ -198,7 +198,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "primitive values are not compared",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         '(type({name}) is not {cls} or {name} != {constant}"',
         '(type({name}) is not {cls}"',
         _PROGRAMS,
@@ -206,7 +206,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "True and False are not compared",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'self._fail(f"{name} is not {value}", place, f"== {value}")',
         "pass",
         _PROGRAMS,
@@ -214,7 +214,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "the length of a list is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"type({name}) is not {cls} or {size}({name}) != {place.length}"',
         'f"type({name}) is not {cls}"',
         _PROGRAMS,
@@ -222,7 +222,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "grad mode is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"active.grad_enabled is not {grad}"',
         '"False"',
         _PROGRAMS,
@@ -230,7 +230,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "same tensor passed twice is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'self._fail(f"{a} is not {b}", one,',
         'self._fail("False", one,',
         _PROGRAMS,
@@ -238,7 +238,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "size guards never fail",
-        "tracejit/runtime/segment.py",
+        "tracejit/jit/runtime/segment.py",
         "held = all(guard.holds(sizes) for guard in self.guards)",
         "held = True",
         _PROGRAMS,
@@ -246,7 +246,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "overlapping arguments are taken as disjoint",
-        "tracejit/runtime/apart.py",
+        "tracejit/jit/runtime/apart.py",
         "self.overlap |= start < (end if written else written_end)",
         "pass",
         _PROGRAMS,
@@ -254,7 +254,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "a write is not seen through views made before",
-        "tracejit/capture/aliasing.py",
+        "tracejit/jit/capture/aliasing.py",
         "        self.generation += 1\n",
         "",
         _PROGRAMS,
@@ -262,7 +262,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "the generator does not advance on replay",
-        "tracejit/runtime/entry.py",
+        "tracejit/jit/runtime/entry.py",
         "inputs[number].take(evaluate(draws, bound.sizes))",
         "inputs[number].take(0)",
         _PROGRAMS,
@@ -270,7 +270,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "versions are not bumped on replay",
-        "tracejit/runtime/entry.py",
+        "tracejit/jit/runtime/entry.py",
         "            for number, count in writes:\n                inputs[number]._storage",
         "            for number, count in ():\n                inputs[number]._storage",
         _PROGRAMS,
@@ -278,7 +278,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "a leaf made in the call forgets that it requires grad",
-        "tracejit/runtime/result_views.py",
+        "tracejit/jit/runtime/result_views.py",
         "        elif self.leaf:\n            tensor._requires_grad = True",
         "        elif self.leaf:\n            pass",
         _PROGRAMS,
@@ -289,7 +289,7 @@ PASSES = [
     Mutant(
         "passes",
         "cse forgets attributes",
-        "tracejit/passes/cse.py",
+        "tracejit/jit/passes/cse.py",
         "attributes = tuple((name, static_key(attributes[name])) for name in sorted(attributes))",
         "attributes = ()",
         ("tests/passes/test_merging.py",),
@@ -297,7 +297,7 @@ PASSES = [
     Mutant(
         "passes",
         "dce drops what only a write reads",
-        "tracejit/passes/dce.py",
+        "tracejit/jit/passes/dce.py",
         "live = set(graph.results())",
         "live = set(graph.outputs)",
         ("tests/passes/test_merging.py",),
@@ -305,7 +305,7 @@ PASSES = [
     Mutant(
         "passes",
         "x + 0 simplified for floats, which loses -0.0 + 0",
-        "tracejit/passes/simplify.py",
+        "tracejit/jit/passes/simplify.py",
         "Identity(Pattern(lambda x: x + 0), lambda x: x, whole),",
         "Identity(Pattern(lambda x: x + 0), lambda x: x),",
         ("tests/passes/test_simplify.py",),
@@ -313,7 +313,7 @@ PASSES = [
     Mutant(
         "passes",
         "a conversion to a narrower type and back is dropped",
-        "tracejit/passes/simplify.py",
+        "tracejit/jit/passes/simplify.py",
         "return pointwise.convert(origin, target) if holds(x.dtype, origin.dtype) else None",
         "return pointwise.convert(origin, target)",
         ("tests/passes/test_simplify.py",),
@@ -321,7 +321,7 @@ PASSES = [
     Mutant(
         "passes",
         "constants are folded without rounding to their dtype",
-        "tracejit/passes/fold.py",
+        "tracejit/jit/passes/fold.py",
         "return _rounded(value, x.dtype) if type(value) in (bool, int, float) else None",
         "return value if type(value) in (bool, int, float) else None",
         ("tests/passes/test_fold.py",),
@@ -329,7 +329,7 @@ PASSES = [
     Mutant(
         "passes",
         "where of a constant condition takes the other side",
-        "tracejit/passes/simplify.py",
+        "tracejit/jit/passes/simplify.py",
         "chosen = None if known is None else yes if known else no",
         "chosen = None if known is None else no if known else yes",
         ("tests/passes/test_simplify.py",),
@@ -340,7 +340,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "a sum of one term keeps the sign of its zero",
-        "tracejit/lowering/emit.py",
+        "tracejit/jit/lowering/emit.py",
         'if combine != "{a} + {b}" or not kind.startswith("float"):',
         "if True:",
         ("tests/lowering/test_lower.py", "-k", "one_term"),
@@ -348,7 +348,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "exact sums of repeated elements follow their memory",
-        "tracejit/ops/reduction_record.py",
+        "tracejit/core/ops/reduction_record.py",
         "    if 0 not in x.strides:\n        return xp",
         "    if True:\n        return x if 0 in x.strides else xp",
         ("tests/lowering/test_lower.py", "-k", "repeated_elements"),
@@ -356,7 +356,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "two living temporaries share bytes",
-        "tracejit/runtime/memory_plan.py",
+        "tracejit/jit/runtime/memory_plan.py",
         "while living and living[0][0] < lives[i].first:",
         "while living and living[0][0] <= lives[i].first:",
         ("tests/runtime/test_memory_plan.py", *_NATIVE),
@@ -364,7 +364,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "float16: halves round up instead of to even",
-        "tracejit/lowering/half.py",
+        "tracejit/jit/lowering/half.py",
         "normal = np.uint32(np.uint32(moved + odd) >> np.uint32(13))",
         "normal = np.uint32(np.uint32(moved + 1) >> np.uint32(13))",
         ("tests/lowering/test_half.py",),
@@ -372,7 +372,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "transposes next to products are lost",
-        "tracejit/lowering/extern.py",
+        "tracejit/jit/lowering/extern.py",
         "words[1] = 84 if trans_a != 0 else 78",
         "words[1] = 78",
         (*_NATIVE, "tests/runtime/test_native.py"),
@@ -380,7 +380,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "groups merge across something between them",
-        "tracejit/lowering/groups.py",
+        "tracejit/jit/lowering/groups.py",
         "return _same_loops(a, b) and not is_between(a, b)",
         "return _same_loops(a, b)",
         ("tests/lowering/test_dependent_loops.py", *_NATIVE),
@@ -388,7 +388,7 @@ LOWERING = [
     Mutant(
         "lowering",
         "columns of the last tile are computed beyond the end",
-        "tracejit/lowering/loops.py",
+        "tracejit/jit/lowering/loops.py",
         "tiles = (columns + TILE - 1) // TILE",
         "tiles = columns // TILE + 0 * TILE",
         (*_NATIVE, *_OPS_COMPILED),

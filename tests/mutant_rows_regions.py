@@ -19,7 +19,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a row that is returned is a copy",
-        "tracejit/capture/merge.py",
+        "tracejit/jit/capture/merge.py",
         "if region.is_part(tensor) and one is not other:",
         "if False:",
         _programs("return_of_a_row"),
@@ -27,7 +27,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a copy that stands for a view is written",
-        "tracejit/capture/region.py",
+        "tracejit/jit/capture/region.py",
         "if any(m in region.parts or m in region.parts.values() for m in [memory, *others]):",
         "if any(m in region.parts.values() for m in [memory, *others]):",
         _programs("rows_of_a_variable"),
@@ -35,7 +35,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "what a copy stands for is written",
-        "tracejit/capture/region.py",
+        "tracejit/jit/capture/region.py",
         "if any(m in region.parts or m in region.parts.values() for m in [memory, *others]):",
         "if any(m in region.parts for m in [memory, *others]):",
         _programs("rows_of_a_variable"),
@@ -43,7 +43,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a returned value that only the first iteration may hold is a copy",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "            self._may_be(c.result, slot.first_of.outer, self.count == 1)\n",
         "            pass\n",
         _programs("return_of_what_may_be"),
@@ -51,7 +51,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "the flag of break is that of return",
-        "tracejit/capture/loop_exit.py",
+        "tracejit/jit/capture/loop_exit.py",
         'Decided(found.get("broke", False), found.get("returned", False), value, own)',
         'Decided(found.get("returned", False), found.get("broke", False), value, own)',
         _programs("return or break"),
@@ -59,7 +59,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "the else part runs after a break",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "self._branched(broke, self._then, self.orelse)",
         "self._branched(broke, self.orelse, self.orelse)",
         _programs("else or either_way"),
@@ -67,7 +67,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a name of a side is dropped though it may be read unbound",
-        "tracejit/capture/rewrite_bound.py",
+        "tracejit/jit/capture/rewrite_bound.py",
         "return found | inside | set(reads_below(body)) | scope.nonlocals",
         "return inside | set(reads_below(body)) | scope.nonlocals",
         _programs("dropped_name or variable_of_one_side"),
@@ -75,7 +75,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a name that code on the way out reads is dropped",
-        "tracejit/capture/rewrite_bound.py",
+        "tracejit/jit/capture/rewrite_bound.py",
         'later += [s for n in nodes for s in getattr(n, "finalbody", ())]',
         "later += []",
         ("tests/capture/test_rewrite_told.py",),
@@ -83,7 +83,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a jump out of a with statement leaves what follows it",
-        "tracejit/capture/rewrite.py",
+        "tracejit/jit/capture/rewrite.py",
         'signal = ask("settled", [signal, *[ast.Constant(True)] * self.leaving], signal)\n',
         "pass\n",
         _programs("within_no_grad"),
@@ -91,7 +91,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "elements of a list may differ in their history",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         "if any(x != stacked[0] for x in stacked):",
         "if False:",
         _programs("history_of_elements"),
@@ -99,7 +99,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "large numbers that a branch chooses are small",
-        "tracejit/capture/merge.py",
+        "tracejit/jit/capture/merge.py",
         "self.numbers[number] = kind, all(map(is_bounded, values))",
         "self.numbers[number] = kind, True",
         _programs("large or doubled or step_chosen"),
@@ -107,7 +107,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a number that a branch chose is false",
-        "tracejit/capture/loop_numbers.py",
+        "tracejit/jit/capture/loop_numbers.py",
         "return bool(self.concrete())",
         "return False",
         _programs("chosen_number_is_looked_at"),
@@ -118,7 +118,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "the side that raises does so when the other is taken",
-        "tracejit/capture/branches.py",
+        "tracejit/jit/capture/branches.py",
         "raises = flag if one.error is not None else ~flag",
         "raises = ~flag if one.error is not None else flag",
         _programs("assertions or raising"),
@@ -126,7 +126,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "a result may be the tensor of the other side",
-        "tracejit/capture/choices.py",
+        "tracejit/jit/capture/choices.py",
         "flag = given.get(id(choice), untaken if choice.side else predicate)",
         "flag = given.get(id(choice), predicate)",
         _programs("may_be or results_of_a_side"),
@@ -134,7 +134,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "what is one of two tensors over the same memory is taken for that tensor",
-        "tracejit/capture/sharing.py",
+        "tracejit/jit/capture/sharing.py",
         "                        self.parts.put(memory, place, flag)",
         "                        pass",
         _programs("detached_tensor_that_leaves"),
@@ -142,7 +142,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "a loop writes what a branch chose as if it were always the branch's own result",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "if reason is None and self._may_be_another(slot.outer):",
         "if False:",
         _programs("written_in_a_loop_after_a_branch"),
@@ -150,7 +150,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "another name of a tensor is another tensor to a branch that chooses it",
-        "tracejit/capture/choices.py",
+        "tracejit/jit/capture/choices.py",
         "memory, known = sharing.memory_of(tensor), ",
         "memory, known = region.traced(tensor).memory, ",
         _programs("written_before_a_continue_and"),
@@ -158,7 +158,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "iterations that were tried are gone when they run again",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "return _unrolled(unwatched(copy.copy, others), body, variables)",
         "return _unrolled(others, body, variables)",
         _programs("error_in_an_iteration"),
@@ -166,7 +166,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "nobody reads what was bound before a `return` that is called off",
-        "tracejit/capture/rewrite_bound.py",
+        "tracejit/jit/capture/rewrite_bound.py",
         "if any(map(_goes_on, nodes)):",
         "if False:",
         _programs("called_off"),
@@ -174,7 +174,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "a `continue` of a `finally` is falling off its end",
-        "tracejit/capture/rewrite.py",
+        "tracejit/jit/capture/rewrite.py",
         "last = node.finalbody and self.inside(node.finalbody)",
         "last = node.finalbody and self.inside(node.finalbody, ends=ends)",
         _programs("continue_of_a_finally"),
@@ -182,7 +182,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "results of a side may share memory",
-        "tracejit/capture/choices.py",
+        "tracejit/jit/capture/choices.py",
         "if any(len({memories[k] for k in numbers}) < len(numbers) for numbers in apart):",
         "if False:",
         _programs("results_of_a_side"),
@@ -190,7 +190,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "a break of one side is forgotten",
-        "tracejit/capture/merge.py",
+        "tracejit/jit/capture/merge.py",
         "self.same = one is other or {one, other} <= {None, CONTINUE}",
         "self.same = one is other or {one, other} <= {None, CONTINUE, BREAK}",
         _programs("break"),
@@ -198,7 +198,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "memory written in one side only keeps what the other had",
-        "tracejit/capture/merge.py",
+        "tracejit/jit/capture/merge.py",
         "written = dict.fromkeys([*one.written_outside(), *other.written_outside()])",
         "written = dict.fromkeys([*one.written_outside()])",
         _programs("memory_written"),
@@ -206,7 +206,7 @@ BRANCHES = [
     Mutant(
         "structure",
         "lists of the caller are taken apart",
-        "tracejit/capture/structure.py",
+        "tracejit/jit/capture/structure.py",
         "or type(value) is list and made(value):",
         "or type(value) is list:",
         _programs("container_of or list_handed"),
@@ -214,7 +214,7 @@ BRANCHES = [
     Mutant(
         "structure",
         "0.0 and -0.0 are the same constant",
-        "tracejit/capture/structure.py",
+        "tracejit/jit/capture/structure.py",
         "return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)",
         "return bool(one == other)",
         _programs("zeros_of"),
@@ -222,7 +222,7 @@ BRANCHES = [
     Mutant(
         "sharing",
         "a chain of flags is followed by its last one alone",
-        "tracejit/capture/sharing.py",
+        "tracejit/jit/capture/sharing.py",
         "self.memories.put(new, known, flag if same is None else flag & same)",
         "self.memories.put(new, known, flag)",
         _programs("may_be_one"),
@@ -230,7 +230,7 @@ BRANCHES = [
     Mutant(
         "sharing",
         "tensors that turned out to be one stay apart",
-        "tracejit/capture/sharing.py",
+        "tracejit/jit/capture/sharing.py",
         "roots[memory] = roots[other]",
         "pass",
         _programs("may_be_one"),
@@ -238,7 +238,7 @@ BRANCHES = [
     Mutant(
         "control",
         "and_ gives the left operand where it is true",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "return ternary(value, right, lambda: value)",
         "return ternary(value, lambda: value, right)",
         _programs("and_or or conditions or chained or comparison"),
@@ -246,7 +246,7 @@ BRANCHES = [
     Mutant(
         "control",
         "a loop run as Python forgets a break that a tensor decides",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "            before = signal\n",
         "            pass\n",
         _programs("left_by_either_way or while_that_a_number_tests"),
@@ -254,7 +254,7 @@ BRANCHES = [
     Mutant(
         "control",
         "a loop that is not rolled begins again after its first iteration",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "return rolled.plainly() if peeled else iterable",
         "return iterable",
         _programs("index_counted"),
@@ -265,7 +265,7 @@ LOOPS = [
     Mutant(
         "loops",
         "the index after a loop is one further",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "variables.set({name: index.start + index.step * (rolled.trip - 1)})",
         "variables.set({name: index.start + index.step * rolled.trip})",
         _programs("index_read or last_value"),
@@ -273,7 +273,7 @@ LOOPS = [
     Mutant(
         "loops",
         "a loop goes on after its break",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "b.decision = goes_on & ~signal.ended if is_a(signal, Decided) else goes_on",
         "b.decision = goes_on",
         _programs("break or index_read"),
@@ -281,7 +281,7 @@ LOOPS = [
     Mutant(
         "loops",
         "variables that an iteration makes one are so after none",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "if self.body.trip is not None or other.outer is slot.outer:",
         "if True:",
         _programs("two_variables_that_are_one_tensor"),
@@ -289,7 +289,7 @@ LOOPS = [
     Mutant(
         "loops",
         "variables that an iteration makes one are never so after the loop",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "            self._may_be(result, values[id(other)], self.count >= 1)\n",
         "            pass\n",
         _programs("two_variables_that_are_one_tensor"),
@@ -297,7 +297,7 @@ LOOPS = [
     Mutant(
         "loops",
         "after no iteration a variable is a copy",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "            self._may_be(c.result, slot.outer, self.count == 0)\n",
         "            pass\n",
         _programs("results_of_a_loop"),
@@ -305,7 +305,7 @@ LOOPS = [
     Mutant(
         "loops",
         "a loop's draws are counted once",
-        "tracejit/capture/loops.py",
+        "tracejit/jit/capture/loops.py",
         "outer.count = outer.count + body.trip * draws.count",
         "outer.count = outer.count + draws.count",
         _programs("random_numbers or dropout"),
@@ -313,7 +313,7 @@ LOOPS = [
     Mutant(
         "loops",
         "a body that requires grad later is not recorded again",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "if end._requires_grad and not slot.requires_grad:",
         "if False:",
         _programs("sum_from or recurrent or no_iteration"),
@@ -321,7 +321,7 @@ LOOPS = [
     Mutant(
         "loops",
         "rows written backwards stay in the order of iterations",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "        if self.step < 0:\n            whole = whole.flip(0)\n",
         "",
         _programs("rows_written"),
@@ -329,7 +329,7 @@ LOOPS = [
     Mutant(
         "loops",
         "slices taken backwards start one off",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "first = moved.shape[0] - 1 - start",
         "first = moved.shape[0] - start",
         _programs("backwards or negative"),
@@ -337,7 +337,7 @@ LOOPS = [
     Mutant(
         "loops",
         "a list is read while a loop appends to it",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):",
         "if False:",
         _programs("list_read"),
@@ -345,7 +345,7 @@ LOOPS = [
     Mutant(
         "loops",
         "an element that was there before the iteration is stacked",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "if memory in starts or memory.generation != self.generations[id(element)]:",
         "if memory.generation != self.generations[id(element)]:",
         _programs("elements"),
@@ -353,7 +353,7 @@ LOOPS = [
     Mutant(
         "loops",
         "results of an iteration may share memory",
-        "tracejit/capture/loop_body.py",
+        "tracejit/jit/capture/loop_body.py",
         "if len(set(separate)) < len(separate):",
         "if False:",
         _programs("results_of_a_loop or elements"),
@@ -361,7 +361,7 @@ LOOPS = [
     Mutant(
         "items",
         "negative places are not counted from the end",
-        "tracejit/capture/loop_items.py",
+        "tracejit/jit/capture/loop_items.py",
         "    if low < 0:\n        where = where + (where < 0).long() * size\n",
         "",
         ("tests/capture/test_control_flow_figures.py", "-k", "round"),
@@ -369,7 +369,7 @@ LOOPS = [
     Mutant(
         "items",
         "a step that does not divide the range loses its last iteration",
-        "tracejit/capture/loop_items.py",
+        "tracejit/jit/capture/loop_items.py",
         "trip = length if abs(step) == 1 else -(-length // abs(step))",
         "trip = length if abs(step) == 1 else length // abs(step)",
         _programs("ranges"),
@@ -377,7 +377,7 @@ LOOPS = [
     Mutant(
         "items",
         "enumerate begins again after the first iteration",
-        "tracejit/capture/loop_items.py",
+        "tracejit/jit/capture/loop_items.py",
         "lambda: _counted(found.rest(), start + 1),",
         "lambda: _counted(found.rest(), start),",
         _programs("index_counted"),
@@ -385,7 +385,7 @@ LOOPS = [
     Mutant(
         "items",
         "scanned slices begin again after the first iteration",
-        "tracejit/capture/loop_items.py",
+        "tracejit/jit/capture/loop_items.py",
         "lambda: over_tensor(x, first + 1)",
         "lambda: over_tensor(x, first)",
         _programs("index_counted"),
@@ -393,7 +393,7 @@ LOOPS = [
     Mutant(
         "numbers",
         "n - index counts up",
-        "tracejit/capture/loop_numbers.py",
+        "tracejit/jit/capture/loop_numbers.py",
         "start, step = plain - self.start, -self.step",
         "start, step = plain - self.start, self.step",
         _programs("negative"),
@@ -401,7 +401,7 @@ LOOPS = [
     Mutant(
         "numbers",
         "ints of a loop grow beyond 64 bits",
-        "tracejit/capture/loop_numbers.py",
+        "tracejit/jit/capture/loop_numbers.py",
         "if op not in _INT_OPS and not chosen or len(growing) > 1:",
         "if op not in _INT_OPS and not chosen:",
         _programs("outgrow"),
@@ -409,7 +409,7 @@ LOOPS = [
     Mutant(
         "rolled",
         "stack of a rolled list forgets its dimension",
-        "tracejit/capture/rolled.py",
+        "tracejit/jit/capture/rolled.py",
         "return whole.movedim(0, dim).clone().contiguous()",
         "return whole.clone().contiguous()",
         _programs("joined"),
@@ -417,7 +417,7 @@ LOOPS = [
     Mutant(
         "rolled",
         "an element appended after a loop comes first",
-        "tracejit/capture/rolled.py",
+        "tracejit/jit/capture/rolled.py",
         "if self._tail and len(element) == 1 and not given:",
         "if False:",
         _programs("joined or type_of_a_list"),
@@ -428,7 +428,7 @@ TRIALS = [
     Mutant(
         "trials",
         "iterators may be consumed",
-        "tracejit/capture/calls.py",
+        "tracejit/jit/capture/calls.py",
         "if is_iterator(x) and not recorder.made(x):",
         "if False:",
         _programs("iterator"),
@@ -436,7 +436,7 @@ TRIALS = [
     Mutant(
         "trials",
         "containers of the caller may be changed",
-        "tracejit/capture/calls.py",
+        "tracejit/jit/capture/calls.py",
         "if name in _READERS or recorder.made(owner):",
         "if name != 'append' or recorder.made(owner):",
         _programs("container_changed or refusal"),
@@ -444,7 +444,7 @@ TRIALS = [
     Mutant(
         "trials",
         "list.append of a class is harmless",
-        "tracejit/capture/calls.py",
+        "tracejit/jit/capture/calls.py",
         'attribute_of(function, "__name__", "") in _IN_PLACE or _of_mutable(function)',
         'attribute_of(function, "__name__", "") in _IN_PLACE',
         _programs("container_changed"),
@@ -452,7 +452,7 @@ TRIALS = [
     Mutant(
         "trials",
         "user code that Python calls by itself may run",
-        "tracejit/capture/trial_watch.py",
+        "tracejit/jit/capture/trial_watch.py",
         "if not (_may_run(code) or is_own_doing(frame)):",
         "if False:",
         _programs("user_code"),
@@ -460,7 +460,7 @@ TRIALS = [
     Mutant(
         "trials",
         "a refusal that the program caught is forgotten",
-        "tracejit/capture/region.py",
+        "tracejit/jit/capture/region.py",
         "        if region.refused is not None:\n            raise region.refused\n",
         "",
         _programs("refusal"),
@@ -468,7 +468,7 @@ TRIALS = [
     Mutant(
         "trials",
         "one container under two names becomes two",
-        "tracejit/capture/region.py",
+        "tracejit/jit/capture/region.py",
         "if id(container) in taken:",
         "if False:",
         _programs("container_of"),
@@ -476,7 +476,7 @@ TRIALS = [
     Mutant(
         "trials",
         "keys may be added to a defaultdict",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         '        _changes(container, "may add a missing key")\n',
         "        pass\n",
         _programs("container_changed"),
@@ -487,7 +487,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a tensor reached through one side only gets zeros",
-        "tracejit/autodiff/regions.py",
+        "tracejit/jit/autodiff/regions.py",
         "parent.same_leaves(one, other)",
         "pass",
         _programs("reaches"),
@@ -495,7 +495,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "results count as reaching an input only if both sides do",
-        "tracejit/autodiff/regions.py",
+        "tracejit/jit/autodiff/regions.py",
         "self.masks = [a | b for a, b in zip(*masks)]",
         "self.masks = [a & b for a, b in zip(*masks)]",
         _programs("different_ways"),
@@ -503,7 +503,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "the gradient of a loop runs forwards",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         '"scanned": len(scanned), "reverse": True}',
         '"scanned": len(scanned), "reverse": False}',
         _programs("recurrent"),
@@ -511,7 +511,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what reaches a variable in a later iteration is forgotten",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         "                        found |= arrives[k]\n",
         "                        pass\n",
         _programs("loss"),
@@ -519,7 +519,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a sum over iterations keeps the last term",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         "self.end = _select(graph, condition, total, self.input)",
         "self.end = grad",
         _programs("recurrent"),
@@ -527,7 +527,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a tensor that only the body reaches gets zeros after no iteration",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         "if needed > least and (body.trip is None or not body.trip >= needed):",
         "if False:",
         _programs("no_iteration"),
@@ -535,7 +535,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "detach() leaves no trace in a region",
-        "tracejit/capture/recorder.py",
+        "tracejit/jit/capture/recorder.py",
         'traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})',
         "traced.read()",
         _programs("detach_between_iterations_twice"),
@@ -543,7 +543,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "zeros arrive where no gradient does",
-        "tracejit/autodiff/pull_back.py",
+        "tracejit/jit/autodiff/pull_back.py",
         "return resolved([None if k is None else under(arrives, made[k])",
         "return resolved([None if k is None else made[k]",
         _programs("loss_within or results_of_which"),
@@ -551,7 +551,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what may not arrive is added all the same",
-        "tracejit/eager/uncertain.py",
+        "tracejit/core/eager/uncertain.py",
         "return where(other.tensor(), a + b.grad, a)",
         "return a + b.grad",
         _programs("makes_anew"),
@@ -559,7 +559,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "all iterations are taken to get the same gradients",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         "if not self.plans or any(len(c) < len(outputs) for c in self.covers):",
         "if not self.plans:",
         _programs("variables_that_swap or makes_anew"),
@@ -567,7 +567,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "history that hooks watch runs for gradients that do not arrive",
-        "tracejit/eager/tape.py",
+        "tracejit/core/eager/tape.py",
         "return self.extras is None and self.operands is not None and all(",
         "return self.operands is not None and all(",
         _programs("no_gradient_arrives"),
@@ -575,7 +575,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a region that may not run writes what history keeps",
-        "tracejit/capture/region.py",
+        "tracejit/jit/capture/region.py",
         "maybe = maybe or region.may_not_run",
         "maybe = False",
         _programs("saved_and_then"),
@@ -583,7 +583,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "an iteration writes what the one before keeps",
-        "tracejit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loops.py",
         "if traced is not None and traced.memory in written:",
         "if False:",
         _programs("iteration_after"),
@@ -591,7 +591,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "hooks run while a region is recorded",
-        "tracejit/autodiff/pull_back.py",
+        "tracejit/jit/autodiff/pull_back.py",
         "        x._hooks = None  # hooks of what comes",
         "        pass  # hooks of what comes",
         _programs("hooks_of"),
@@ -599,7 +599,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a leaf is taken for what its own sink keeps",
-        "tracejit/autodiff/reach.py",
+        "tracejit/jit/autodiff/reach.py",
         "if type(node) is AccumulateGrad:",
         "if False:",
         _programs("leaves_written"),
@@ -607,7 +607,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "every result of a node is taken to reach every input",
-        "tracejit/autodiff/reach.py",
+        "tracejit/jit/autodiff/reach.py",
         "if edge is not None and (reached is None or place[1] in reached[k])]",
         "if edge is not None]",
         _programs("loss or weights_are_used"),
@@ -615,7 +615,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "results of a replay share all inputs",
-        "tracejit/runtime/backward_plan.py",
+        "tracejit/jit/runtime/backward_plan.py",
         "comes = stage.reached[k] & arrived[s] and wanted[s] >> k & 1",
         "comes = wanted[s] >> k & 1",
         _programs("loss"),
@@ -623,7 +623,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what tells that nothing arrives is left out",
-        "tracejit/autodiff/absent.py",
+        "tracejit/jit/autodiff/absent.py",
         "if value.type.dtype is bool_:",
         "if False:",
         _programs("some_results_are_used"),
@@ -631,7 +631,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a loop starts with zeros, whatever it does with them",
-        "tracejit/autodiff/absent.py",
+        "tracejit/jit/autodiff/absent.py",
         "self.exact = self.exact and (not node.regions or self._same_with_zeros(node))",
         "pass",
         _programs("some_results_are_used"),
@@ -639,7 +639,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what a side has freed is taken for freed on both ways",
-        "tracejit/runtime/call_nodes.py",
+        "tracejit/jit/runtime/call_nodes.py",
         "if there is not None and found >> k & 1 and not self.call.was(there):",
         "if False:",
         _programs("freed_by"),
@@ -647,7 +647,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "of a freed call no flags are left",
-        "tracejit/runtime/later_backward.py",
+        "tracejit/jit/runtime/later_backward.py",
         "left.flags = {k: kept[k] for k in flags}",
         "left.flags = {}",
         _programs("freed_by"),
@@ -658,7 +658,7 @@ NODES = [
     Mutant(
         "nodes",
         "a reverse loop stacks in the order it ran",
-        "tracejit/ops/control.py",
+        "tracejit/core/ops/control.py",
         "library.stack(found[::-1] if reverse else found, type)",
         "library.stack(found, type)",
         _programs("recurrent or scanned"),
@@ -666,7 +666,7 @@ NODES = [
     Mutant(
         "nodes",
         "an exception loses its cause",
-        "tracejit/ops/control.py",
+        "tracejit/core/ops/control.py",
         "if not same or vars(again) != vars(error) or error.__cause__ is not None:",
         "if not same or vars(again) != vars(error):",
         _programs("exception"),
@@ -674,7 +674,7 @@ NODES = [
     Mutant(
         "nodes",
         "stacks are freed though a result holds them",
-        "tracejit/ops/stacks.py",
+        "tracejit/core/ops/stacks.py",
         "if not self._owners:",
         "if True:",
         _RUNS,
@@ -682,7 +682,7 @@ NODES = [
     Mutant(
         "nodes",
         "what decides about a carried value is dropped as dead",
-        "tracejit/passes/dead_regions.py",
+        "tracejit/jit/passes/dead_regions.py",
         "        if more <= wanted:\n",
         "        if True:\n",
         _PASSES,
@@ -690,7 +690,7 @@ NODES = [
     Mutant(
         "nodes",
         "a known branch becomes its other region",
-        "tracejit/passes/flatten_cond.py",
+        "tracejit/jit/passes/flatten_cond.py",
         "inline(node.regions[0 if decision else 1], graph, node.inputs[1:])",
         "inline(node.regions[1 if decision else 0], graph, node.inputs[1:])",
         _PASSES,
@@ -698,7 +698,7 @@ NODES = [
     Mutant(
         "nodes",
         "both sides of a branch are computed where one may fail",
-        "tracejit/passes/flatten_cond.py",
+        "tracejit/jit/passes/flatten_cond.py",
         "and not node.may_fail and not node.regions",
         "and not node.regions",
         _PASSES,
@@ -706,7 +706,7 @@ NODES = [
     Mutant(
         "nodes",
         "popped items start behind the last one",
-        "tracejit/runtime/regions.py",
+        "tracejit/jit/runtime/regions.py",
         "stack.addresses(number, there - 1)",
         "stack.addresses(number, there)",
         _RUNS,
@@ -714,7 +714,7 @@ NODES = [
     Mutant(
         "nodes",
         "what is carried stays where the body read it",
-        "tracejit/runtime/regions.py",
+        "tracejit/jit/runtime/regions.py",
         "                ctypes.memmove(end, walk.words[read], nbytes)\n",
         "                pass\n",
         _RUNS,
@@ -722,7 +722,7 @@ NODES = [
     Mutant(
         "nodes",
         "the native driver does not look at the decision",
-        "tracejit/runtime/region_loop.py",
+        "tracejit/jit/runtime/region_loop.py",
         "            if s[{GO}] == 0:\n                limit = 0\n",
         "",
         _RUNS,
@@ -730,7 +730,7 @@ NODES = [
     Mutant(
         "nodes",
         "a body that failed in the native driver counts as run",
-        "tracejit/runtime/regions.py",
+        "tracejit/jit/runtime/regions.py",
         "            if frame.status[0]:\n                raise self.loop",
         "            if False:\n                raise self.loop",
         _RUNS,
@@ -741,7 +741,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "which of two tensors a variable is is not asked",
-        "tracejit/eager/identity.py",
+        "tracejit/core/eager/identity.py",
         "        active.recorder.identify(x, outputs)\n",
         "        pass\n",
         _programs("hooks_on_one_of_two"),
@@ -749,7 +749,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "gradients are wanted of what stands for a tensor",
-        "tracejit/eager/backward.py",
+        "tracejit/core/eager/backward.py",
         "itself(x, outputs) if isinstance(x, TensorState) else x for x in _tuple(given)",
         "x for x in _tuple(given)",
         _programs("gradients_of_one_of_two"),
@@ -757,7 +757,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "what stands for a tensor keeps its old history",
-        "tracejit/eager/views.py",
+        "tracejit/core/eager/views.py",
         "one._view.family, one._view.generation = family, -1",
         "one._view.family = family",
         _programs("one_of_two"),
@@ -765,7 +765,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "what stands for a tensor keeps the memory that the tensor had",
-        "tracejit/eager/writing.py",
+        "tracejit/core/eager/writing.py",
         "for x in (self, *standing_for(self)):",
         "for x in (self,):",
         _programs("memory_of_one_of_two"),
@@ -773,7 +773,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "attributes are those of the object, not of the tensor it turned out to be",
-        "tracejit/capture/sharing.py",
+        "tracejit/jit/capture/sharing.py",
         "    tensor.__dict__ = other.__dict__\n",
         "",
         _programs("attributes_of_one_of_two"),
@@ -781,7 +781,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "two names of one tensor are two elements of a set",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "        container = set(known_ones(recorder, container))\n",
         "        pass\n",
         _programs("one_of_two_in_containers"),
@@ -789,7 +789,7 @@ IDENTITY = [
     Mutant(
         "identity",
         "an error names the node before the last write",
-        "tracejit/eager/history.py",
+        "tracejit/core/eager/history.py",
         "family.written_by = None if node.opaque else (node.name(), number)",
         "family.written_by = None",
         _programs("named_in_errors"),

@@ -20,7 +20,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views of results have a history of their own",
-        "tracejit/runtime/result_views.py",
+        "tracejit/jit/runtime/result_views.py",
         "                line.shared = _is_shared(line)\n",
         "",
         _VIEWS,
@@ -28,7 +28,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "what results nobody holds are views of is no output",
-        "tracejit/runtime/result_views.py",
+        "tracejit/jit/runtime/result_views.py",
         "        self.results += hidden.values()\n",
         "",
         _VIEWS,
@@ -36,7 +36,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views made by a replay count as made in no_grad mode",
-        "tracejit/runtime/result_views.py",
+        "tracejit/jit/runtime/result_views.py",
         "                    mark(tensor, made.origin)\n",
         "                    pass\n",
         _VIEWS,
@@ -44,7 +44,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views keep the history of before what they are views of had one",
-        "tracejit/runtime/entry.py",
+        "tracejit/jit/runtime/entry.py",
         "            follow(tensors[k], steps)\n",
         "            pass\n",
         _VIEWS,
@@ -52,7 +52,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "writes through data count as the tensor's own",
-        "tracejit/runtime/entry_maker.py",
+        "tracejit/jit/runtime/entry_maker.py",
         "        found.counted = self._counted(tensor)\n",
         "",
         _VIEWS,
@@ -60,7 +60,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a number put in the place of another counts as unchanged",
-        "tracejit/capture/results.py",
+        "tracejit/jit/capture/results.py",
         "if number is not None and (now is number or now is number.original):",
         "if number is not None:",
         _EFFECTS,
@@ -68,7 +68,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a list that has grown or shrunk counts as unchanged",
-        "tracejit/capture/results.py",
+        "tracejit/jit/capture/results.py",
         "    if length(now) != place.length:\n        return True\n",
         "",
         _EFFECTS,
@@ -76,7 +76,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "keys that a call removes from a dict come back",
-        "tracejit/capture/contents.py",
+        "tracejit/jit/capture/contents.py",
         "    if len(entries) < len(keys) or not all(map(_same_key, keys, entries)):",
         "    if False:",
         _programs("dict"),
@@ -84,7 +84,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a list that is refilled is another list",
-        "tracejit/capture/results.py",
+        "tracejit/jit/capture/results.py",
         "make = list if cls is FollowedList else cls",
         "make = cls",
         _programs("list"),
@@ -92,7 +92,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a tensor that is returned twice becomes two",
-        "tracejit/capture/results.py",
+        "tracejit/jit/capture/results.py",
         "number = self.positions.setdefault(id(tensor), len(self.tensors))",
         "number = len(self.tensors)",
         _programs("twice or identity or alias or same"),
@@ -100,7 +100,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
-        "tracejit/capture/place.py",
+        "tracejit/jit/capture/place.py",
         "    if one is other or type(one) is not type(other) or is_a(one, Tensor):\n",
         "    if one is other or is_a(one, Tensor):\n",
         _programs("equal"),
@@ -111,7 +111,7 @@ WATCHING = [
     Mutant(
         "watch",
         "every C function is taken for pure",
-        "tracejit/capture/pure.py",
+        "tracejit/jit/capture/pure.py",
         "return module in _PURE_MODULES",
         "return True",
         _programs("unknown or foreign or clock or numpy or file or effects or random"),
@@ -119,7 +119,7 @@ WATCHING = [
     Mutant(
         "watch",
         "globals that are stored and never read are not seen",
-        "tracejit/capture/watch.py",
+        "tracejit/jit/capture/watch.py",
         '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")',
         '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")',
         _programs("global or effects or counter"),
@@ -127,7 +127,7 @@ WATCHING = [
     Mutant(
         "watch",
         "attribute names that are computed are not widened",
-        "tracejit/capture/watch.py",
+        "tracejit/jit/capture/watch.py",
         "dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)",
         "dynamic = by_position",
         _programs("getattr or vars or attribute or dynamic"),
@@ -138,7 +138,7 @@ SEGMENTS = [
     Mutant(
         "settle",
         "a tensor made in a segment forgets how often it was written",
-        "tracejit/capture/materialise.py",
+        "tracejit/jit/capture/materialise.py",
         "                root._storage.version = memory.version\n",
         "                pass\n",
         _programs("versions_after"),
@@ -146,7 +146,7 @@ SEGMENTS = [
     Mutant(
         "settle",
         "the caller's memory forgets how often a segment wrote it",
-        "tracejit/capture/segment_end.py",
+        "tracejit/jit/capture/segment_end.py",
         "            memory.owner._storage.version = memory.version\n",
         "            pass\n",
         _programs("version"),
@@ -154,7 +154,7 @@ SEGMENTS = [
     Mutant(
         "settle",
         "generators do not advance at the end of a segment",
-        "tracejit/capture/segment_end.py",
+        "tracejit/jit/capture/segment_end.py",
         "            draws.generator.take(hint(draws.count))\n",
         "            pass\n",
         _programs("random or draws or dropout"),
@@ -162,7 +162,7 @@ SEGMENTS = [
     Mutant(
         "digest",
         "attributes do not count",
-        "tracejit/ir/digest.py",
+        "tracejit/jit/ir/digest.py",
         "attributes = [(name, self.static(x)) for name, x in sorted(node.attributes.items())]",
         "attributes = [name for name, x in sorted(node.attributes.items())]",
         _DIGESTS,
@@ -170,7 +170,7 @@ SEGMENTS = [
     Mutant(
         "digest",
         "what is written does not count",
-        "tracejit/ir/digest.py",
+        "tracejit/jit/ir/digest.py",
         "[(number[target], number[v]) for target, v in graph.writes], sorted(sources))",
         "[], sorted(sources))",
         _DIGESTS,
@@ -178,7 +178,7 @@ SEGMENTS = [
     Mutant(
         "digest",
         "where a symbol is bound does not count",
-        "tracejit/ir/digest.py",
+        "tracejit/jit/ir/digest.py",
         "sources = [(self.symbols[n], s) for n, s in graph.symbol_sources.items()]",
         "sources = [self.symbols[n] for n, s in graph.symbol_sources.items()]",
         _DIGESTS,
@@ -186,7 +186,7 @@ SEGMENTS = [
     Mutant(
         "bindings",
         "strides of inputs do not choose a binding",
-        "tracejit/runtime/segment.py",
+        "tracejit/jit/runtime/segment.py",
         "(x._shape, x._strides) if isinstance(x, Tensor) else x if k in self.numbers else None",
         "x._shape if isinstance(x, Tensor) else x if k in self.numbers else None",
         ("tests/capture/test_replay.py", "-k", "strides"),
@@ -194,7 +194,7 @@ SEGMENTS = [
     Mutant(
         "sizes",
         "a comparison of sizes is guarded the other way round",
-        "tracejit/ir/sizes.py",
+        "tracejit/jit/ir/sizes.py",
         "held = relation if answer else _NEGATED[relation]",
         "held = relation",
         _programs("size or shape or length"),
@@ -202,7 +202,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "nobody knows of which inputs a backward computes again what was kept",
-        "tracejit/autodiff/partition.py",
+        "tracejit/jit/autodiff/partition.py",
         "            if again and node is None:\n",
         "            if again is None:\n",
         ("tests/capture/test_unseen_writes.py",),
@@ -210,7 +210,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "gradients that nothing was computed of arrive with whatever does",
-        "tracejit/autodiff/arrivals.py",
+        "tracejit/jit/autodiff/arrivals.py",
         "return [g if source is None else self._linked(source, g) for g in results]",
         "return list(results)",
         _programs("functions_of_which_some_results_are_used"),
@@ -218,7 +218,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "what a backward computes again from is not kept before it is written",
-        "tracejit/runtime/later_backward.py",
+        "tracejit/jit/runtime/later_backward.py",
         "if x._storage is storage and k not in self.old:",
         "if False:",
         ("tests/capture/test_unseen_writes.py",),
@@ -226,7 +226,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "what a backward computes again from is read in a result's memory",
-        "tracejit/runtime/backward_maker.py",
+        "tracejit/jit/runtime/backward_maker.py",
         "if value in others",
         "if value in primal",
         ("tests/capture/test_errors_of_kept.py",),
@@ -234,7 +234,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "a write to a result that one way of a branch keeps is not noticed",
-        "tracejit/runtime/backward_maker.py",
+        "tracejit/jit/runtime/backward_maker.py",
         "return self.saved.get(value, -1)",
         "return -1",
         ("tests/capture/test_errors_of_kept.py",),
@@ -242,7 +242,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "a loop's error names what the caller has, not what its body keeps",
-        "tracejit/autodiff/kept_outside.py",
+        "tracejit/jit/autodiff/kept_outside.py",
         "return outer if self.tensor is inner else None",
         "return outer",
         ("tests/capture/test_errors_of_kept.py",),
@@ -250,7 +250,7 @@ SEGMENTS = [
     Mutant(
         "memory",
         "a block that a view still looks at is used again",
-        "tracejit/memory/allocator.py",
+        "tracejit/core/memory/allocator.py",
         "if references == _ALONE:",
         "if True:",
         ("tests/memory/test_storage.py",),
@@ -261,7 +261,7 @@ LATER = [
     Mutant(
         "later",
         "hooks of results are recorded whatever they do",
-        "tracejit/autodiff/closed_code.py",
+        "tracejit/jit/autodiff/closed_code.py",
         "return all(map(_is_steady, read)) and _are_values(local[name] for name in given)",
         "return True",
         _programs("later_backward"),
@@ -269,7 +269,7 @@ LATER = [
     Mutant(
         "later",
         "C functions that hooks call may have effects",
-        "tracejit/autodiff/closed_code.py",
+        "tracejit/jit/autodiff/closed_code.py",
         'if event == "c_call" and not is_harmless(argument):',
         "if False:",
         _programs("later_backward"),
@@ -277,7 +277,7 @@ LATER = [
     Mutant(
         "later",
         "gradients are retained when a backward is recorded",
-        "tracejit/autodiff/differentiate.py",
+        "tracejit/jit/autodiff/differentiate.py",
         "if retaining(outputs, recorder.first_node):",
         "if False:",
         _programs("later_backward"),
@@ -285,7 +285,7 @@ LATER = [
     Mutant(
         "later",
         "a replay's leaves have no gradient",
-        "tracejit/runtime/entry_maker.py",
+        "tracejit/jit/runtime/entry_maker.py",
         "        replay.tensors[number]._grad = recipe(replay)\n",
         "        recipe(replay)\n",
         _programs("gradient_of_their_own"),

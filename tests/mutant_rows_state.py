@@ -29,7 +29,7 @@ NUMBERS = [
     Mutant(
         "runtime",
         "the answer to a comparison of numbers is not guarded",
-        "tracejit/capture/runtime_numbers.py",
+        "tracejit/jit/capture/runtime_numbers.py",
         "        self._note(Question(op, (left, right), answer))\n",
         "",
         (_NUMBERS[1], "-k", "answer or truth"),
@@ -37,7 +37,7 @@ NUMBERS = [
     Mutant(
         "runtime",
         "whether an int fits 64 bits is not guarded",
-        "tracejit/capture/runtime_numbers.py",
+        "tracejit/jit/capture/runtime_numbers.py",
         '        self._note(Question("fits", (number,)))\n',
         "",
         _NUMBERS,
@@ -45,7 +45,7 @@ NUMBERS = [
     Mutant(
         "runtime",
         "equal constants of two types are one",
-        "tracejit/capture/runtime_numbers.py",
+        "tracejit/jit/capture/runtime_numbers.py",
         "return id(x) if is_runtime(x) else (type(x), repr(x))",
         "return id(x) if is_runtime(x) else x",
         _NUMBERS,
@@ -53,7 +53,7 @@ NUMBERS = [
     Mutant(
         "runtime",
         "the type of a power is not guarded",
-        "tracejit/capture/runtime_numbers.py",
+        "tracejit/jit/capture/runtime_numbers.py",
         '            if op == "pow":\n',
         "            if False:\n",
         _NUMBERS,
@@ -61,7 +61,7 @@ NUMBERS = [
     Mutant(
         "scalars",
         "a reflected divmod divides the other way",
-        "tracejit/capture/scalars.py",
+        "tracejit/jit/capture/scalars.py",
         "return _quotient_and_rest(other, self) if",
         "return _quotient_and_rest(self, other) if",
         ("tests/capture/test_survivors_numbers.py",),
@@ -69,7 +69,7 @@ NUMBERS = [
     Mutant(
         "scalars",
         "a reflected operator forgets to exchange its operands",
-        "tracejit/capture/scalars.py",
+        "tracejit/jit/capture/scalars.py",
         "return _binary(op, other, self, self) if reflected else _binary(op, self, other, self)",
         "return _binary(op, self, other, self)",
         _NUMBERS,
@@ -77,7 +77,7 @@ NUMBERS = [
     Mutant(
         "places",
         "numbers stay in objects that are elsewhere after the call",
-        "tracejit/capture/number_places.py",
+        "tracejit/jit/capture/number_places.py",
         "                _set(place, owner, fresh)\n",
         "                pass\n",
         _programs("owner_that_is_elsewhere"),
@@ -85,7 +85,7 @@ NUMBERS = [
     Mutant(
         "runtime",
         "a size of a segment before is looked up by its name",
-        "tracejit/capture/value_checks.py",
+        "tracejit/jit/capture/value_checks.py",
         "attributes = at_size(attributes)  # some may be of segments before",
         "attributes = at_size(attributes, recorder.graph.scope.hints)",
         _programs("sizes_read_before_an_array"),
@@ -93,7 +93,7 @@ NUMBERS = [
     Mutant(
         "guards",
         "a look at a defaultdict makes what is missing",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'return f"{parent}.get({self._key(place.key)}, ABSENT)"',
         'return f"{parent}[{self._key(place.key)}]"',
         _programs("parameters_replaced_under"),
@@ -101,7 +101,7 @@ NUMBERS = [
     Mutant(
         "guards",
         "a method of an object of the library is not replaced",
-        "tracejit/capture/attributes.py",
+        "tracejit/jit/capture/attributes.py",
         "(not ours or is_a(found, FunctionType))",
         '(not ours or name == "forward")',
         _programs("methods_of_library"),
@@ -109,7 +109,7 @@ NUMBERS = [
     Mutant(
         "places",
         "numbers in objects nobody listed are not swept",
-        "tracejit/capture/number_places.py",
+        "tracejit/jit/capture/number_places.py",
         "        if swept:\n            sweep(numbers)\n",
         "",
         _NUMBERS,
@@ -117,7 +117,7 @@ NUMBERS = [
     Mutant(
         "places",
         "a number that was seen to change stays guarded by value",
-        "tracejit/capture/number_places.py",
+        "tracejit/jit/capture/number_places.py",
         "if self._stored(place) or path_of(place) in self.varying:",
         "if self._stored(place):",
         _NUMBERS,
@@ -128,7 +128,7 @@ READS = [
     Mutant(
         "reads",
         "item() reads what a later write leaves",
-        "tracejit/capture/host_reads.py",
+        "tracejit/jit/capture/host_reads.py",
         "        return recorder.run(copy, (tensor,), {})",
         "        return tensor",
         _READS,
@@ -136,7 +136,7 @@ READS = [
     Mutant(
         "reads",
         "a division by what may be zero is put off",
-        "tracejit/capture/host_reads.py",
+        "tracejit/jit/capture/host_reads.py",
         "return is_exactly(x, (int, float)) and x != 0",
         "return True",
         _READS,
@@ -144,7 +144,7 @@ READS = [
     Mutant(
         "reads",
         "an int in a tensor op is taken for a float's width",
-        "tracejit/capture/host_reads.py",
+        "tracejit/jit/capture/host_reads.py",
         "    if value.type.dtype is not dtype:\n",
         "    if False:\n",
         _READS,
@@ -152,7 +152,7 @@ READS = [
     Mutant(
         "reads",
         "what constants of sizes decide holds for other sizes",
-        "tracejit/capture/constant_values.py",
+        "tracejit/jit/capture/constant_values.py",
         "with_numbers(attributes, asked)",
         "with_numbers(attributes, lambda x: x.hint if type(x) is Size else x)",
         _programs("constants_of_sizes_decide"),
@@ -160,7 +160,7 @@ READS = [
     Mutant(
         "reads",
         "what sizes decide is no branch of the graph",
-        "tracejit/capture/constant_values.py",
+        "tracejit/jit/capture/constant_values.py",
         "of_sizes and _has_sizes(one.node)",
         "of_sizes and False",
         _programs("sizes_in_constants"),
@@ -168,7 +168,7 @@ READS = [
     Mutant(
         "host",
         "tuples keep pending numbers",
-        "tracejit/capture/host_program.py",
+        "tracejit/jit/capture/host_program.py",
         "    if fresh:\n        made",
         "    if False:\n        made",
         ("tests/capture/test_survivors_reads.py",),
@@ -176,7 +176,7 @@ READS = [
     Mutant(
         "host",
         "a replay prints before it has its values",
-        "tracejit/capture/host_program.py",
+        "tracejit/jit/capture/host_program.py",
         "return [self.run, *shown] if self.steps or shown else []",
         "return [*shown, self.run] if self.steps or shown else []",
         _READS,
@@ -184,7 +184,7 @@ READS = [
     Mutant(
         "host",
         "attributes keep pending numbers",
-        "tracejit/capture/host_program.py",
+        "tracejit/jit/capture/host_program.py",
         "        _replace_in(own_dict(holder), values)\n",
         "        pass\n",
         ("tests/capture/test_survivors_reads.py",),
@@ -192,7 +192,7 @@ READS = [
     Mutant(
         "sinks",
         "a list that is read is taken for one that only grows",
-        "tracejit/capture/sinks.py",
+        "tracejit/jit/capture/sinks.py",
         "return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)",
         "return bool(uses) and any(_harmless(use, tuple(keys)) for use in uses)",
         (*_READS, "tests/capture/test_replay.py"),
@@ -200,7 +200,7 @@ READS = [
     Mutant(
         "sinks",
         "a replay's new elements take the place of the list's own",
-        "tracejit/capture/sinks.py",
+        "tracejit/jit/capture/sinks.py",
         "target[len(target) :] = more",
         "target[:] = more",
         (*_READS, "tests/capture/test_replay.py"),
@@ -208,7 +208,7 @@ READS = [
     Mutant(
         "checks",
         "positions are not looked at before an op that may fail",
-        "tracejit/capture/value_checks.py",
+        "tracejit/jit/capture/value_checks.py",
         'op.kind == "extern" or value.type.dtype.category <= INTEGER',
         'op.kind == "extern"',
         _FAILURES,
@@ -216,7 +216,7 @@ READS = [
     Mutant(
         "checks",
         "results that no memory can hold are recorded",
-        "tracejit/capture/value_checks.py",
+        "tracejit/jit/capture/value_checks.py",
         "if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):",
         "if False:",
         (*_FAILURES, "tests/ops/test_overflow.py"),
@@ -227,7 +227,7 @@ GUARDS = [
     Mutant(
         "guards",
         "whether an input is contiguous is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"({name}._strides is None) is not {contiguous}",',
         'f"False",',
         _programs("transposed or strided or argument or view or slice"),
@@ -235,7 +235,7 @@ GUARDS = [
     Mutant(
         "guards",
         "hooks of an input are not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'else f"{name}._hooks is not None and hooks_of({name}) != ()",',
         'else "False",',
         _programs("hook_added"),
@@ -243,7 +243,7 @@ GUARDS = [
     Mutant(
         "guards",
         "the code of a function is not checked",
-        "tracejit/capture/guards.py",
+        "tracejit/jit/capture/guards.py",
         'f"or {name}.__code__ is not {self._constant(value.__code__)}",',
         '"or False",',
         (*_GUARDS, "tests/capture/test_snapshots.py"),
@@ -251,7 +251,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "arguments that were one tensor are not compared",
-        "tracejit/capture/shortcut.py",
+        "tracejit/jit/capture/shortcut.py",
         "if not all(number[id(place)] in coverage.checks for place in pair)}",
         "if False}",
         _SNAPSHOTS,
@@ -259,7 +259,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "modes are not asked",
-        "tracejit/capture/shortcut.py",
+        "tracejit/jit/capture/shortcut.py",
         "if not self.lines.asks_only(n, fixed)}",
         "if False}",
         _SNAPSHOTS,
@@ -267,7 +267,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "numbers computed of others are taken to stay as they are",
-        "tracejit/capture/shortcut.py",
+        "tracejit/jit/capture/shortcut.py",
         'if name[0] == "n" and fixed.issuperset(used):',
         'if name[0] == "n":',
         _SNAPSHOTS,
@@ -275,7 +275,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "what makes a defaultdict's entries is not compared",
-        "tracejit/capture/snapshot.py",
+        "tracejit/jit/capture/snapshot.py",
         """            at = words.slot_offset(vars(defaultdict)["default_factory"])
             return {own: [(id(parent) + at, id(value))]}
 """,
@@ -285,7 +285,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "a dict's version is not compared",
-        "tracejit/capture/snapshot.py",
+        "tracejit/jit/capture/snapshot.py",
         "return [(at + words.SIZE, dict.__len__(table)), "
         "(at + words.DICT_VERSION, _version(table))]",
         "return [(at + words.SIZE, dict.__len__(table))]",
@@ -294,7 +294,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "the address of a tensor's memory is not compared",
-        "tracejit/capture/snapshot.py",
+        "tracejit/jit/capture/snapshot.py",
         "return [*rows, (id(x) + its_storage, at), (at + words.TYPE, id(type(storage))),\n"
         "                (at + its_pointer, id(storage._ptr))]",
         "return rows",
@@ -303,7 +303,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "numbers that an address identifies are not kept alive",
-        "tracejit/capture/snapshot.py",
+        "tracejit/jit/capture/snapshot.py",
         "            self.pins.append(value)\n",
         "            pass\n",
         _SNAPSHOTS,
@@ -311,7 +311,7 @@ GUARDS = [
     Mutant(
         "runs",
         "elements of every input are taken to be four bytes",
-        "tracejit/runtime/launch.py",
+        "tracejit/jit/runtime/launch.py",
         "x._dtype.itemsize if isinstance(x, Tensor) else number_word(kind)",
         "4 if isinstance(x, Tensor) else number_word(kind)",
         ("tests/capture/test_replay.py", "-k", "slice"),
@@ -319,7 +319,7 @@ GUARDS = [
     Mutant(
         "runs",
         "Ctrl-C before it is held leaves the end of a recording out",
-        "tracejit/runtime/capture_call.py",
+        "tracejit/jit/runtime/capture_call.py",
         "if not self.closed:  # Ctrl-C came before it could be held",
         "if False:",
         (*_INTERRUPTS, "-k", "numbers_of_the_caller"),
@@ -327,7 +327,7 @@ GUARDS = [
     Mutant(
         "runs",
         "a watcher that Ctrl-C kept on listens after the call",
-        "tracejit/runtime/capture_call.py",
+        "tracejit/jit/runtime/capture_call.py",
         "if is_watched_now() and sys.getprofile() != self.listened:",
         "if False:",
         (*_INTERRUPTS, "-k", "nobody_watches"),
@@ -335,7 +335,7 @@ GUARDS = [
     Mutant(
         "runs",
         "a watcher that Ctrl-C took away is not missed",
-        "tracejit/capture/watch.py",
+        "tracejit/jit/capture/watch.py",
         "if kind is None and sys.getprofile() != self._event:",
         "if False:",
         (*_INTERRUPTS, "-k", "interrupt_took"),
@@ -343,7 +343,7 @@ GUARDS = [
     Mutant(
         "runs",
         "an interrupted launch is taken to have run",
-        "tracejit/runtime/launch.py",
+        "tracejit/jit/runtime/launch.py",
         "(_outputs(names), True) if names[\"calls\"].ran() else None",
         "(_outputs(names), True)",
         (*_INTERRUPTS, "-k", "did_not_run"),
@@ -351,7 +351,7 @@ GUARDS = [
     Mutant(
         "runs",
         "the native start does not advance versions",
-        "tracejit/runtime/native_start.py",
+        "tracejit/jit/runtime/native_start.py",
         "after = call_function(value, before) + words[pairs + 2 * k + 1]",
         "after = call_function(value, before)",
         ("tests/runtime/test_native_start.py",),
@@ -359,7 +359,7 @@ GUARDS = [
     Mutant(
         "runs",
         "a result's memory serves again while an array looks at it",
-        "tracejit/runtime/native_start.py",
+        "tracejit/jit/runtime/native_start.py",
         "pointer_at(candidate[{slot[\"block\"]}])[0] == 1",
         "pointer_at(candidate[{slot[\"block\"]}])[0] >= 1",
         ("tests/runtime/test_native_start.py",),
@@ -367,7 +367,7 @@ GUARDS = [
     Mutant(
         "runs",
         "what an interrupt left undone stays so",
-        "tracejit/runtime/entry.py",
+        "tracejit/jit/runtime/entry.py",
         "        for effect in self.others[done:]:\n            effect(replay)\n",
         "        pass\n",
         (*_INTERRUPTS, "-k", "replay_is_whole and fast"),
@@ -375,7 +375,7 @@ GUARDS = [
     Mutant(
         "random",
         "all draws of a program are the first",
-        "tracejit/ops/random_record.py",
+        "tracejit/core/ops/random_record.py",
         "return key & MASK, (drawn + offset) & MASK",
         "return key & MASK, drawn & MASK",
         _programs("random or dropout or draws"),
@@ -383,7 +383,7 @@ GUARDS = [
     Mutant(
         "random",
         "elements of a row are those of the row before, shifted",
-        "tracejit/ops/random_record.py",
+        "tracejit/core/ops/random_record.py",
         "number = number * size + position",
         "number = number + position",
         _RANDOM,
@@ -394,7 +394,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "0.0 and -0.0 in a source are the same",
-        "tracejit/capture/source_match.py",
+        "tracejit/jit/capture/source_match.py",
         "return repr(a) == repr(b)  # tells 0.0 from -0.0",
         "return a == b",
         ("tests/capture/test_rewrite_sources.py",),
@@ -402,7 +402,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "a chained comparison compares with its first operand again",
-        "tracejit/capture/rewrite_expressions.py",
+        "tracejit/jit/capture/rewrite_expressions.py",
         "operands: list[ast.expr] = [load(right), self.visit(others[0])]",
         "operands: list[ast.expr] = [load(left), self.visit(others[0])]",
         _REWRITE,
@@ -410,7 +410,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "what `in` looks through may be consumed",
-        "tracejit/capture/control.py",
+        "tracejit/jit/capture/control.py",
         "    container = iterated(container)\n",
         "",
         _programs("iterator"),
@@ -418,7 +418,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "stores to attributes are not announced",
-        "tracejit/capture/rewrite_stores.py",
+        "tracejit/jit/capture/rewrite_stores.py",
         "if isinstance(node, ast.Attribute) and not isinstance(context, ast.Load):",
         "if isinstance(node, ast.Attribute) and isinstance(context, ast.Del):",
         _REWRITE,
@@ -426,7 +426,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "stores to nonlocal names are not announced",
-        "tracejit/capture/rewrite_stores.py",
+        "tracejit/jit/capture/rewrite_stores.py",
         '("nonlocal", self.scope.nonlocals))',
         '("nonlocal", set()))',
         _programs("names_of_others"),
@@ -434,7 +434,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "a name bound in one side of an `if` counts as bound",
-        "tracejit/capture/rewrite_bound.py",
+        "tracejit/jit/capture/rewrite_bound.py",
         "return _joined(self.block(node.body, state), self.block(node.orelse, state))",
         "return (self.block(node.orelse, state), self.block(node.body, state))[1]",
         _REWRITE,
@@ -442,7 +442,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "what a later iteration reads counts as dead",
-        "tracejit/capture/rewrite.py",
+        "tracejit/jit/capture/rewrite.py",
         "        if not self.loops:\n",
         "        if True:\n",
         _REWRITE,
@@ -450,7 +450,7 @@ REWRITING = [
     Mutant(
         "rewriting",
         "what follows a statement that may return is lost in its else part",
-        "tracejit/capture/rewrite.py",
+        "tracejit/jit/capture/rewrite.py",
         'orelse = self.part("else", node.orelse, after, names, node)',
         'orelse = self.part("else", node.orelse, None, names, node)',
         _REWRITE,

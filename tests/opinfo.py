@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops import types
-from tracejit.ops.types import dtype
+from tracejit.core.ops import types
+from tracejit.core.ops.types import dtype
 
 FLOATS = (types.float32, types.float64)
 HALVES = (types.float16, types.bfloat16)

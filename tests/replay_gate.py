@@ -109,7 +109,7 @@ def _quiet() -> Iterator[None]:
 
 def texts(function: Any) -> Iterator[str]:
     """Return guards, graphs after each stage, kernels and launches of a captured function."""
-    from tracejit.lowering.lower import lower
+    from tracejit.jit.lowering.lower import lower
 
     for _, entry in function.entries:
         yield f"guards\n{entry.guards.source}"

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import tracejit
-from tracejit.memory import devices
+from tracejit.core.memory import devices
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tracejit
-from tracejit.ops.operators import Operators
+from tracejit.core.ops.operators import Operators
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN = {

@@ -117,7 +117,7 @@ def pool(monkeypatch):
     stand_in = Device(Pool())
     for module in (cuda, memory):
         monkeypatch.setattr(module, "array_module", lambda where: stand_in)
-    monkeypatch.setattr("tracejit.memory.devices.array_module", lambda where: stand_in)
+    monkeypatch.setattr("tracejit.core.memory.devices.array_module", lambda where: stand_in)
     monkeypatch.setattr(cuda, "device_count", lambda: 1)  # without CuPy there is none
     monkeypatch.setattr(memory, "_most", {})
     return stand_in.pool

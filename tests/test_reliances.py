@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import tracejit.capture.kept_calls  # noqa: F401  (insides are known once files are imported)
-from tracejit.memory import reliances
+import tracejit.jit.capture.kept_calls  # noqa: F401  (insides are known once files are imported)
+from tracejit.core.memory import reliances
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ["caches", "instructions", "proxies", "references", "referrers"]

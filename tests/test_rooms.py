@@ -20,7 +20,7 @@ def imported(path: Path, root: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             package = path.relative_to(root).parts[: -node.level] if node.level else ()
             stem = ".".join([*package, *(node.module or "").split(".")]).strip(".")
-            # `from tracejit import ops` names a room; `from tracejit.ops import x` names one too.
+            # `from tracejit import ops` names a room; `from tracejit.core.ops import x` names one too.
             found |= {f"{stem}.{a.name}" for a in node.names} if stem == "tracejit" else {stem}
     return {name for name in found if name.split(".")[0] == "tracejit"}
 
@@ -58,8 +58,8 @@ def test_an_upward_import_is_found(tmp_path):
     sources = {
         "memory/good.py": "import os\nfrom tracejit import config\nfrom .storage import Storage",
         "memory/bad.py": "from ..eager import tensor\nfrom tracejit import jit",
-        "ops/bad.py": "def late():\n    import tracejit.runtime.cache",
-        "passes/good.py": "from tracejit.ops.operators import x",
+        "ops/bad.py": "def late():\n    import tracejit.jit.runtime.cache",
+        "passes/good.py": "from tracejit.core.ops.operators import x",
         "nn/good.py": "from tracejit import jit\nimport tracejit",
     }
     for name, text in sources.items():
@@ -67,13 +67,13 @@ def test_an_upward_import_is_found(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert upward_imports(tmp_path) == {
-        ("tracejit/memory/bad.py", "tracejit.eager"),
-        ("tracejit/memory/bad.py", "tracejit.jit"),
-        ("tracejit/ops/bad.py", "tracejit.runtime.cache"),
+        ("tracejit/core/memory/bad.py", "tracejit.core.eager"),
+        ("tracejit/core/memory/bad.py", "tracejit.jit"),
+        ("tracejit/core/ops/bad.py", "tracejit.jit.runtime.cache"),
     }
 
 
 def test_an_exception_needs_a_reason():
-    rows = ["| `tracejit/ops/a.py` | `tracejit.eager` | the tape |",
-            "| tracejit/ops/b.py | tracejit.ir | |", "| file | imports | why |", "|---|---|---|"]
-    assert listed_exceptions("\n".join(rows)) == {("tracejit/ops/a.py", "tracejit.eager")}
+    rows = ["| `tracejit/core/ops/a.py` | `tracejit.core.eager` | the tape |",
+            "| tracejit/core/ops/b.py | tracejit.jit.ir | |", "| file | imports | why |", "|---|---|---|"]
+    assert listed_exceptions("\n".join(rows)) == {("tracejit/core/ops/a.py", "tracejit.core.eager")}

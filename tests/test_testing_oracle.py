@@ -83,7 +83,7 @@ def outcome(t, call, function):
     try:
         call(t, getattr(t.testing, function))
     except (AssertionError, TypeError, ValueError) as error:
-        text = str(error).replace("tracejit.eager.tensor.", "torch.")
+        text = str(error).replace("tracejit.core.eager.tensor.", "torch.")
         return type(error), text.replace("tracejit.", "torch.")
     return None
 

@@ -16,112 +16,114 @@ if "t" in getattr(_sys, "abiflags", "") or not getattr(_sys, "_is_gil_enabled", 
     raise ImportError("tracejit needs CPython with its global interpreter lock; this is a "
                       "free-threaded build, where threads could change tensors while they are read")
 
+__path__.append(f"{__path__[0]}/torch_names")  # modules under PyTorch's private names
+
 from tracejit.version import __version__
-from tracejit.memory import DeviceUnavailable, device, get_default_device, set_default_device
-from tracejit.memory.streams import Event, Stream
-from tracejit.ops.types import (
+from tracejit.core.memory import DeviceUnavailable, device, get_default_device, set_default_device
+from tracejit.core.memory.streams import Event, Stream
+from tracejit.core.ops.types import (
     bfloat16, bool_, can_cast, complex64, complex128, dtype, float16, float32, float64,
     get_default_dtype, int8, int16, int32, int64, promote_types, result_type, set_default_dtype,
     uint8,
 )  # fmt: skip
-from tracejit.ops.absent_types import (
+from tracejit.core.ops.absent_types import (
     chalf, complex32, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
     uint16, uint32, uint64,
 )  # fmt: skip
-from tracejit.eager.tensor import Tensor
-from tracejit.eager.assertions import _assert, _assert_async
-from tracejit.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
-from tracejit.eager.conditions import (
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.assertions import _assert, _assert_async
+from tracejit.core.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
+from tracejit.core.eager.conditions import (
     _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_type,
     _check_value, _check_with,
 )  # fmt: skip
-from tracejit.eager.existing_memory import asarray, from_file, frombuffer
-from tracejit.eager.metadata import (
+from tracejit.core.eager.existing_memory import asarray, from_file, frombuffer
+from tracejit.core.eager.metadata import (
     _mkldnn, channels_last, channels_last_3d, contiguous_format, jagged, layout,
     legacy_contiguous_format, memory_format, preserve_format, sparse_bsc, sparse_bsr, sparse_coo,
     sparse_csc, sparse_csr, strided,
 )  # fmt: skip
-from tracejit.eager.modes import (
+from tracejit.core.eager.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
 )  # fmt: skip
-from tracejit.eager.printing import set_printoptions
-from tracejit.eager.size import Size, broadcast_shapes
-from tracejit.eager import set_storage as _set_storage
-from tracejit.eager.anomaly import (
+from tracejit.core.eager.printing import set_printoptions
+from tracejit.core.eager.size import Size, broadcast_shapes
+from tracejit.core.eager import set_storage as _set_storage
+from tracejit.core.eager.anomaly import (
     is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled,
 )  # fmt: skip
-from tracejit.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
-from tracejit.eager.untyped_storage import UntypedStorage
-from tracejit.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
-from tracejit.ops.activations import relu_
-from tracejit.ops.activations_in_place import celu_, rrelu_, selu_, threshold_
-from tracejit.ops.autocast import (
+from tracejit.core.eager.typed_storage import CLASSES as _STORAGE_TYPES, TypedStorage, is_storage
+from tracejit.core.eager.untyped_storage import UntypedStorage
+from tracejit.core.eager.tensor_types import CPU_TYPES as _CPU_TYPES, set_default_tensor_type
+from tracejit.core.ops.activations import relu_
+from tracejit.core.ops.activations_in_place import celu_, rrelu_, selu_, threshold_
+from tracejit.core.ops.autocast import (
     clear_autocast_cache, get_autocast_cpu_dtype, get_autocast_dtype, get_autocast_gpu_dtype,
     is_autocast_cache_enabled, is_autocast_cpu_enabled, is_autocast_enabled,
     set_autocast_cache_enabled, set_autocast_cpu_dtype, set_autocast_cpu_enabled,
     set_autocast_dtype, set_autocast_enabled, set_autocast_gpu_dtype,
 )  # fmt: skip
-from tracejit.ops.contraction import einsum
-from tracejit.ops.convolution import (
+from tracejit.core.ops.contraction import einsum
+from tracejit.core.ops.convolution import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
 )  # fmt: skip
-from tracejit.ops.creation import (
+from tracejit.core.ops.creation import (
     arange, empty, empty_like, eye, full, full_like, inclusive_range as range, linspace, logspace,
     ones, ones_like, scalar_tensor, zeros, zeros_like,
 )  # fmt: skip
-from tracejit.ops.gather_scatter import (
+from tracejit.core.ops.gather_scatter import (
     gather, index_add, index_copy, index_fill, index_select, scatter, scatter_add, take,
     take_along_dim,
 )  # fmt: skip
-from tracejit.ops.hard_activations import hardshrink, prelu
-from tracejit.ops.indexing import (
+from tracejit.core.ops.hard_activations import hardshrink, prelu
+from tracejit.core.ops.indexing import (
     argwhere, index_put, masked_fill, masked_select, nonzero, repeat_interleave,
 )  # fmt: skip
-from tracejit.ops.joining import (
+from tracejit.core.ops.joining import (
     cat, chunk, concat, concatenate, meshgrid, split, split_with_sizes, stack,
     tensor_split, unbind, unsafe_chunk, unsafe_split, unsafe_split_with_sizes,
 )  # fmt: skip
-from tracejit.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
-from tracejit.ops.linalg_determinants import det, logdet, slogdet
-from tracejit.ops.linalg_factors import (
+from tracejit.core.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
+from tracejit.core.ops.linalg_determinants import det, logdet, slogdet
+from tracejit.core.ops.linalg_factors import (
     lu_unpack, old_cholesky as cholesky, old_lu as lu, old_lu_solve as lu_solve, old_qr as qr,
 )  # fmt: skip
-from tracejit.ops.linalg_cholesky_solvers import cholesky_inverse, cholesky_solve
-from tracejit.ops.linalg_solvers import inverse, triangular_solve
-from tracejit.ops.linalg_spectra import svd_with_v as svd
-from tracejit.ops.linalg_least_squares import pinverse
-from tracejit.ops.linalg_powers import chain_matmul, matrix_exp, matrix_power
-from tracejit.ops.tensor_products import (
+from tracejit.core.ops.linalg_cholesky_solvers import cholesky_inverse, cholesky_solve
+from tracejit.core.ops.linalg_solvers import inverse, triangular_solve
+from tracejit.core.ops.linalg_spectra import svd_with_v as svd
+from tracejit.core.ops.linalg_least_squares import pinverse
+from tracejit.core.ops.linalg_powers import chain_matmul, matrix_exp, matrix_power
+from tracejit.core.ops.tensor_products import (
     matrix_trace as _matrix_trace,
     addbmm, addmv, addr, cross, ger, kron, tensordot, vdot,
 )  # fmt: skip
-from tracejit.ops.adaptive_pooling import adaptive_avg_pool1d
-from tracejit.ops.bessel_functions import i0
-from tracejit.ops.covariance import corrcoef, cov
-from tracejit.ops.diagonals import (
+from tracejit.core.ops.adaptive_pooling import adaptive_avg_pool1d
+from tracejit.core.ops.bessel_functions import i0
+from tracejit.core.ops.covariance import corrcoef, cov
+from tracejit.core.ops.diagonals import (
     block_diag, diag, diag_embed, diagflat, tril_indices, triu_indices, vander,
 )  # fmt: skip
-from tracejit.ops.differences import cumulative_trapezoid, diff, gradient, trapezoid, trapz
-from tracejit.ops.distances import cdist, cosine_similarity, dist, pairwise_distance, pdist
-from tracejit.ops.movement import (
+from tracejit.core.ops.differences import cumulative_trapezoid, diff, gradient, trapezoid, trapz
+from tracejit.core.ops.distances import cdist, cosine_similarity, dist, pairwise_distance, pdist
+from tracejit.core.ops.movement import (
     broadcast_to, flatten, movedim, moveaxis, permute, ravel, reshape, squeeze, swapaxes, swapdims,
     t, transpose, unflatten, unsqueeze,
 )  # fmt: skip
-from tracejit.ops.normalization import layer_norm
-from tracejit.ops import foreach as _foreach
-from tracejit.ops import native as _native
-from tracejit.ops import native_losses as _native_losses
-from tracejit.ops import native_windows as _native_windows
-from tracejit.ops import numpy_names as _numpy_names
-from tracejit.ops import out as _out
-from tracejit.ops import overriding as _overriding
-from tracejit.ops import removed_functions as _removed_functions
-from tracejit.ops.padding import constant_pad_nd
-from tracejit.ops.order_statistics import kthvalue, median, mode, nanmedian
-from tracejit.ops.quantiles import nanquantile, quantile
-from tracejit.ops.pixel_shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
-from tracejit.ops.pointwise import (
+from tracejit.core.ops.normalization import layer_norm
+from tracejit.core.ops import foreach as _foreach
+from tracejit.core.ops import native as _native
+from tracejit.core.ops import native_losses as _native_losses
+from tracejit.core.ops import native_windows as _native_windows
+from tracejit.core.ops import numpy_names as _numpy_names
+from tracejit.core.ops import out as _out
+from tracejit.core.ops import overriding as _overriding
+from tracejit.core.ops import removed_functions as _removed_functions
+from tracejit.core.ops.padding import constant_pad_nd
+from tracejit.core.ops.order_statistics import kthvalue, median, mode, nanmedian
+from tracejit.core.ops.quantiles import nanquantile, quantile
+from tracejit.core.ops.pixel_shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from tracejit.core.ops.pointwise import (
     abs, absolute, acos, acosh, add, addcdiv, addcmul, allclose, asin, asinh, atan, atan2, atanh,
     bitwise_and,
     bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp,
@@ -134,62 +136,62 @@ from tracejit.ops.pointwise import (
     rsqrt, rsub, sgn, sigmoid, sign, sin, sinh, sqrt,
     square, sub, subtract, tan, tanh, true_divide, trunc, where,
 )  # fmt: skip
-from tracejit.ops.pointwise_complex import (
+from tracejit.core.ops.pointwise_complex import (
     adjoint, angle, complex, conj, conj_physical, imag, is_complex, is_conj, isreal, polar, real,
     view_as_complex, view_as_real,
 )  # fmt: skip
-from tracejit.ops.moments import mean, nanmean, norm, renorm, std, std_mean, var, var_mean
-from tracejit.ops.pooling import avg_pool1d, max_pool1d, max_pool2d, max_pool3d
-from tracejit.ops.random import (
+from tracejit.core.ops.moments import mean, nanmean, norm, renorm, std, std_mean, var, var_mean
+from tracejit.core.ops.pooling import avg_pool1d, max_pool1d, max_pool2d, max_pool3d
+from tracejit.core.ops.random import (
     Generator, bernoulli, default_generator, get_rng_state, initial_seed, manual_seed,
     normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
     set_rng_state,
 )  # fmt: skip
-from tracejit.ops.dropout import feature_dropout
-from tracejit.ops.error_functions import erfinv
-from tracejit.ops.floating_parts import (
+from tracejit.core.ops.dropout import feature_dropout
+from tracejit.core.ops.error_functions import erfinv
+from tracejit.core.ops.floating_parts import (
     copysign, fmax, fmin, frexp, gcd, heaviside, isneginf, isposinf, lcm, ldexp, nextafter, signbit,
 )  # fmt: skip
-from tracejit.ops.histograms import histogram, histogramdd
-from tracejit.ops.gamma_functions import digamma, igamma, igammac, lgamma, mvlgamma, polygamma
-from tracejit.ops.logarithms import logaddexp, logaddexp2, logit, sinc, xlogy
-from tracejit.ops.sampling import binomial, multinomial, poisson
-from tracejit.ops.rearranging import flip, fliplr, flipud, roll, rot90, tile, tril, triu
-from tracejit.ops.reduction import (
+from tracejit.core.ops.histograms import histogram, histogramdd
+from tracejit.core.ops.gamma_functions import digamma, igamma, igammac, lgamma, mvlgamma, polygamma
+from tracejit.core.ops.logarithms import logaddexp, logaddexp2, logit, sinc, xlogy
+from tracejit.core.ops.sampling import binomial, multinomial, poisson
+from tracejit.core.ops.rearranging import flip, fliplr, flipud, roll, rot90, tile, tril, triu
+from tracejit.core.ops.reduction import (
     all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, max, min, nansum, prod, sum,
 )  # fmt: skip
-from tracejit.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
-from tracejit.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
-from tracejit.ops.searching import bucketize, isin, nonzero_static, searchsorted, unravel_index
-from tracejit.ops.segments import segment_reduce
-from tracejit.ops.signal_windows import (
+from tracejit.core.ops.scan import cummax, cummin, cumprod, cumsum, logcumsumexp
+from tracejit.core.ops.scatter_reduce import index_reduce, masked_scatter, put, scatter_reduce
+from tracejit.core.ops.searching import bucketize, isin, nonzero_static, searchsorted, unravel_index
+from tracejit.core.ops.segments import segment_reduce
+from tracejit.core.ops.signal_windows import (
     bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window,
 )  # fmt: skip
-from tracejit.ops.slicing import (
+from tracejit.core.ops.slicing import (
     as_strided, as_strided_scatter, diagonal, diagonal_scatter, narrow, select, select_scatter,
     slice_scatter,
 )  # fmt: skip
-from tracejit.ops.spectrograms import istft, stft
-from tracejit.ops.softmax import log_softmax, logsumexp, softmax
-from tracejit.ops.strided_creation import empty_permuted, empty_strided
-from tracejit.ops.sorting import argsort, msort, sort, topk
-from tracejit.ops.stacking import (
+from tracejit.core.ops.spectrograms import istft, stft
+from tracejit.core.ops.softmax import log_softmax, logsumexp, softmax
+from tracejit.core.ops.strided_creation import empty_permuted, empty_strided
+from tracejit.core.ops.sorting import argsort, msort, sort, topk
+from tracejit.core.ops.stacking import (
     atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, cartesian_prod, column_stack,
     combinations, dsplit, dstack, hsplit, hstack, row_stack, vsplit, vstack,
 )  # fmt: skip
-from tracejit.ops.questions import (
+from tracejit.core.ops.questions import (
     get_device, is_inference, is_neg, is_nonzero, is_same_size, is_signed, typename,
 )  # fmt: skip
-from tracejit.ops.linalg_reflectors import orgqr, ormqr, pca_lowrank, svd_lowrank
-from tracejit.ops.view_copies import (
+from tracejit.core.ops.linalg_reflectors import orgqr, ormqr, pca_lowrank, svd_lowrank
+from tracejit.core.ops.view_copies import (
     alias_copy, as_strided_copy, detach_copy, diagonal_copy, expand_copy, narrow_copy, permute_copy,
     select_copy, slice_copy, split_copy, split_with_sizes_copy, squeeze_copy, t_copy,
     transpose_copy, unbind_copy, unfold_copy, unsqueeze_copy, view_as_complex_copy,
     view_as_real_copy, view_copy,
 )  # fmt: skip
-from tracejit.ops.type_limits import finfo, iinfo
-from tracejit.ops import windows as _windows
-from tracejit.ops.unique import bincount, histc, unique, unique_consecutive
+from tracejit.core.ops.type_limits import finfo, iinfo
+from tracejit.core.ops import windows as _windows
+from tracejit.core.ops.unique import bincount, histc, unique, unique_consecutive
 from tracejit import accelerator, autograd, backends, cuda, random
 from tracejit.accelerator import get_device_module
 from tracejit.backends import (
@@ -199,10 +201,10 @@ from tracejit.backends import (
     set_deterministic_debug_mode, set_float32_matmul_precision, set_num_interop_threads,
     set_num_threads, set_warn_always, use_deterministic_algorithms,
 )  # fmt: skip
-from tracejit.eager import dispatch as _dispatch
-from tracejit.eager import inplace_views as _inplace_views
-from tracejit.ops import inplace as _inplace
-from tracejit.eager.einops_backend import watch_for_einops as _watch_for_einops
+from tracejit.core.eager import dispatch as _dispatch
+from tracejit.core.eager import inplace_views as _inplace_views
+from tracejit.core.ops import inplace as _inplace
+from tracejit.core.eager.einops_backend import watch_for_einops as _watch_for_einops
 from tracejit import return_types, sparse
 from tracejit.sparse import mm as dsmm, sparse_coo_tensor, spmm
 
@@ -236,7 +238,7 @@ _COMPILING = {
     ),
     "ScriptModule": "tracejit.nn.script_module",
     "compile": "tracejit.compiler",
-    "CaptureError": "tracejit.capture.recorder",
+    "CaptureError": "tracejit.jit.capture.recorder",
     "compare": "tracejit.debug.compare",
 }
 _CASTING = dict.fromkeys(("GradScaler", "autocast"), "tracejit.amp")
@@ -265,7 +267,7 @@ _SUBMODULES = (
 
 def _library(op: Any, operands: tuple, attributes: dict) -> Any:
     """Library kernels of eager mode bring in lowering and the runtime, on first use."""
-    from tracejit.runtime import eager_kernels
+    from tracejit.jit.runtime import eager_kernels
 
     _dispatch.install_library(eager_kernels.run)
     return eager_kernels.run(op, operands, attributes)

@@ -23,7 +23,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 def cache(options: argparse.Namespace) -> int:
     """List the kernels on disk, or remove the longest unused ones."""
-    from tracejit.runtime import cache_folder, cache_upkeep
+    from tracejit.jit.runtime import cache_folder, cache_upkeep
 
     if options.action == "prune":
         removed = cache_upkeep.prune(int(options.keep * 1e6))

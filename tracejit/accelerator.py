@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 from tracejit import cuda
-from tracejit.memory.devices import device as Device
+from tracejit.core.memory.devices import device as Device
 
 
 def is_available() -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.eager.recording import active
+from tracejit.core.eager.recording import active
 from tracejit.jit import script
 
 __all__ = [

@@ -7,9 +7,9 @@ tensor([1., 2., 3.])
 
 from __future__ import annotations
 
-from tracejit.ops import numpy_names as _numpy_names
-from tracejit.ops import out as _out
-from tracejit.ops.fourier import (
+from tracejit.core.ops import numpy_names as _numpy_names
+from tracejit.core.ops import out as _out
+from tracejit.core.ops.fourier import (
     fft,
     fft2,
     fftfreq,

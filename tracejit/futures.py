@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from tracejit.memory import forks
+from tracejit.core.memory import forks
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.nn import functional
-from tracejit.ops import logarithms, order_statistics, pointwise, reduction, scan
-from tracejit.ops import softmax as _softmax
-from tracejit.ops.linalg_norms import vector_norm
-from tracejit.ops.movement import broadcast_to
-from tracejit.ops.pointwise_record import convert
-from tracejit.ops.types import BOOL, FLOATING, INTEGER, bool_, dtype, float32, int64
+from tracejit.core.ops import logarithms, order_statistics, pointwise, reduction, scan
+from tracejit.core.ops import softmax as _softmax
+from tracejit.core.ops.linalg_norms import vector_norm
+from tracejit.core.ops.movement import broadcast_to
+from tracejit.core.ops.pointwise_record import convert
+from tracejit.core.ops.types import BOOL, FLOATING, INTEGER, bool_, dtype, float32, int64
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",

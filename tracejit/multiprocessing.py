@@ -12,7 +12,7 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing.reduction import ForkingPickler as _Pickler
 from typing import Any, NoReturn
 
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.parameter import Parameter
 
 __all__ = [  # noqa: PLE0604

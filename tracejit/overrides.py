@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit import _overridable
-from tracejit.eager.subclasses import exempt_getters
-from tracejit.eager.tensor import Tensor
-from tracejit.ops import overriding
-from tracejit.ops.overriding import asking, carries
+from tracejit.core.eager.subclasses import exempt_getters
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import overriding
+from tracejit.core.ops.overriding import asking, carries
 
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch",

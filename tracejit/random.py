@@ -9,8 +9,8 @@ from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
-from tracejit.eager import generator_state  # noqa: F401 - recordings see what is done to generators
-from tracejit.ops.generators import (
+from tracejit.core.eager import generator_state  # noqa: F401 - recordings see what is done to generators
+from tracejit.core.ops.generators import (
     Generator,
     default_generator,
     get_rng_state,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.ops import (
+from tracejit.core.ops import (
     floating_parts,
     histograms,
     linalg_determinants,

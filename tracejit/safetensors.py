@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.construction import from_numpy
-from tracejit.eager.recording import active
-from tracejit.eager.state import is_contiguous, of_result
-from tracejit.eager.tensor import Tensor
-from tracejit.memory import CPU, as_device
-from tracejit.ops.types import dtype, dtype_named
+from tracejit.core.eager.construction import from_numpy
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.state import is_contiguous, of_result
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import CPU, as_device
+from tracejit.core.ops.types import dtype, dtype_named
 
 _NAMES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from tracejit.eager.recording import active
-from tracejit.eager.typed_storage import TypedStorage, typed
-from tracejit.eager.untyped_storage import storage_object
-from tracejit.memory import (
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.typed_storage import TypedStorage, typed
+from tracejit.core.eager.untyped_storage import storage_object
+from tracejit.core.memory import (
     DeviceUnavailable,
     Storage,
     allocate,

@@ -10,8 +10,8 @@ tensor([0.0000, 3.1781])
 
 from __future__ import annotations
 
-from tracejit.ops import out as _out
-from tracejit.ops.bessel_functions import (
+from tracejit.core.ops import out as _out
+from tracejit.core.ops.bessel_functions import (
     airy_ai,
     bessel_j0,
     bessel_j1,
@@ -29,14 +29,14 @@ from tracejit.ops.bessel_functions import (
     scaled_modified_bessel_k1,
     spherical_bessel_j0,
 )
-from tracejit.ops.error_functions import erfcx, erfinv, log_ndtr, ndtr, ndtri
-from tracejit.ops.gamma_functions import digamma, polygamma, zeta
-from tracejit.ops.gamma_functions import igamma as gammainc
-from tracejit.ops.gamma_functions import igammac as gammaincc
-from tracejit.ops.gamma_functions import lgamma as gammaln
-from tracejit.ops.gamma_functions import mvlgamma as multigammaln
-from tracejit.ops.logarithms import entr, logit, sinc, xlog1py, xlogy
-from tracejit.ops.orthogonal_polynomials import (
+from tracejit.core.ops.error_functions import erfcx, erfinv, log_ndtr, ndtr, ndtri
+from tracejit.core.ops.gamma_functions import digamma, polygamma, zeta
+from tracejit.core.ops.gamma_functions import igamma as gammainc
+from tracejit.core.ops.gamma_functions import igammac as gammaincc
+from tracejit.core.ops.gamma_functions import lgamma as gammaln
+from tracejit.core.ops.gamma_functions import mvlgamma as multigammaln
+from tracejit.core.ops.logarithms import entr, logit, sinc, xlog1py, xlogy
+from tracejit.core.ops.orthogonal_polynomials import (
     chebyshev_polynomial_t,
     chebyshev_polynomial_u,
     chebyshev_polynomial_v,
@@ -50,9 +50,9 @@ from tracejit.ops.orthogonal_polynomials import (
     shifted_chebyshev_polynomial_v,
     shifted_chebyshev_polynomial_w,
 )
-from tracejit.ops.pointwise import erf, erfc, exp2, expm1, log1p, round
-from tracejit.ops.pointwise import sigmoid as expit
-from tracejit.ops.softmax import log_softmax, logsumexp, softmax
+from tracejit.core.ops.pointwise import erf, erfc, exp2, expm1, log1p, round
+from tracejit.core.ops.pointwise import sigmoid as expit
+from tracejit.core.ops.softmax import log_softmax, logsumexp, softmax
 
 psi = digamma
 

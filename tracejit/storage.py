@@ -1,6 +1,6 @@
 """Memory behind tensors; PyTorch's `torch.storage`."""
 
-from tracejit.eager.typed_storage import TypedStorage
-from tracejit.eager.untyped_storage import UntypedStorage
+from tracejit.core.eager.typed_storage import TypedStorage
+from tracejit.core.eager.untyped_storage import UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit._random_tensors import make_tensor
-from tracejit.eager.construction import as_tensor
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.pointwise import isclose
-from tracejit.ops.types import (
+from tracejit.core.ops.random_tensors import make_tensor
+from tracejit.core.eager.construction import as_tensor
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.pointwise import isclose
+from tracejit.core.ops.types import (
     bfloat16,
     bool_,
     complex64,

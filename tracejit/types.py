@@ -7,11 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import IO
 
-from tracejit.eager.metadata import layout as _layout  # noqa: F401
-from tracejit.eager.size import Size
-from tracejit.eager.tensor import Tensor
-from tracejit.memory import device as _device
-from tracejit.ops.types import dtype as _dtype  # noqa: F401
+from tracejit.core.eager.metadata import layout as _layout  # noqa: F401
+from tracejit.core.eager.size import Size
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import device as _device
+from tracejit.core.ops.types import dtype as _dtype  # noqa: F401
 
 __all__ = ["Device", "FileLike", "Number"]
 

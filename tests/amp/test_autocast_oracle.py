@@ -10,7 +10,7 @@ import pytest
 
 import tracejit
 from tracejit.nn import functional
-from tracejit.ops import autocast as switching
+from tracejit.core.ops import autocast as switching
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]

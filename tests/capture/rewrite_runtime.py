@@ -7,7 +7,7 @@ import traceback
 from types import SimpleNamespace
 
 from tests.capture.rewrite_programs import module
-from tracejit.capture.source import convert
+from tracejit.jit.capture.source import convert
 
 FILES = itertools.count()
 

@@ -10,7 +10,7 @@ import pytest
 
 import tracejit
 from tracejit import config, jit
-from tracejit.runtime import cache, pace
+from tracejit.jit.runtime import cache, pace
 
 WAYS = {
     "tolist": lambda y: y[0].tolist()[0],

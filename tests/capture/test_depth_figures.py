@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 import tracejit as tj
-from tracejit.ir import sizes
-from tracejit.lowering import fuse, memory
+from tracejit.jit.ir import sizes
+from tracejit.jit.lowering import fuse, memory
 
 DEPTH = 12
 

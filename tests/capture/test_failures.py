@@ -17,7 +17,7 @@ from tests.capture import failures_of_gradients, failures_of_ops, failures_of_pr
 from tests.capture.test_programs import assert_same, seen
 from tests.shares import share
 from tracejit import config
-from tracejit.eager.recording import active
+from tracejit.core.eager.recording import active
 
 FILES = (failures_of_ops, failures_of_gradients, failures_of_programs)
 PROGRAMS = [program for file in FILES for program in file.PROGRAMS]

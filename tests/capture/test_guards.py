@@ -9,7 +9,7 @@ import types
 import pytest
 
 import tracejit as tj
-from tracejit.capture import behaviour
+from tracejit.jit.capture import behaviour
 
 
 def calls(function):

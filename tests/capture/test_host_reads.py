@@ -14,10 +14,10 @@ import tracejit as tj
 from tests.capture import programs_metrics
 from tests.capture.test_programs import assert_same, plain, seen
 from tracejit import config
-from tracejit.capture.host_calls import replacement
-from tracejit.capture.host_effects import deferred_print
-from tracejit.capture.host_numbers import deferred_float, deferred_int
-from tracejit.capture.host_texts import (
+from tracejit.jit.capture.host_calls import replacement
+from tracejit.jit.capture.host_effects import deferred_print
+from tracejit.jit.capture.host_numbers import deferred_float, deferred_int
+from tracejit.jit.capture.host_texts import (
     deferred_format,
     deferred_format_of,
     deferred_percent,

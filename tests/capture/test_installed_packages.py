@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import tracejit
-from tracejit.capture import watch
+from tracejit.jit.capture import watch
 
 SITE = os.path.dirname(os.path.dirname(numpy.__file__))
 CODE = """

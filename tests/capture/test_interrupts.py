@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.capture import memory_words
-from tracejit.capture.watch import Watcher
-from tracejit.eager.interrupts import HeldInterrupts
-from tracejit.eager.recording import active
-from tracejit.runtime import native_start
+from tracejit.jit.capture import memory_words
+from tracejit.jit.capture.watch import Watcher
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.recording import active
+from tracejit.jit.runtime import native_start
 
 # Python calls the handlers of signals when a function is entered, and after these (not after calls
 # of Python functions, whose return is a jump within the interpreter).

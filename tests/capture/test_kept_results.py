@@ -11,7 +11,7 @@ import pytest
 
 import tracejit as tj
 from tests.shares import share
-from tracejit.memory import reliances
+from tracejit.core.memory import reliances
 
 CACHES = {
     "bounded": functools.lru_cache,

@@ -6,7 +6,7 @@ import inspect
 from types import MappingProxyType, SimpleNamespace
 
 import tracejit as tj
-from tracejit.memory import reliances
+from tracejit.core.memory import reliances
 
 
 def test_changes_behind_a_proxy_are_seen():

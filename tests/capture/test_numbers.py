@@ -16,8 +16,8 @@ import pytest
 
 import tracejit as tj
 from tests.capture.number_outcomes import shown
-from tracejit.capture import plain
-from tracejit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture import plain
+from tracejit.jit.capture.scalars import RuntimeNumber
 
 
 # -- attributes, entries, globals ------------------------------------------------------------------

@@ -213,7 +213,7 @@ def test_index_out_of_range_in_the_first_call_raises_eagers_error():
 
 
 def test_what_cannot_be_compiled_runs_op_by_op_and_says_so(monkeypatch):
-    from tracejit.lowering import lower
+    from tracejit.jit.lowering import lower
 
     def broken(*args):
         raise AssertionError("no kernels today")

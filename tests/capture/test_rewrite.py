@@ -12,7 +12,7 @@ import pytest
 
 from tests.capture.rewrite_programs import module, observed, program
 from tests.capture.rewrite_runtime import converted, everywhere, same, typed
-from tracejit.capture.source import convert
+from tracejit.jit.capture.source import convert
 
 ARGUMENTS = [(1, 2, [3, 1, 2]), (0, 5, []), (3, 3, [1, 2, 3, 4, 5]), (-2, 1, [0, 0])]
 

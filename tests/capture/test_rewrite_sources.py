@@ -14,7 +14,7 @@ import pytest
 
 from tests.capture.rewrite_programs import module
 from tests.capture.rewrite_runtime import converted, runtime, same, typed
-from tracejit.capture.source import convert, is_converted, nested_codes, original_code
+from tracejit.jit.capture.source import convert, is_converted, nested_codes, original_code
 
 # Where functions come from
 

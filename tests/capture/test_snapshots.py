@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.capture import memory_words
+from tracejit.jit.capture import memory_words
 
 nn = tj.nn
 # CPython 3.13 keeps attributes in the object itself and writes them without a new dict version:

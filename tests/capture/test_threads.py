@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.eager.recording import active
-from tracejit.runtime import executable
+from tracejit.core.eager.recording import active
+from tracejit.jit.runtime import executable
 
 ROOT = Path(__file__).resolve().parents[2]
 # What tracejit says of its own defects.

@@ -8,7 +8,7 @@ import linecache
 import pytest
 
 import tracejit as tj
-from tracejit.capture.breaks import CaptureError
+from tracejit.jit.capture.breaks import CaptureError
 
 TEXT = "def f(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
 

@@ -6,7 +6,7 @@ kernels by the way they are dealt out, host calls by op.
 
 
 def counted(monkeypatch, kernel_class):
-    from tracejit.runtime import cuda_executable
+    from tracejit.jit.runtime import cuda_executable
 
     counts = {}
 

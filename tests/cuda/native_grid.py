@@ -12,12 +12,12 @@ import ctypes
 
 from llvmlite import ir
 
-from tracejit.lowering import grid, native, ptx
-from tracejit.lowering.kernel_emitter import function_definition, split_prologue
-from tracejit.lowering.kernel_expressions import FUNCTIONS
-from tracejit.lowering.kernel_primitives import I64
-from tracejit.lowering.vector_math_intrinsics import Scalar
-from tracejit.runtime import loader
+from tracejit.jit.lowering import grid, native, ptx
+from tracejit.jit.lowering.kernel_emitter import function_definition, split_prologue
+from tracejit.jit.lowering.kernel_expressions import FUNCTIONS
+from tracejit.jit.lowering.kernel_primitives import I64
+from tracejit.jit.lowering.vector_math_intrinsics import Scalar
+from tracejit.jit.runtime import loader
 
 _made = {}
 

@@ -17,12 +17,12 @@ from tests.cuda.programs import PROGRAMS
 from tests.golden import test_kernels as golden
 from tests.ops.test_opinfo import ROWS, call, flat, ours, samples, tensor
 from tests.shares import share
-from tracejit.lowering import grid, ptx
-from tracejit.lowering.lower import lower
-from tracejit.lowering.native import KernelError, symbol_of
-from tracejit.lowering.program import Kernel
-from tracejit.passes.open_composites import open_composites
-from tracejit.runtime import placement
+from tracejit.jit.lowering import grid, ptx
+from tracejit.jit.lowering.lower import lower
+from tracejit.jit.lowering.native import KernelError, symbol_of
+from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.passes.open_composites import open_composites
+from tracejit.jit.runtime import placement
 
 PROCESSORS = (80, 90)
 DONE: set[tuple[str, int]] = set()  # equal texts come again and again
@@ -139,7 +139,7 @@ def kernel_of(body, head=""):
 
 
 def test_contraction_is_the_kernels_own_choice():
-    head = "from tracejit.lowering.abi import float32_pointer\n"
+    head = "from tracejit.jit.lowering.abi import float32_pointer\n"
     body = (
         "    x = float32_pointer(buffers, operands[0])\n"
         "    for i in range(lo, hi):\n        x[i] = x[i] * x[i] + x[i]\n"
@@ -152,8 +152,8 @@ def test_contraction_is_the_kernels_own_choice():
 
 def test_random_numbers_keep_every_rounding():
     head = (
-        "from numpy import uint64\nfrom tracejit.lowering.abi import float32_pointer\n"
-        "from tracejit.ops.philox_recipe import normal_float32\n"
+        "from numpy import uint64\nfrom tracejit.jit.lowering.abi import float32_pointer\n"
+        "from tracejit.core.ops.philox_recipe import normal_float32\n"
     )
     body = (
         "    x = float32_pointer(buffers, operands[0])\n    for i in range(lo, hi):\n"
@@ -167,7 +167,7 @@ def test_random_numbers_keep_every_rounding():
 
 def test_a_text_without_a_cuda_form_is_named():
     body = "    x = complex64_pointer(buffers, operands[0])\n    x[0] = x[1]\n"
-    kernel = kernel_of(body, "from tracejit.lowering.abi import complex64_pointer\n")
+    kernel = kernel_of(body, "from tracejit.jit.lowering.abi import complex64_pointer\n")
     with pytest.raises(KernelError, match="example has no CUDA form"):
         ptx.compile_kernel(kernel, 90)
 
@@ -181,7 +181,7 @@ def test_processors():
 
 def test_kernels_on_disk_are_found_again(tmp_path, monkeypatch):
     from tracejit import config
-    from tracejit.runtime import cache, cache_folder, cache_upkeep, cuda_kernels
+    from tracejit.jit.runtime import cache, cache_folder, cache_upkeep, cuda_kernels
 
     kernel = kernel_of("    status[0] = lo\n")
     with config.override(cache_dir=tmp_path / "cache"):
@@ -233,8 +233,8 @@ def test_reductions_of_lanes_are_finished_in_their_order():
         "        for j in range(7):\n"
         "            total = add_float32(total, x[row * 7 + j])\n"
         "        x[row * 7] = total\n",
-        "from numpy import float32\nfrom tracejit.lowering.abi import float32_pointer\n"
-        "from tracejit.lowering.accumulate import add_float32\nc0 = float32(0)\n",
+        "from numpy import float32\nfrom tracejit.jit.lowering.abi import float32_pointer\n"
+        "from tracejit.jit.lowering.accumulate import add_float32\nc0 = float32(0)\n",
     )
     dealt = grid.deal(kernel)
     assert dealt.kind == "thread", "what is added must be one name"
@@ -258,7 +258,7 @@ def test_lanes_wait_before_they_read_what_others_stored():
         "    x = float32_pointer(buffers, operands[0])\n"
         "    y = float32_pointer(buffers, operands[1])\n"
         "    for row in range(lo, hi):\n" + loops,
-        "from tracejit.lowering.abi import float32_pointer\n",
+        "from tracejit.jit.lowering.abi import float32_pointer\n",
     )
     first, second = grid.deal(kernel).source.split("y[row * 7 + j] = x[row * 7 + j]")
     assert "barrier()" not in first.split("def example")[1]
@@ -272,5 +272,5 @@ def test_stores_whose_place_is_read_from_memory_stay_in_order():
         "        k = x[j]\n"
         "        x[k] = j\n"
     )
-    kernel = kernel_of(body, "from tracejit.lowering.abi import int64_pointer\n")
+    kernel = kernel_of(body, "from tracejit.jit.lowering.abi import int64_pointer\n")
     assert grid.deal(kernel).kind == "single"

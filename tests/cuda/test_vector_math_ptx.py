@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from tracejit.lowering.half import CONVERSIONS, kernel_conversion
-from tracejit.lowering.philox import RANDOM_FUNCTIONS, kernel_random_function
-from tracejit.lowering.vector_math import FUNCTIONS, kernel_function
+from tracejit.jit.lowering.half import CONVERSIONS, kernel_conversion
+from tracejit.jit.lowering.philox import RANDOM_FUNCTIONS, kernel_random_function
+from tracejit.jit.lowering.vector_math import FUNCTIONS, kernel_function
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="needs the extra 'cuda'"

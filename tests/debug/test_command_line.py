@@ -9,8 +9,8 @@ import pytest
 import tracejit
 from tracejit import __main__ as command_line
 from tracejit import config
-from tracejit.runtime import cache, cache_upkeep
-from tracejit.runtime.packs import write_pack
+from tracejit.jit.runtime import cache, cache_upkeep
+from tracejit.jit.runtime.packs import write_pack
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from tracejit import config
 from tracejit.debug import doctor
-from tracejit.runtime import cache, cache_folder
+from tracejit.jit.runtime import cache, cache_folder
 
 STATES = {"ok", "absent", "broken"}
 

@@ -8,7 +8,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import jit
-from tracejit.ops.record import REGISTRY
+from tracejit.core.ops.record import REGISTRY
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import tracejit
 from tests.distributions.cases import CASES, OF_DEFAULT_DTYPE, Case
 from tracejit import distributions
-from tracejit.ops.gamma_sampling import _derivative
+from tracejit.core.ops.gamma_sampling import _derivative
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.eager import interchange
+from tracejit.core.eager import interchange
 
 UNARY = (
     "absolute arccos arcsin arctan ceil cos cosh exp exp2 expm1 floor isfinite isinf isnan log "

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import tracejit
-from tracejit.eager import tape
+from tracejit.core.eager import tape
 
 
 def leaf(*values):

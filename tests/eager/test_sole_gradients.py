@@ -3,9 +3,9 @@
 import pytest
 
 import tracejit as tj
-from tracejit.eager import sole_gradients
-from tracejit.eager.engine import Task
-from tracejit.memory import reliances
+from tracejit.core.eager import sole_gradients
+from tracejit.core.eager.engine import Task
+from tracejit.core.memory import reliances
 
 
 @pytest.fixture

@@ -241,7 +241,7 @@ def test_errors_as_in_torch(case):
 
 
 def test_typed_storages_warn_once():
-    from tracejit.eager import typed_storage
+    from tracejit.core.eager import typed_storage
 
     typed_storage._told.clear()
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):

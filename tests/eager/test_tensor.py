@@ -10,8 +10,8 @@ import pytest
 
 import tracejit
 from tests.eager.programs import check
-from tracejit.ops.cotangents import type_of
-from tracejit.ops.record import REGISTRY, Op
+from tracejit.core.ops.cotangents import type_of
+from tracejit.core.ops.record import REGISTRY, Op
 
 PROGRAMS = []
 

@@ -324,7 +324,7 @@ def test_functions_are_mapped_over_tangents() -> None:
 def test_tangents_are_gone_with_their_tensors() -> None:
     with forward_ad.dual_level():
         d = forward_ad.make_dual(tracejit.ones(2), tracejit.ones(2))
-        level = tracejit.eager.recording.active.level
+        level = tracejit.core.eager.recording.active.level
         for _ in range(5):
             d = d * 2
         assert len(level.held) <= 2

@@ -14,8 +14,8 @@ from tests.opinfo import OpInfo, rows
 from tests.ops.test_opinfo import ours
 from tests.shares import share
 from tracejit.autograd import forward_ad
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.types import FLOATING, complex128, float64
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.types import FLOATING, complex128, float64
 
 CASES = [pytest.param(row, id=repr(row), marks=share(repr(row), 16))
          for row in rows() if row.differentiable]  # fmt: skip

@@ -14,8 +14,8 @@ import tracejit
 from tests.opinfo import OpInfo, Sample, rows
 from tests.ops.test_opinfo import flat, ours
 from tests.shares import share
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.types import FLOATING, complex128, float64
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.types import FLOATING, complex128, float64
 
 REFUSED = ("vmap: We do not support batching operators that can output dynamic shape",
            "vmap: It looks like you're calling .item()", "vmap: as_strided is not supported",

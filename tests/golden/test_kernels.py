@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tracejit.lowering.lower import describe, lower
-from tracejit.ops.types import float64, int64
-from tracejit.passes.open_composites import open_composites
+from tracejit.jit.lowering.lower import describe, lower
+from tracejit.core.ops.types import float64, int64
+from tracejit.jit.passes.open_composites import open_composites
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lowering"))
 from execution import graph_of
@@ -38,7 +38,7 @@ def softmax_cross_entropy():
 
 
 def _numbers(x):
-    from tracejit.ops.creation import iota
+    from tracejit.core.ops.creation import iota
 
     return iota(x.shape[1], x)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tracejit import config
-from tracejit.memory import DeviceUnavailable, array_module, device
+from tracejit.core.memory import DeviceUnavailable, array_module, device
 
 FOLDER = Path(__file__).parent
 
@@ -31,6 +31,6 @@ def gpu(tmp_path_factory):
 def launched(monkeypatch):
     """Counts of what ran on the device since the test began: kernels by kind, host calls by op."""
     from tests.cuda.launches import counted
-    from tracejit.runtime import cuda_kernels
+    from tracejit.jit.runtime import cuda_kernels
 
     return counted(monkeypatch, cuda_kernels.DriverKernel)

@@ -5,7 +5,7 @@ import pytest
 
 import tracejit
 from tests.cuda.programs import PROGRAMS, numbers
-from tracejit.runtime import cache, cuda_kernels
+from tracejit.jit.runtime import cache, cuda_kernels
 
 
 def on_device(array):

@@ -3,12 +3,12 @@
 import numpy as np
 
 import tracejit
-from tracejit.ir.graph import Graph
-from tracejit.ir.interpret import interpret
-from tracejit.memory.devices import CPU
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.interpret import interpret
+from tracejit.core.memory.devices import CPU
 from tracejit.nn import functional
-from tracejit.ops import movement, pointwise
-from tracejit.ops.types import TensorType, float32, float64
+from tracejit.core.ops import movement, pointwise
+from tracejit.core.ops.types import TensorType, float32, float64
 
 
 def cubes(detached=False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tracejit.ir import sizes
-from tracejit.ir.sizes import Scope, Size, evaluate, size_max, substitute
+from tracejit.jit.ir import sizes
+from tracejit.jit.ir.sizes import Scope, Size, evaluate, size_max, substitute
 
 
 def scope_of(*hints: int) -> tuple[Scope, list[Size]]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.graph import Graph, Value
-from tracejit.ir.interpret import bind_symbols, interpret
-from tracejit.ir.sizes import evaluate
-from tracejit.lowering.lower import lower
-from tracejit.lowering.program import Program
-from tracejit.ops.types import TensorType, float32
-from tracejit.passes.open_composites import open_composites
-from tracejit.runtime.executable import Executable
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.interpret import bind_symbols, interpret
+from tracejit.jit.ir.sizes import evaluate
+from tracejit.jit.lowering.lower import lower
+from tracejit.jit.lowering.program import Program
+from tracejit.core.ops.types import TensorType, float32
+from tracejit.jit.passes.open_composites import open_composites
+from tracejit.jit.runtime.executable import Executable
 
 HINTS = {"A": 5, "B": 7, "C": 19, "N": 300}
 

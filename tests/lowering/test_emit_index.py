@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tracejit.ir.sizes import Scope
-from tracejit.lowering.index import (
+from tracejit.jit.ir.sizes import Scope
+from tracejit.jit.lowering.index import (
     Condition,
     Variable,
     as_index,
@@ -17,9 +17,9 @@ from tracejit.lowering.index import (
     linear,
     unravelled,
 )
-from tracejit.lowering.lower import lower
-from tracejit.lowering.native import optimized_ir
-from tracejit.ops.types import float64
+from tracejit.jit.lowering.lower import lower
+from tracejit.jit.lowering.native import optimized_ir
+from tracejit.core.ops.types import float64
 
 sys.path.insert(0, str(Path(__file__).parent))
 from execution import graph_of

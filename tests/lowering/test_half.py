@@ -5,7 +5,7 @@ import numba
 import numpy as np
 import pytest
 
-from tracejit.lowering.half import CONVERSIONS, kernel_conversion
+from tracejit.jit.lowering.half import CONVERSIONS, kernel_conversion
 
 PATTERNS = np.arange(65536, dtype=np.uint16)
 HALF = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.eager import dispatch
-from tracejit.lowering import (
+from tracejit.core.eager import dispatch
+from tracejit.jit.lowering import (
     library_averages,
     library_convolution,
     library_order,
     library_pooling,
     library_scan,
 )
-from tracejit.lowering.kernel_emitter import emit_kernel
-from tracejit.lowering.native import namespace_of
+from tracejit.jit.lowering.kernel_emitter import emit_kernel
+from tracejit.jit.lowering.native import namespace_of
 from tracejit.nn import functional as F
-from tracejit.runtime import eager_kernels
+from tracejit.jit.runtime import eager_kernels
 
 RNG = np.random.default_rng(11)
 FLOATS = ("float32", "float64")

@@ -10,8 +10,8 @@ import pytest
 
 import tracejit
 from tracejit import where
-from tracejit.ops.types import bfloat16, bool_, float16, float32, float64, int32, int64, uint8
-from tracejit.runtime.executable import ProgramError
+from tracejit.core.ops.types import bfloat16, bool_, float16, float32, float64, int32, int64, uint8
+from tracejit.jit.runtime.executable import ProgramError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from execution import check, execute, graph_of
@@ -202,7 +202,7 @@ def test_inputs_with_strides():
 
 
 def graph_type(*shape):
-    from tracejit.ops.types import TensorType
+    from tracejit.core.ops.types import TensorType
 
     return TensorType(float32, shape)
 
@@ -235,7 +235,7 @@ def test_scatters(mode):
 
 @pytest.mark.parametrize("mode", ["python", "compiled"])
 def test_random_numbers_are_eagers_to_the_bit(mode):
-    from tracejit.ops import random
+    from tracejit.core.ops import random
 
     graph, (x, state) = graph_of(("A", "B"), ((2,), int64))
     shared = {"shape": x.shape, "device": None}

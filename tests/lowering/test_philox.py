@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tracejit.lowering.philox import (
+from tracejit.jit.lowering.philox import (
     RANDOM_FUNCTIONS,
     kernel_random_function,
     python_random_function,
 )
-from tracejit.ops import philox_recipe as recipe
-from tracejit.ops.philox import (
+from tracejit.core.ops import philox_recipe as recipe
+from tracejit.core.ops.philox import (
     philox_bernoulli_numpy,
     philox_normal_numpy,
     philox_randint_numpy,
@@ -203,8 +203,8 @@ def test_every_random_function_compiles_for_kernels():
 
 def test_eager_random_numbers_need_no_numba():
     code = (
-        "import sys, tracejit.ops.philox as p, tracejit.lowering.vector_math,"
-        "tracejit.lowering.philox, tracejit.lowering.half; p.philox_normal_numpy(0, 0, 4);"
+        "import sys, tracejit.core.ops.philox as p, tracejit.jit.lowering.vector_math,"
+        "tracejit.jit.lowering.philox, tracejit.jit.lowering.half; p.philox_normal_numpy(0, 0, 4);"
         "sys.exit(int('numba' in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

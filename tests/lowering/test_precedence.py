@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tracejit.lowering.precedence import (
+from tracejit.jit.lowering.precedence import (
     Ordered,
     contract,
     in_order,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.lowering.lower import lower
-from tracejit.ops.types import float64, int64
-from tracejit.passes.open_composites import open_composites
-from tracejit.runtime.executable import ProgramError
+from tracejit.jit.lowering.lower import lower
+from tracejit.core.ops.types import float64, int64
+from tracejit.jit.passes.open_composites import open_composites
+from tracejit.jit.runtime.executable import ProgramError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from execution import check, execute, graph_of

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numba import types
 
-from tracejit.lowering import vector_math_intrinsics
-from tracejit.lowering.vector_math import FUNCTIONS, kernel_function, python_function
-from tracejit.lowering.vector_math_intrinsics import UnsupportedSyntax, emit, result_dtypes
+from tracejit.jit.lowering import vector_math_intrinsics
+from tracejit.jit.lowering.vector_math import FUNCTIONS, kernel_function, python_function
+from tracejit.jit.lowering.vector_math_intrinsics import UnsupportedSyntax, emit, result_dtypes
 
 LONG = np.longdouble
 NUMERICS = Path(__file__).parents[2] / "docs" / "numerics.md"

@@ -7,8 +7,9 @@ import sys
 import numpy
 import pytest
 
-from tracejit import config, memory
-from tracejit.memory import device, threads
+from tracejit import config
+from tracejit.core import memory
+from tracejit.core.memory import device, threads
 
 
 def test_devices_compare_by_type_and_index():

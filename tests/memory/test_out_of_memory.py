@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tracejit
-from tracejit.memory.limits import OutOfMemory, must_fit
+from tracejit.core.memory.limits import OutOfMemory, must_fit
 
 ROW = tracejit.zeros(1 << 20)
 HUGE = {

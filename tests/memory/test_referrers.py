@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tracejit as tj
-from tracejit.memory import reliances
-from tracejit.memory.referrers import referrers
+from tracejit.core.memory import reliances
+from tracejit.core.memory.referrers import referrers
 
 
 @pytest.fixture(params=[True, False], ids=["asked", "searched"])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.capture.test_interrupts import Interrupt
-from tracejit import memory
-from tracejit.memory import allocator
-from tracejit.memory.allocator import size_class
+from tracejit.core import memory
+from tracejit.core.memory import allocator
+from tracejit.core.memory.allocator import size_class
 
 SIZE = 3000
 
@@ -172,7 +172,7 @@ def test_threads_and_collector_do_not_corrupt_the_pool():
 
 def test_storages_alive_at_exit_say_nothing():
     code = (
-        "from tracejit import memory\nimport builtins\n"
+        "from tracejit.core import memory\nimport builtins\n"
         "builtins.kept = [memory.allocate(10 ** k) for k in range(8)]\n"
         "cycle = [memory.allocate(8)]; cycle.append(cycle)\n"
     )

@@ -8,7 +8,7 @@ import numpy as np
 from tests.opinfo import COMPLEX, FLOATS, OpInfo, Sample, array
 from tests.ops.rows_linalg import shaped
 from tests.ops.rows_linalg_factors import named
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 
 def unary(rng: np.random.Generator, d: dtype) -> Iterable[Sample]:

@@ -10,7 +10,7 @@ import tracejit
 import tracejit.nn.functional
 from tests.opinfo import FLOATS, HALVES, OpInfo, Sample, array
 from tests.ops.rows_pointwise import unary
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 BOTH = (*FLOATS, *HALVES)
 

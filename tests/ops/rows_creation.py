@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.opinfo import ANY, COMPLEX, FLOATS, OpInfo, Sample, array
-from tracejit.ops import creation, types
+from tracejit.core.ops import creation, types
 
 MADE = {"differentiable": False, "specials": False, "strides": False, "ulp": 1}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.opinfo import FLOATS, OpInfo, Sample, array
 from tests.ops.rows_composite import functional
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 IMAGES, GRID = (2, 2, 3, 4), (2, 3, 1, 2)
 VOLUMES, GRID3 = (1, 2, 3, 4, 2), (1, 2, 2, 3, 3)

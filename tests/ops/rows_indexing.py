@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.opinfo import ANY, FLOATS, INTEGERS, NUMERIC, OpInfo, Sample, array
-from tracejit.ops import embedding
+from tracejit.core.ops import embedding
 
 
 def row(name, function, samples, **options):

@@ -7,8 +7,8 @@ import numpy as np
 
 from tests.opinfo import FLOATS, HALVES, OpInfo, Sample, array
 from tests.ops.rows_composite import functional
-from tracejit.ops import types
-from tracejit.ops.types import dtype
+from tracejit.core.ops import types
+from tracejit.core.ops.types import dtype
 
 LINES, IMAGES, VOLUMES = (2, 2, 5), (2, 2, 5, 6), (1, 2, 3, 4, 3)
 

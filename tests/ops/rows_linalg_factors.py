@@ -10,7 +10,7 @@ import numpy as np
 
 import tracejit
 from tests.opinfo import OpInfo, Sample, array
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 
 def named(name: str) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.opinfo import ANY, HALVES, NUMERIC, OpInfo, Sample, array
-from tracejit.ops import joining, padding, stacking, types
+from tracejit.core.ops import joining, padding, stacking, types
 
 
 def on(*shapes, **keywords):

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.opinfo import FLOATS, HALVES, OpInfo, Sample, array
 from tests.ops.rows_composite import functional
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 IMAGES = (2, 4, 3, 2)
 

@@ -16,8 +16,8 @@ from tests.opinfo import (
     Sample,
     array,
 )  # fmt: skip
-from tracejit.ops import types
-from tracejit.ops.types import dtype
+from tracejit.core.ops import types
+from tracejit.core.ops.types import dtype
 
 Samples = Callable[[np.random.Generator, dtype], Iterable[Sample]]
 TORCH_BINARY = ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 3)), ((0, 3), (1, 3)), ((5,), (5,))

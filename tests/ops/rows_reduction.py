@@ -15,7 +15,7 @@ from tests.opinfo import (
     Sample,
     array,
 )
-from tracejit.ops import moments, types
+from tracejit.core.ops import moments, types
 
 SHAPES = ((3, 4), (2, 3, 4), (5,), (1, 3), ())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import tracejit.ops.sorting  # noqa: F401 - hangs the methods on Tensor
+import tracejit.core.ops.sorting  # noqa: F401 - hangs the methods on Tensor
 from tests.opinfo import FLOATS, HALVES, INTEGERS, OpInfo, Sample, array
 
 EXACT = {"ulp": 0, "exact": True, "dtypes": (*FLOATS, *HALVES, *INTEGERS)}

@@ -9,8 +9,8 @@ import numpy as np
 
 from tests.opinfo import FLOATS, OpInfo, Sample, array
 from tests.ops.rows_composite import functional
-from tracejit.ops import types
-from tracejit.ops.types import dtype
+from tracejit.core.ops import types
+from tracejit.core.ops.types import dtype
 
 
 def _signals(*shapes: tuple, window: int = 0, **options: Any) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from tests.opinfo import FLOATS, INTEGERS, OpInfo, Sample, array
 from tests.ops.rows_linalg import shaped
 from tests.ops.rows_pointwise import binary, kinks, unary
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 EXACT = {"ulp": 0, "exact": True}
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from tests.opinfo import FLOATS, HALVES, OpInfo, Sample, array
 from tests.ops.rows_composite import functional
-from tracejit.ops import types
-from tracejit.ops.types import dtype
+from tracejit.core.ops import types
+from tracejit.core.ops.types import dtype
 
 IMAGES = (2, 2, 5, 6)
 ALL = (*FLOATS, *HALVES, types.int64, types.bool_)

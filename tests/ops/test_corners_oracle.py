@@ -28,7 +28,7 @@ from tests.ops.test_opinfo import (
     value,
 )
 from tracejit.autograd import grad
-from tracejit.ops.types import float32, float64
+from tracejit.core.ops.types import float32, float64
 
 pytestmark = pytest.mark.oracle
 

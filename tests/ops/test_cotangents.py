@@ -3,11 +3,11 @@
 import pytest
 
 import tracejit
-from tracejit.ir.graph import Graph
-from tracejit.ops import pointwise
-from tracejit.ops.cotangents import cotangents, saved, sum_to_shape, type_of
-from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import TensorType, float16, float32, float64
+from tracejit.jit.ir.graph import Graph
+from tracejit.core.ops import pointwise
+from tracejit.core.ops.cotangents import cotangents, saved, sum_to_shape, type_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import TensorType, float16, float32, float64
 
 
 def graph_inputs(*types):

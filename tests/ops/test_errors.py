@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.types import float32, int64
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.types import float32, int64
 
 pytestmark = pytest.mark.oracle
 
@@ -128,7 +128,7 @@ def test_a_weight_of_three_dimensions(rows, mode):
 
 
 def test_joining_nothing():
-    from tracejit.ops.joining import cat, stack
+    from tracejit.core.ops.joining import cat, stack
 
     with pytest.raises(ValueError, match="expected a non-empty list of Tensors"):
         cat([])
@@ -137,7 +137,7 @@ def test_joining_nothing():
 
 
 def test_bad_sizes_of_new_tensors():
-    from tracejit.ops.creation import arange, linspace, zeros
+    from tracejit.core.ops.creation import arange, linspace, zeros
 
     with pytest.raises(RuntimeError, match="negative dimension -1"):
         zeros(2, -1)
@@ -153,8 +153,8 @@ def test_bad_sizes_of_new_tensors():
 
 
 def test_fills_that_do_not_fit():
-    from tracejit.ops.creation import full
-    from tracejit.ops.types import int8, int32, uint8
+    from tracejit.core.ops.creation import full
+    from tracejit.core.ops.types import int8, int32, uint8
 
     assert full((2,), -1, dtype=uint8).tolist() == [255, 255]  # PyTorch wraps these alone
     for value, dtype, name in (

@@ -3,7 +3,7 @@
 import pytest
 
 import tracejit
-from tracejit.ops import foreach
+from tracejit.core.ops import foreach
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

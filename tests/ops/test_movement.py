@@ -7,11 +7,11 @@ import pytest
 
 import tracejit
 import tracejit.nn.functional as F
-from tracejit.eager.tensor import Tensor
-from tracejit.ir.graph import Graph
-from tracejit.ops.movement import VIEW_INVERSE, reshaped_index
-from tracejit.ops.record import op_named
-from tracejit.ops.types import TensorType, float32, int64
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Graph
+from tracejit.core.ops.movement import VIEW_INVERSE, reshaped_index
+from tracejit.core.ops.record import op_named
+from tracejit.core.ops.types import TensorType, float32, int64
 
 VIEWS = [
     ("reshape", {"shape": (6, 4)}),
@@ -44,7 +44,7 @@ def test_the_inverse_of_a_view_is_a_write_through_it(name, attributes):
 
 
 def test_every_view_op_has_an_inverse_or_refuses():
-    from tracejit.ops.record import REGISTRY
+    from tracejit.core.ops.record import REGISTRY
 
     views = {op.name for op in REGISTRY.values() if op.views}
     assert views <= set(VIEW_INVERSE) and {name for name, _ in VIEWS} | {"expand"} <= views
@@ -153,8 +153,8 @@ def test_a_split_dimension_needs_no_division_elsewhere():
 
 
 def test_an_empty_tensor_takes_part_in_a_join():
-    from tracejit.ops.creation import zeros
-    from tracejit.ops.joining import cat
+    from tracejit.core.ops.creation import zeros
+    from tracejit.core.ops.joining import cat
 
     given = zeros(0, requires_grad=True)
     joined = cat([zeros(0), given])

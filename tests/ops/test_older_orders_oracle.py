@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import tracejit
-from tracejit.ops import older_orders
+from tracejit.core.ops import older_orders
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:.*This overload of")]

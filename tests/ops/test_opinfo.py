@@ -18,9 +18,9 @@ import tracejit
 from tests.opinfo import OpInfo, Sample, convert, rows
 from tests.shares import share
 from tracejit.autograd import grad, gradcheck, gradgradcheck
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit import script
-from tracejit.ops.types import FLOATING, bfloat16, complex128, dtype, dtype_named, float64
+from tracejit.core.ops.types import FLOATING, bfloat16, complex128, dtype, dtype_named, float64
 
 ROWS = rows()
 

@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 import tracejit
-from tracejit.ops import out as taking
-from tracejit.ops.record import Op
+from tracejit.core.ops import out as taking
+from tracejit.core.ops.record import Op
 
 x = tracejit.arange(4.0)
 

@@ -9,10 +9,10 @@ import pytest
 import tracejit
 from tracejit.nn import functional
 from tracejit.nn.functional import dropout
-from tracejit.ops.generators import Generator
-from tracejit.ops.random import bernoulli, normal, rand, randint, randn, randperm
-from tracejit.ops.record import REGISTRY
-from tracejit.ops.types import bfloat16, bool_, float16, float32, float64, int64, uint8
+from tracejit.core.ops.generators import Generator
+from tracejit.core.ops.random import bernoulli, normal, rand, randint, randn, randperm
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import bfloat16, bool_, float16, float32, float64, int64, uint8
 
 
 @pytest.fixture(autouse=True)

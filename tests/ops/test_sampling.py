@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import tracejit as tj
-from tracejit.ops.types import bfloat16, float16, float32, float64, int64
+from tracejit.core.ops.types import bfloat16, float16, float32, float64, int64
 
 COUNT = 20000
 REJECT = 1e-4

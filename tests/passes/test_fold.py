@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.passes.programs import SPECIAL, agree, capture, ops, typed
-from tracejit.ir.clone import copy_graph
-from tracejit.ops import creation, movement, pointwise
-from tracejit.ops.types import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
-from tracejit.passes.dce import dce
-from tracejit.passes.fold import constant, fold
+from tracejit.jit.ir.clone import copy_graph
+from tracejit.core.ops import creation, movement, pointwise
+from tracejit.core.ops.types import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
+from tracejit.jit.passes.dce import dce
+from tracejit.jit.passes.fold import constant, fold
 
 
 def folded(graph):

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.passes.programs import capture
-from tracejit.ops import movement, pointwise
-from tracejit.ops.types import bool_, float32, int64
-from tracejit.passes.pattern import Pattern, same_number
+from tracejit.core.ops import movement, pointwise
+from tracejit.core.ops.types import bool_, float32, int64
+from tracejit.jit.passes.pattern import Pattern, same_number
 
 
 def matched(pattern, function, *kinds):

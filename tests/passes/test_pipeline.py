@@ -7,14 +7,14 @@ import pytest
 
 from tests.passes.programs import agree, arrays, capture, ops, typed
 from tracejit import config
-from tracejit.ir.interpret import interpret
-from tracejit.ir.parser import parse_graph
-from tracejit.ir.printer import print_graph
-from tracejit.ir.verify import GraphError
-from tracejit.ops import creation, movement, pointwise, reduction
-from tracejit.ops.record import Op
-from tracejit.ops.types import float32, float64
-from tracejit.passes import pipeline
+from tracejit.jit.ir.interpret import interpret
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.printer import print_graph
+from tracejit.jit.ir.verify import GraphError
+from tracejit.core.ops import creation, movement, pointwise, reduction
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import float32, float64
+from tracejit.jit.passes import pipeline
 
 Op("test_region", "composite", ("x",), infer=lambda x, regions=(): x.type)
 

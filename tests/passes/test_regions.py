@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.runtime.region_graphs import Maker
-from tracejit.ir.interpret import interpret
-from tracejit.ir.parser import parse_graph
-from tracejit.ir.verify import GraphError, verify
-from tracejit.passes.flatten_cond import LIMIT
-from tracejit.passes.pipeline import run
+from tracejit.jit.ir.interpret import interpret
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.verify import GraphError, verify
+from tracejit.jit.passes.flatten_cond import LIMIT
+from tracejit.jit.passes.pipeline import run
 
 
 def passed(text, numerics="fast"):

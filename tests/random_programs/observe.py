@@ -23,7 +23,7 @@ import tracejit as tj
 import tracejit.nn.functional as F
 from tests.random_programs.program import Call, Program
 from tests.random_programs.spaces import tensor_of
-from tracejit.ops.random import default_generator
+from tracejit.core.ops.random import default_generator
 
 Observed = list[tuple[str, Any]]  # path -> array or plain value
 Function = Callable[..., Any]

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from tracejit.ops.types import dtype_named
+from tracejit.core.ops.types import dtype_named
 
 Shape = tuple[int, ...]
 

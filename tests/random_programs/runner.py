@@ -23,7 +23,7 @@ from tests.random_programs.observe import Function, Observed, observe
 from tests.random_programs.program import Program
 from tests.random_programs.tolerance import Noise, Tolerance, exact
 from tracejit import config
-from tracejit.capture.breaks import Defect
+from tracejit.jit.capture.breaks import Defect
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tracejit.eager import dispatch
+from tracejit.core.eager import dispatch
 
 NOISE = 4  # eps; the documented bound of most functions is 2 ulp, gradients add a few operations
 FACTOR = 4

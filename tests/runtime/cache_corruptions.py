@@ -27,9 +27,9 @@ from typing import Any
 from unittest import mock
 
 from tracejit import config
-from tracejit.lowering import native
-from tracejit.lowering.program import Kernel
-from tracejit.runtime import cache, cache_folder, cache_upkeep, loader, packs
+from tracejit.jit.lowering import native
+from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.runtime import cache, cache_folder, cache_upkeep, loader, packs
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = (None, True, 0, -1, 1.5, "x", [], {}, [1], ["x"], {"a": 1}, 10**400, [[]], {"sizes": 3})

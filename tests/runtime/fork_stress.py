@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 
 import tracejit as tj
-from tracejit.lowering.program import Kernel
-from tracejit.memory import forks
-from tracejit.runtime import cache
+from tracejit.jit.lowering.program import Kernel
+from tracejit.core.memory import forks
+from tracejit.jit.runtime import cache
 
 DEADLINE = 45.0  # seconds that a child has; it needs a few
 generator = tj.Generator()

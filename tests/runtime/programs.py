@@ -4,15 +4,15 @@ import hashlib
 
 import numpy as np
 
-from tracejit.ir.graph import Graph
-from tracejit.lowering import extern
-from tracejit.lowering.program import Buffer, Instruction, Kernel, Program
-from tracejit.ops import types
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.lowering import extern
+from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
+from tracejit.core.ops import types
 
 HEAD = """\
 import numpy as np
-from tracejit.lowering.abi import *
-from tracejit.lowering.vector_math_exponential import exp_float32, tanh_float32
+from tracejit.jit.lowering.abi import *
+from tracejit.jit.lowering.vector_math_exponential import exp_float32, tanh_float32
 
 
 def {name}(buffers, operands, sizes, scratch, status, lo, hi):

@@ -8,9 +8,9 @@ import random
 
 import numpy as np
 
-from tracejit.ir.graph import Graph
-from tracejit.ops import pointwise
-from tracejit.ops.control import (
+from tracejit.jit.ir.graph import Graph
+from tracejit.core.ops import pointwise
+from tracejit.core.ops.control import (
     ErrorOf,
     cond_record,
     for_loop_record,
@@ -18,9 +18,9 @@ from tracejit.ops.control import (
     unwind_loop_record,
     while_loop_record,
 )
-from tracejit.ops.creation import full_of
-from tracejit.ops.shapes import known_same_shape
-from tracejit.ops.types import TensorType, bool_, float16, float32, float64, int32, int64
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.shapes import known_same_shape
+from tracejit.core.ops.types import TensorType, bool_, float16, float32, float64, int32, int64
 
 FLOATS = (float32, float64, float16)
 

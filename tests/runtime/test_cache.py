@@ -13,10 +13,10 @@ import pytest
 import tracejit as tj
 from tests.runtime.programs import ADD_ONE, GELU, chain, kernel, run
 from tracejit import config, jit
-from tracejit.lowering import native
-from tracejit.memory import threads
-from tracejit.runtime import cache, cache_folder, cache_upkeep
-from tracejit.runtime.executable import Executable
+from tracejit.jit.lowering import native
+from tracejit.core.memory import threads
+from tracejit.jit.runtime import cache, cache_folder, cache_upkeep
+from tracejit.jit.runtime.executable import Executable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -309,7 +309,7 @@ def test_threads_compile_a_kernel_once(fresh):
 PROCESS = """
 import sys
 from tests.runtime.test_cache import works
-from tracejit.runtime import cache, cache_folder, cache_upkeep
+from tracejit.jit.runtime import cache, cache_folder, cache_upkeep
 assert works()
 assert 'numba' not in sys.modules, 'numba was imported'
 print(cache.counts['compiled'])
@@ -336,7 +336,7 @@ def test_sixteen_racing_processes_then_a_warm_one(tmp_path):
 
 
 def test_the_key_depends_on_versions_and_processor(monkeypatch):
-    from tracejit.lowering import native
+    from tracejit.jit.lowering import native
 
     before = cache.environment_key.__wrapped__()
     assert before == cache.environment_key.__wrapped__()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.runtime import cache_corruptions as corruptions
 from tracejit import config
-from tracejit.runtime import cache_upkeep
+from tracejit.jit.runtime import cache_upkeep
 
 NAMES = [f"{suffix} {corrupt.__name__}" for suffix, corrupt in corruptions.KINDS]
 # An intact file, or none, is no reason for a warning; some replacements leave it usable.

@@ -7,7 +7,7 @@ import pytest
 
 import tracejit
 from tracejit import config
-from tracejit.runtime import cache
+from tracejit.jit.runtime import cache
 
 
 def _step(layers, width=8):

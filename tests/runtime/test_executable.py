@@ -18,12 +18,12 @@ from tests.runtime.programs import (
     run,
     single,
 )
-from tracejit import memory
-from tracejit.ir.graph import Graph, Location
-from tracejit.ir.sizes import Scope
-from tracejit.lowering.program import Instruction, Program
-from tracejit.ops import types
-from tracejit.runtime.executable import Executable, ProgramError
+from tracejit.core import memory
+from tracejit.jit.ir.graph import Graph, Location
+from tracejit.jit.ir.sizes import Scope
+from tracejit.jit.lowering.program import Instruction, Program
+from tracejit.core.ops import types
+from tracejit.jit.runtime.executable import Executable, ProgramError
 
 MODES = ["compiled", "python"]
 

@@ -13,7 +13,7 @@ import pytest
 PROGRAM = """
 import ctypes, mmap
 import llvmlite.binding as llvm
-from tracejit.runtime import loader
+from tracejit.jit.runtime import loader
 
 TEXT = "define double @far_{k}(double %x) {{ %y = fadd double %x, {k}.5 ret double %y }}"
 loader._linker()

@@ -12,7 +12,7 @@ import pytest
 
 import tracejit as tj
 from tests.runtime.test_runner import waited
-from tracejit.memory import forks
+from tracejit.core.memory import forks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,7 +107,7 @@ def test_a_module_that_another_thread_imports_is_imported_in_the_child(tmp_path)
     code = f"""
 import os, sys, threading, time
 import tracejit
-from tracejit.memory import forks
+from tracejit.core.memory import forks
 forks.PATIENCE = 0.2
 sys.path.insert(0, {str(tmp_path)!r})
 threading.Thread(target=lambda: __import__('numba.slow'), daemon=True).start()

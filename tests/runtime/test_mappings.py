@@ -8,8 +8,8 @@ import sys
 import llvmlite.binding as llvm
 import pytest
 
-from tracejit.runtime import loader
-from tracejit.runtime.mappings import mappings
+from tracejit.jit.runtime import loader
+from tracejit.jit.runtime.mappings import mappings
 
 TEXT = """
 define double @of_mappings_{k}(double %x) {{

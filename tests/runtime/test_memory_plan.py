@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracejit.runtime.memory_plan import Life, plan
+from tracejit.jit.runtime.memory_plan import Life, plan
 
 LIVES = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(0, 12), st.integers(0, 6)).map(

@@ -5,9 +5,9 @@ import pytest
 
 from tests.runtime.programs import ADD_ONE, chain, kernel, run
 from tracejit import config
-from tracejit.ir.graph import Location
-from tracejit.runtime.executable import Executable
-from tracejit.runtime.nan_check import NanFound
+from tracejit.jit.ir.graph import Location
+from tracejit.jit.runtime.executable import Executable
+from tracejit.jit.runtime.nan_check import NanFound
 
 ROOT = kernel("root", """\
     x = float32_pointer(buffers, operands[0])

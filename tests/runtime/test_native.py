@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.runtime.programs import ADD, GELU, HEAD, ROW_SUM, kernel
-from tracejit.lowering import kernel_emitter, native, numba_emitter
-from tracejit.lowering.program import Kernel
-from tracejit.lowering.vector_math_intrinsics import UnsupportedSyntax
-from tracejit.runtime import host, loader
+from tracejit.jit.lowering import kernel_emitter, native, numba_emitter
+from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.lowering.vector_math_intrinsics import UnsupportedSyntax
+from tracejit.jit.runtime import host, loader
 
 # Each works on x (float32, 64), k (int64, 64), out (float64, 64), n = 64 and one more size.
 TEXTS = {

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.capture.memory_words import supported
-from tracejit.eager.nodes import Node
-from tracejit.memory import readers
-from tracejit.runtime import attach_backward, native_history
-from tracejit.runtime.backward_plan import Backward
-from tracejit.runtime.call_nodes import CompiledBackward
-from tracejit.runtime.later_backward import Call
+from tracejit.jit.capture.memory_words import supported
+from tracejit.core.eager.nodes import Node
+from tracejit.core.memory import readers
+from tracejit.jit.runtime import attach_backward, native_history
+from tracejit.jit.runtime.backward_plan import Backward
+from tracejit.jit.runtime.call_nodes import CompiledBackward
+from tracejit.jit.runtime.later_backward import Call
 
 pytestmark = pytest.mark.skipif(not supported(), reason="no native code on this interpreter")
 CALLS = 5  # the last ones go natively, where there is native code

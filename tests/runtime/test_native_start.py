@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.capture import memory_words
-from tracejit.runtime import builtin, native_start
+from tracejit.jit.capture import memory_words
+from tracejit.jit.runtime import builtin, native_start
 
 KEEPERS = {
     "tensor": lambda y: y,
@@ -121,7 +121,7 @@ def test_addresses_are_read_as_they_are():
     """Ints of two digits are read where CPython keeps them, all others by asking it."""
     text = f'''\
 """A builtin function: `this` is an ndarray of words; `arguments` the address of the objects."""
-from tracejit.lowering.abi import call_function, pointer_at
+from tracejit.jit.lowering.abi import call_function, pointer_at
 
 PARAMETERS = "int64"
 

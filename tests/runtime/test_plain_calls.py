@@ -8,8 +8,8 @@ import threading
 import pytest
 
 import tracejit as tj
-from tracejit.runtime import pace
-from tracejit.runtime.pace import CAPTURE, COEXECUTE, PLAINLY, Pace
+from tracejit.jit.runtime import pace
+from tracejit.jit.runtime.pace import CAPTURE, COEXECUTE, PLAINLY, Pace
 
 
 class Drawing:
@@ -35,7 +35,7 @@ class Clock:
         monkeypatch.setattr(pace, "clock", lambda: self.now)
 
     def pass_by(self):
-        from tracejit.eager.recording import active
+        from tracejit.core.eager.recording import active
 
         self.now += self.plainly if active.recorder is None else self.recorded
 

@@ -11,15 +11,15 @@ import tracejit
 from tests.runtime.region_graphs import Maker
 from tracejit import config
 from tracejit.debug.report import kernels_of
-from tracejit.eager.state import of_array
-from tracejit.ir.interpret import interpret
-from tracejit.ir.parser import parse_graph
-from tracejit.ir.verify import GraphError, verify
-from tracejit.memory import CPU
-from tracejit.ops.stacks import live_stacks
-from tracejit.runtime.executable import ProgramError
-from tracejit.runtime.nan_check import NanFound
-from tracejit.runtime.segment import Segment
+from tracejit.core.eager.state import of_array
+from tracejit.jit.ir.interpret import interpret
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.verify import GraphError, verify
+from tracejit.core.memory import CPU
+from tracejit.core.ops.stacks import live_stacks
+from tracejit.jit.runtime.executable import ProgramError
+from tracejit.jit.runtime.nan_check import NanFound
+from tracejit.jit.runtime.segment import Segment
 
 MODES = ("compiled", "python", "graph")
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from tests.runtime.programs import GELU, chain, matmul, run
-from tracejit import memory
-from tracejit.runtime import blas
-from tracejit.runtime.executable import Executable
-from tracejit.runtime.runner import (
+from tracejit.core import memory
+from tracejit.jit.runtime import blas
+from tracejit.jit.runtime.executable import Executable
+from tracejit.jit.runtime.runner import (
     ACTIVE,
     BUSY,
     EPOCH,
@@ -129,7 +129,7 @@ def test_fork_while_another_thread_compiles():
 import threading
 from tests.runtime.test_native import of_text
 from tracejit import config
-from tracejit.runtime import cache
+from tracejit.jit.runtime import cache
 stop = False
 
 def compile_all():

@@ -12,15 +12,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.recording import as_captured
-from tracejit.ops.autocast import (
+from tracejit.core.eager.recording import as_captured
+from tracejit.core.ops.autocast import (
     device_kind,
     get_autocast_dtype,
     is_autocast_cache_enabled,
     switch,
     switches,
 )
-from tracejit.ops.types import bfloat16, dtype, float16
+from tracejit.core.ops.types import bfloat16, dtype, float16
 
 _SUPPORTED = {"cpu": (bfloat16, float16), "cuda": (bfloat16, float16)}
 
@@ -98,8 +98,8 @@ class autocast:
 
 def _cast(value: Any, device_type: str, dtype: dtype) -> Any:
     """Floating point tensors of a device in a dtype, within containers too."""
-    from tracejit.eager.tensor import Tensor
-    from tracejit.ops.types import float64
+    from tracejit.core.eager.tensor import Tensor
+    from tracejit.core.ops.types import float64
 
     if isinstance(value, Tensor):
         fits = (value.is_floating_point() and value.device.type == device_type

@@ -13,11 +13,11 @@ from typing import Any
 
 import tracejit
 from tracejit.amp.finite_step import step_where
-from tracejit.eager.modes import no_grad
-from tracejit.eager.recording import active
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.autocast import device_kind
-from tracejit.ops.types import float16, float32, float64, int32
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.autocast import device_kind
+from tracejit.core.ops.types import float16, float32, float64, int32
 
 _UNSCALED, _STEPPED = "unscaled", "stepped"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 
 from tracejit import amp
-from tracejit.ops.types import dtype
+from tracejit.core.ops.types import dtype
 
 
 def warn_of(device: str, name: str) -> None:

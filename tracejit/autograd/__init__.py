@@ -20,10 +20,10 @@ from tracejit.autograd import (
 from tracejit.autograd.function import Function, FunctionCtx, once_differentiable
 from tracejit.autograd.gradcheck import gradcheck
 from tracejit.autograd.variable import Variable
-from tracejit.eager.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
-from tracejit.eager.backward import backward, grad
-from tracejit.eager.gradcheck import GradcheckError, gradgradcheck
-from tracejit.eager.modes import (
+from tracejit.core.eager.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from tracejit.core.eager.backward import backward, grad
+from tracejit.core.eager.gradcheck import GradcheckError, gradgradcheck
+from tracejit.core.eager.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.backward import install_batched
-from tracejit.eager.nodes import GradientEdge
-from tracejit.ops.creation import zeros_like
+from tracejit.core.eager.backward import install_batched
+from tracejit.core.eager.nodes import GradientEdge
+from tracejit.core.ops.creation import zeros_like
 
 
 def _batched(grad: Callable[..., tuple], outputs: tuple, inputs: tuple, starts: Any,

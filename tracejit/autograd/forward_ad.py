@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 
-from tracejit.eager.recording import active
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
            "unpack_dual"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.eager.backward import grad
-from tracejit.eager.modes import enable_grad, is_grad_enabled, set_grad_enabled
-from tracejit.eager.state import TensorState
-from tracejit.ops.creation import eye, zeros_like
-from tracejit.ops.joining import stack
+from tracejit.core.eager.backward import grad
+from tracejit.core.eager.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from tracejit.core.eager.state import TensorState
+from tracejit.core.ops.creation import eye, zeros_like
+from tracejit.core.ops.joining import stack
 
 Function = Callable[..., Any]
 

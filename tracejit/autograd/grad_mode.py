@@ -1,6 +1,6 @@
 """Whether gradients are recorded; PyTorch's `torch.autograd.grad_mode`, which some import from."""
 
-from tracejit.eager.modes import (
+from tracejit.core.eager.modes import (
     enable_grad,
     inference_mode,
     no_grad,

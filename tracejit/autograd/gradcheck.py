@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tracejit.eager import gradcheck as backward_mode
-from tracejit.eager.gradcheck import GradcheckError
-from tracejit.eager.state import TensorState
-from tracejit.ops.types import FLOATING
+from tracejit.core.eager import gradcheck as backward_mode
+from tracejit.core.eager.gradcheck import GradcheckError
+from tracejit.core.eager.state import TensorState
+from tracejit.core.ops.types import FLOATING
 
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tracejit.eager.hooks import register_hook
-from tracejit.eager.identity import itself
-from tracejit.eager.modes import no_grad
-from tracejit.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
-from tracejit.eager.recording import active, ever
-from tracejit.eager.saved import KeptHistory, Unsaved, packing, version_of
-from tracejit.eager.writing import bump_version
+from tracejit.core.eager.hooks import register_hook
+from tracejit.core.eager.identity import itself
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
+from tracejit.core.eager.recording import active, ever
+from tracejit.core.eager.saved import KeptHistory, Unsaved, packing, version_of
+from tracejit.core.eager.writing import bump_version
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
            "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.recording import active
-from tracejit.eager.state import TensorState
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.state import TensorState
 
 
 class _Engine:

@@ -11,8 +11,8 @@ import warnings
 from typing import Any
 
 from tracejit.backends import cpu, cuda, cudnn, mps  # noqa: F401
-from tracejit.eager.recording import active
-from tracejit.memory import threads
+from tracejit.core.eager.recording import active
+from tracejit.core.memory import threads
 
 
 # Deterministic algorithms and full precision: what is asked for is only remembered, for there is

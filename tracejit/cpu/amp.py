@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracejit.amp import older_names
-from tracejit.ops.types import bfloat16
+from tracejit.core.ops.types import bfloat16
 
 
 class autocast(older_names.autocast):

@@ -14,9 +14,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.eager.tensor_types import CUDA_TYPES
-from tracejit.memory.devices import DeviceUnavailable, array_module, as_device
-from tracejit.memory.devices import device as Device
+from tracejit.core.eager.tensor_types import CUDA_TYPES
+from tracejit.core.memory.devices import DeviceUnavailable, array_module, as_device
+from tracejit.core.memory.devices import device as Device
 
 _initialized = False  # whether devices have random states of their own to be saved
 _LATER = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from tracejit import amp
 from tracejit.amp import older_names
-from tracejit.ops.types import dtype, float16
+from tracejit.core.ops.types import dtype, float16
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from typing import Any
 
 from tracejit import cuda
-from tracejit.eager.recording import active
-from tracejit.memory.devices import array_module, device
+from tracejit.core.eager.recording import active
+from tracejit.core.memory.devices import array_module, device
 
 __all__ = [
     "empty_cache", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",

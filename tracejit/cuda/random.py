@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tracejit import cuda
-from tracejit.ops import generators
+from tracejit.core.ops import generators
 
 __all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
            "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.datasets.samples import GreyImages, Transform
-from tracejit.eager.construction import from_numpy
+from tracejit.core.eager.construction import from_numpy
 
 
 class Digits(GreyImages):

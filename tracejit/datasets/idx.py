@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.construction import from_numpy
+from tracejit.core.eager.construction import from_numpy
 
 _GZIP = b"\x1f\x8b"
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

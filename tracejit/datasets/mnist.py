@@ -8,7 +8,7 @@ from typing import Any
 
 from tracejit.datasets.idx import read_idx
 from tracejit.datasets.samples import GreyImages, Transform
-from tracejit.ops.types import int64, uint8
+from tracejit.core.ops.types import int64, uint8
 
 
 class MNIST(GreyImages):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.ops.types import float32
+from tracejit.core.ops.types import float32
 from tracejit.utils.data.dataset import Dataset
 
 Transform = Callable[[Any], Any] | None

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ir.extract import extract
-from tracejit.ir.graph import Graph, Location, Value
-from tracejit.ir.interpret import interpret
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Location, Value
+from tracejit.jit.ir.interpret import interpret
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ _REPRO = '''"""Run a captured graph on inputs that showed a difference: interpre
 import numpy as np
 
 from tracejit.debug.compare import compare_graph
-from tracejit.ir.parser import parse_graph
+from tracejit.jit.ir.parser import parse_graph
 
 GRAPH = r"""{graph}"""
 
@@ -140,7 +140,7 @@ def compare(
 
 def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) -> Comparison:
     """Every value of a graph, compiled and interpreted on the same inputs."""
-    from tracejit.runtime.segment import Segment
+    from tracejit.jit.runtime.segment import Segment
 
     graph.number()
     values = [v for node in graph.nodes for v in node.outputs]
@@ -161,7 +161,7 @@ def _elements(x: Any) -> np.ndarray:
 
 
 def _as_input(array: np.ndarray, value: Value) -> Any:
-    from tracejit.eager.state import of_array
+    from tracejit.core.eager.state import of_array
 
     if value.is_weak:
         return float(array)
@@ -174,8 +174,8 @@ def _wide(array: np.ndarray) -> np.ndarray:
 
 def _widened(graph: Graph) -> Graph:
     """The same graph computing in float64."""
-    from tracejit.ir.clone import copy_graph
-    from tracejit.ops.types import float16, float32, float64
+    from tracejit.jit.ir.clone import copy_graph
+    from tracejit.core.ops.types import float16, float32, float64
 
     def wide(d: Any) -> Any:
         return float64 if d in (float16, float32) else d

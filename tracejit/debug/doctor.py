@@ -76,7 +76,7 @@ def _packages() -> Finding:
 
 
 def _processor() -> Finding:
-    from tracejit.lowering.native import host_cpu
+    from tracejit.jit.lowering.native import host_cpu
 
     name, features = host_cpu()
     have = [vector for vector in VECTORS if f"+{vector}" in features.split(",")]
@@ -85,7 +85,7 @@ def _processor() -> Finding:
 
 
 def _threads() -> Finding:
-    from tracejit.memory.threads import available_threads, get_num_threads
+    from tracejit.core.memory.threads import available_threads, get_num_threads
 
     text = (f"{get_num_threads()} for kernels; affinity and cgroup quota allow "
             f"{available_threads()} of {os.cpu_count()} (TRACEJIT_NUM_THREADS)")
@@ -93,7 +93,7 @@ def _threads() -> Finding:
 
 
 def _blas() -> Finding:
-    from tracejit.runtime.blas import blas
+    from tracejit.jit.runtime.blas import blas
 
     found = blas()
     switch = "its threads are set to 1 during our calls"
@@ -104,7 +104,7 @@ def _blas() -> Finding:
 
 def _cache() -> Finding:
     from tracejit.config import flags
-    from tracejit.runtime import cache_folder, cache_upkeep
+    from tracejit.jit.runtime import cache_folder, cache_upkeep
 
     root = cache_folder.root_directory()
     if root is None:
@@ -123,7 +123,7 @@ def _cache() -> Finding:
 def _kernels() -> Finding:
     """Capture, compile and run; the answer is compared with eager mode's."""
     import tracejit
-    from tracejit.runtime import cache
+    from tracejit.jit.runtime import cache
 
     before = dict(cache.counts)
     x = tracejit.linspace(-2.0, 2.0, 97)

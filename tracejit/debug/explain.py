@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.capture.breaks import Break
-from tracejit.ir.graph import Graph
+from tracejit.jit.capture.breaks import Break
+from tracejit.jit.ir.graph import Graph
 from tracejit.jit import script
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.config import flags
-from tracejit.ir.sizes import evaluate
+from tracejit.jit.ir.sizes import evaluate
 
 _SHOWN = 9  # op names in a line of the report
 
@@ -115,7 +115,7 @@ class KernelReport:
     @property
     def file(self) -> str:
         """The file with the text, where breakpoints of `mode="python"` go."""
-        from tracejit.runtime.cache import source_file
+        from tracejit.jit.runtime.cache import source_file
 
         return source_file(self) if self.source else ""  # type: ignore[arg-type]
 

@@ -12,9 +12,9 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import (
     broadcast_all,
 )
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
-from tracejit.ops.losses import binary_cross_entropy_with_logits
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.losses import binary_cross_entropy_with_logits
 
 
 class Bernoulli(Chances, ExponentialFamily):

@@ -8,8 +8,8 @@ import tracejit
 from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
 from tracejit.distributions.instances import expanded
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 
 
 class Binomial(Chances):

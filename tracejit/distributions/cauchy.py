@@ -8,7 +8,7 @@ from typing import Any
 import tracejit
 from tracejit.distributions.location_scale import LocationScale
 from tracejit.distributions.utils import standard_normal
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class Cauchy(LocationScale):

@@ -13,7 +13,7 @@ import tracejit
 from tracejit.distributions import constraints
 from tracejit.distributions.transform import Transform
 from tracejit.distributions.utils import sum_rightmost
-from tracejit.ops import shapes
+from tracejit.core.ops import shapes
 
 
 class ComposeTransform(Transform):

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracejit.distributions import constraints, transforms
 from tracejit.distributions.constraints import Constraint
-from tracejit.ops.pointwise_record import is_number
+from tracejit.core.ops.pointwise_record import is_number
 
 
 class ConstraintRegistry:

@@ -9,8 +9,8 @@ from tracejit.distributions import constraints
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
-from tracejit.eager.size import Size
-from tracejit.ops.random_record import draw, exponential_record
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.random_record import draw, exponential_record
 
 
 class Exponential(ExponentialFamily):

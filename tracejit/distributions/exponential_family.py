@@ -10,7 +10,7 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions.distribution import Distribution
-from tracejit.eager.modes import enable_grad
+from tracejit.core.eager.modes import enable_grad
 
 
 class ExponentialFamily(Distribution):

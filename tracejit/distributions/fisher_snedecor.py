@@ -10,7 +10,7 @@ from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.gamma import Gamma
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class FisherSnedecor(Distribution):

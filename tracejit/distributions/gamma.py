@@ -9,8 +9,8 @@ from tracejit.distributions import constraints
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
-from tracejit.eager.size import Size
-from tracejit.ops.gamma_sampling import standard_gamma
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.gamma_sampling import standard_gamma
 
 
 class Gamma(ExponentialFamily):

@@ -13,9 +13,9 @@ from tracejit.distributions.utils import (
     uniform,
 )
 from tracejit.distributions.validation import require
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
-from tracejit.ops.losses import binary_cross_entropy_with_logits
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.losses import binary_cross_entropy_with_logits
 
 
 class Geometric(Chances):

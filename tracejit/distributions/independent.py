@@ -8,7 +8,7 @@ from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import sum_rightmost
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class Independent(Distribution):

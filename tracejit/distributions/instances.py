@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.distributions.distribution import Distribution
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 def expanded(distribution: Any, cls: type, _instance: Any, batch_shape: Any, **fields: Any) -> Any:

@@ -39,9 +39,9 @@ from tracejit.distributions.transformed_distribution import TransformedDistribut
 from tracejit.distributions.uniform import Uniform
 from tracejit.distributions.utils import EULER, sum_rightmost
 from tracejit.distributions.wishart import Wishart
-from tracejit.eager.modes import enable_grad
+from tracejit.core.eager.modes import enable_grad
 from tracejit.nn.functional import softplus
-from tracejit.ops import shapes
+from tracejit.core.ops import shapes
 
 
 @register_kl(Bernoulli, Bernoulli)

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tracejit.distributions.location_scale import LocationScale
-from tracejit.eager.size import Size
-from tracejit.ops.random_record import draw, exponential_record
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.random_record import draw, exponential_record
 
 
 class Laplace(LocationScale):

@@ -11,9 +11,9 @@ from tracejit.distributions.beta import Beta
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, standard_normal
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
-from tracejit.ops.creation import arange
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.creation import arange
 
 
 class LKJCholesky(Distribution):

@@ -12,8 +12,8 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.multivariate_normal import half_log_det, squared_distance
 from tracejit.distributions.utils import standard_normal
 from tracejit.distributions.validation import Derived
-from tracejit.eager.size import Size
-from tracejit.ops import shapes
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
 
 
 class LowRankMultivariateNormal(Distribution):

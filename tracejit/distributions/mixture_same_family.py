@@ -9,8 +9,8 @@ from tracejit.distributions import constraints
 from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 
 
 class MixtureSameFamily(Distribution):

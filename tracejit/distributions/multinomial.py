@@ -11,9 +11,9 @@ from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
-from tracejit.ops.pointwise_record import is_number
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.pointwise_record import is_number
 
 
 class Multinomial(Distribution):

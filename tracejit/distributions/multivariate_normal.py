@@ -11,8 +11,8 @@ from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import standard_normal
 from tracejit.distributions.validation import Derived
-from tracejit.eager.size import Size
-from tracejit.ops import shapes
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
 
 
 def squared_distance(scale_tril: Any, away: Any) -> Any:

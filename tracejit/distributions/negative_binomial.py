@@ -9,8 +9,8 @@ from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
 from tracejit.distributions.gamma import Gamma
 from tracejit.distributions.instances import expanded
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 from tracejit.nn.functional import logsigmoid
 
 

@@ -9,7 +9,7 @@ import tracejit
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.location_scale import LocationScale
 from tracejit.distributions.utils import standard_normal
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class Normal(LocationScale, ExponentialFamily):

@@ -9,8 +9,8 @@ from tracejit.distributions import constraints
 from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
-from tracejit.eager.size import Size
-from tracejit.ops.embedding import one_hot
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.embedding import one_hot
 
 
 class OneHotCategorical(Distribution):

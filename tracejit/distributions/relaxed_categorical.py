@@ -12,7 +12,7 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.transformed_distribution import TransformedDistribution
 from tracejit.distributions.transforms import ExpTransform
 from tracejit.distributions.utils import broadcast_all, clamp_probs, uniform
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class ExpRelaxedCategorical(Distribution):

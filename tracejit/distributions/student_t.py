@@ -11,7 +11,7 @@ from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.gamma import Chi2
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, standard_normal
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class StudentT(Distribution):

@@ -10,8 +10,8 @@ from tracejit.distributions.independent import Independent
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.transforms import ComposeTransform, Transform
 from tracejit.distributions.utils import sum_rightmost
-from tracejit.eager.modes import no_grad
-from tracejit.eager.size import Size
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 
 
 class TransformedDistribution(Distribution):

@@ -27,8 +27,8 @@ from tracejit.distributions.matrix_transforms import (
 from tracejit.distributions.transform import Transform, _InverseTransform  # noqa: F401
 from tracejit.distributions.utils import broadcast_all
 from tracejit.nn.functional import pad, softplus
-from tracejit.ops import shapes
-from tracejit.ops.pointwise_record import is_number
+from tracejit.core.ops import shapes
+from tracejit.core.ops.pointwise_record import is_number
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

@@ -9,7 +9,7 @@ from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, uniform
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 class Uniform(Distribution):

@@ -11,12 +11,12 @@ from typing import Any
 
 import tracejit
 from tracejit.distributions.validation import lazy_property  # noqa: F401
-from tracejit.eager.tensor import Tensor
-from tracejit.ops import shapes
-from tracejit.ops.creation import full
-from tracejit.ops.diagonals import tril_indices
-from tracejit.ops.pointwise_record import is_number
-from tracejit.ops.types import get_default_dtype
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import shapes
+from tracejit.core.ops.creation import full
+from tracejit.core.ops.diagonals import tril_indices
+from tracejit.core.ops.pointwise_record import is_number
+from tracejit.core.ops.types import get_default_dtype
 
 EULER = 0.57721566490153286060
 

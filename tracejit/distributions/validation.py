@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.distributions import constraints
-from tracejit.eager.modes import enable_grad
-from tracejit.eager.recording import active
-from tracejit.ops.control import ErrorOf, raise_if_record
+from tracejit.core.eager.modes import enable_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.ops.control import ErrorOf, raise_if_record
 
 _INVALID = ErrorOf(ValueError, ("invalid values",))
 

@@ -14,10 +14,10 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.multivariate_normal import from_precision, half_log_det
 from tracejit.distributions.utils import standard_normal
 from tracejit.distributions.validation import Derived
-from tracejit.eager.size import Size
-from tracejit.ops import shapes
-from tracejit.ops.creation import arange
-from tracejit.ops.pointwise_record import is_number
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
+from tracejit.core.ops.creation import arange
+from tracejit.core.ops.pointwise_record import is_number
 
 
 class Wishart(ExponentialFamily):

@@ -11,13 +11,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.eager import backward
-from tracejit.eager.modes import enable_grad
-from tracejit.eager.nodes import Node, edge_of, leads_elsewhere
-from tracejit.eager.recording import active
-from tracejit.eager.saved import alias
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.creation import zeros_like
+from tracejit.core.eager import backward
+from tracejit.core.eager.modes import enable_grad
+from tracejit.core.eager.nodes import Node, edge_of, leads_elsewhere
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import alias
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import zeros_like
 from tracejit.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 Argnums = int | tuple[int, ...]

@@ -14,20 +14,20 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.eager import backward
-from tracejit.eager.dispatch import is_view
-from tracejit.eager.function import run_forward
-from tracejit.eager.modes import enable_grad
-from tracejit.eager.recording import active
-from tracejit.eager.saved import over_same_memory
-from tracejit.eager.state import TensorState
-from tracejit.eager.views import View, chain_of
-from tracejit.eager.writing import assign, write_memory
+from tracejit.core.eager import backward
+from tracejit.core.eager.dispatch import is_view
+from tracejit.core.eager.function import run_forward
+from tracejit.core.eager.modes import enable_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import over_same_memory
+from tracejit.core.eager.state import TensorState
+from tracejit.core.eager.views import View, chain_of
+from tracejit.core.eager.writing import assign, write_memory
 from tracejit.func.mapping import Mapping
-from tracejit.ops.cotangents import cotangents
-from tracejit.ops.creation import zeros_like
-from tracejit.ops.record import Op
-from tracejit.ops.types import FLOATING
+from tracejit.core.ops.cotangents import cotangents
+from tracejit.core.ops.creation import zeros_like
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import FLOATING
 
 
 class Duals(Mapping):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracejit.ops.joining import stack
-from tracejit.ops.operators import Operators
+from tracejit.core.ops.joining import stack
+from tracejit.core.ops.operators import Operators
 
 __all__ = ["functional_call", "stack_module_state"]
 

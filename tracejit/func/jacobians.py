@@ -9,11 +9,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 from tracejit.func.derivatives import Argnums, Differentiated
 from tracejit.func.vmap import vmap
-from tracejit.ops.creation import eye
-from tracejit.ops.joining import stack
+from tracejit.core.ops.creation import eye
+from tracejit.core.ops.joining import stack
 from tracejit.utils._pytree import tree_flatten, tree_unflatten
 
 

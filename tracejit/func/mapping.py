@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from types import MethodType, SimpleNamespace
 from typing import Any
 
-from tracejit.eager import dispatch as eager
-from tracejit.eager.nodes import Node, edge_of, leads_elsewhere
-from tracejit.eager.recording import active
-from tracejit.eager.saved import over_same_memory, version_of
-from tracejit.eager.state import TensorState, make, shape_of, strides_of
-from tracejit.eager.writing import assign, write_memory
+from tracejit.core.eager import dispatch as eager
+from tracejit.core.eager.nodes import Node, edge_of, leads_elsewhere
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import over_same_memory, version_of
+from tracejit.core.eager.state import TensorState, make, shape_of, strides_of
+from tracejit.core.eager.writing import assign, write_memory
 from tracejit.func.mapping_rules import CLONE, Application, result_of
-from tracejit.ops.gather_scatter import read_at
-from tracejit.ops.indexing import DYNAMIC_OPS
-from tracejit.ops.movement import expand, unsqueeze
-from tracejit.ops.record import Op
+from tracejit.core.ops.gather_scatter import read_at
+from tracejit.core.ops.indexing import DYNAMIC_OPS
+from tracejit.core.ops.movement import expand, unsqueeze
+from tracejit.core.ops.record import Op
 
 RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or "

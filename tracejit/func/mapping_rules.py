@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from tracejit.eager.state import TensorState
-from tracejit.ops.creation import iota, zeros
-from tracejit.ops.joining import stack
-from tracejit.ops.movement import expand, movedim, reshape, unsqueeze
-from tracejit.ops.pointwise_record import convert
-from tracejit.ops.random_record import randint_record
-from tracejit.ops.record import REGISTRY, Op, apply
-from tracejit.ops.shapes import broadcast
-from tracejit.ops.types import TensorType, int64
+from tracejit.core.eager.state import TensorState
+from tracejit.core.ops.creation import iota, zeros
+from tracejit.core.ops.joining import stack
+from tracejit.core.ops.movement import expand, movedim, reshape, unsqueeze
+from tracejit.core.ops.pointwise_record import convert
+from tracejit.core.ops.random_record import randint_record
+from tracejit.core.ops.record import REGISTRY, Op, apply
+from tracejit.core.ops.shapes import broadcast
+from tracejit.core.ops.types import TensorType, int64
 
 CLONE = REGISTRY["clone"]
 Rule = Callable[["Application"], Any]

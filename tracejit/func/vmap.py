@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from tracejit.eager.recording import active
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
 from tracejit.func.mapping import Mapping
-from tracejit.ops.joining import cat
-from tracejit.ops.movement import movedim
+from tracejit.core.ops.joining import cat
+from tracejit.core.ops.movement import movedim
 from tracejit.random import get_rng_state, set_rng_state
 from tracejit.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 

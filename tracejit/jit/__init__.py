@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit import config, logs
-from tracejit.capture.breaks import Break, CaptureError
-from tracejit.capture.changing_constants import ChangingConstants
-from tracejit.capture.known_contents import DIFFERED, OTHER_CONTENTS
-from tracejit.capture.number_places import Path, changed_numbers
-from tracejit.capture.place import Place
-from tracejit.capture.script import rewritten
-from tracejit.capture.signature import Signature
-from tracejit.capture.torchscript import (  # noqa: F401
+from tracejit.jit.capture.breaks import Break, CaptureError
+from tracejit.jit.capture.changing_constants import ChangingConstants
+from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
+from tracejit.jit.capture.number_places import Path, changed_numbers
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.script import rewritten
+from tracejit.jit.capture.signature import Signature
+from tracejit.jit.capture.torchscript import (  # noqa: F401
     Attribute,
     Final,
     _overload,
@@ -40,22 +40,22 @@ from tracejit.capture.torchscript import (  # noqa: F401
     script_method,
     unused,
 )
-from tracejit.capture.unwatched import Unprofiled
+from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.config import flags
 from tracejit.debug.report import Recompile, Report, Statistics
-from tracejit.eager.recording import active, ever
-from tracejit.eager.saved import packing
-from tracejit.ir.digest import digest
-from tracejit.ir.graph import Graph
-from tracejit.memory import forks
-from tracejit.ops.generators import get_rng_state, set_rng_state
-from tracejit.runtime import pace as pace_of
-from tracejit.runtime.capture_call import CapturedCall
-from tracejit.runtime.entry import Entry, ReplayFailed
-from tracejit.runtime.pace import CAPTURE, PLAINLY, Pace
-from tracejit.runtime.scripted_module import scripted_module
-from tracejit.runtime.segment import Segment
-from tracejit.runtime.torchscript_objects import (  # noqa: F401
+from tracejit.core.eager.recording import active, ever
+from tracejit.core.eager.saved import packing
+from tracejit.jit.ir.digest import digest
+from tracejit.jit.ir.graph import Graph
+from tracejit.core.memory import forks
+from tracejit.core.ops.generators import get_rng_state, set_rng_state
+from tracejit.jit.runtime import pace as pace_of
+from tracejit.jit.runtime.capture_call import CapturedCall
+from tracejit.jit.runtime.entry import Entry, ReplayFailed
+from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
+from tracejit.jit.runtime.scripted_module import scripted_module
+from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.torchscript_objects import (  # noqa: F401
     Error,
     Future,
     TracerWarning,

@@ -183,7 +183,7 @@ from tracejit.nn.windows import (
     Fold,
     Unfold,
 )
-from tracejit.ops.linear_cross_entropy import LinearCrossEntropyOptions
+from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
 
 from tracejit.nn import _reduction, common_types, grad, modules  # noqa: F401  # isort: skip
 

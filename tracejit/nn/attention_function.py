@@ -12,11 +12,11 @@ import warnings
 from typing import Any
 
 import tracejit
-from tracejit.ops.composite import scaled_dot_product_attention
-from tracejit.ops.dropout import dropout
-from tracejit.ops.linalg import linear
-from tracejit.ops.padding import pad
-from tracejit.ops.softmax import softmax
+from tracejit.core.ops.composite import scaled_dot_product_attention
+from tracejit.core.ops.dropout import dropout
+from tracejit.core.ops.linalg import linear
+from tracejit.core.ops.padding import pad
+from tracejit.core.ops.softmax import softmax
 
 
 def canonical(mask: Any, name: str, like: Any, other: Any = None, other_name: str = "") -> Any:

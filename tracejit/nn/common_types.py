@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TypeVar, Union
 
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 
 T = TypeVar("T")
 _scalar_or_tuple_any_t = Union[T, tuple[T, ...]]

@@ -8,9 +8,9 @@ In: tensors. Out: tensors. They are written in the op families; this file only g
 from __future__ import annotations
 
 from tracejit.nn.attention_function import multi_head_attention_forward
-from tracejit.ops import out as _out
-from tracejit.ops import overriding as _overriding
-from tracejit.ops.activations import (
+from tracejit.core.ops import out as _out
+from tracejit.core.ops import overriding as _overriding
+from tracejit.core.ops.activations import (
     elu,
     gelu,
     hardtanh,
@@ -23,7 +23,7 @@ from tracejit.ops.activations import (
     silu,
     softplus,
 )
-from tracejit.ops.activations_in_place import (
+from tracejit.core.ops.activations_in_place import (
     celu_,
     elu_,
     hardtanh_,
@@ -32,7 +32,7 @@ from tracejit.ops.activations_in_place import (
     selu_,
     threshold_,
 )
-from tracejit.ops.adaptive_pooling import (
+from tracejit.core.ops.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -40,11 +40,11 @@ from tracejit.ops.adaptive_pooling import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
-from tracejit.ops.batch_norm import batch_norm, instance_norm
-from tracejit.ops.bilinear import bilinear
-from tracejit.ops.classification import cross_entropy, nll_loss
-from tracejit.ops.composite import scaled_dot_product_attention
-from tracejit.ops.convolution import (
+from tracejit.core.ops.batch_norm import batch_norm, instance_norm
+from tracejit.core.ops.bilinear import bilinear
+from tracejit.core.ops.classification import cross_entropy, nll_loss
+from tracejit.core.ops.composite import scaled_dot_product_attention
+from tracejit.core.ops.convolution import (
     conv1d,
     conv2d,
     conv3d,
@@ -52,13 +52,13 @@ from tracejit.ops.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from tracejit.ops.ctc import ctc_loss
-from tracejit.ops.distances import (
+from tracejit.core.ops.ctc import ctc_loss
+from tracejit.core.ops.distances import (
     cosine_similarity,
     pairwise_distance,
     pdist,
 )
-from tracejit.ops.dropout import (
+from tracejit.core.ops.dropout import (
     alpha_dropout,
     dropout,
     dropout1d,
@@ -66,15 +66,15 @@ from tracejit.ops.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
-from tracejit.ops.embedding import embedding, one_hot
-from tracejit.ops.embedding_bag import embedding_bag
-from tracejit.ops.fractional_pooling import fractional_max_pool2d, fractional_max_pool3d
-from tracejit.ops.grid_sampling import (
+from tracejit.core.ops.embedding import embedding, one_hot
+from tracejit.core.ops.embedding_bag import embedding_bag
+from tracejit.core.ops.fractional_pooling import fractional_max_pool2d, fractional_max_pool3d
+from tracejit.core.ops.grid_sampling import (
     affine_grid,
     grid_sample,
 )
-from tracejit.ops.gumbel import gumbel_softmax
-from tracejit.ops.hard_activations import (
+from tracejit.core.ops.gumbel import gumbel_softmax
+from tracejit.core.ops.hard_activations import (
     celu,
     glu,
     hardshrink,
@@ -88,15 +88,15 @@ from tracejit.ops.hard_activations import (
     tanhshrink,
     threshold,
 )
-from tracejit.ops.interpolation import (
+from tracejit.core.ops.interpolation import (
     interpolate,
     upsample,
     upsample_bilinear,
     upsample_nearest,
 )
-from tracejit.ops.linalg import linear
-from tracejit.ops.linear_cross_entropy import linear_cross_entropy
-from tracejit.ops.losses import (
+from tracejit.core.ops.linalg import linear
+from tracejit.core.ops.linear_cross_entropy import linear_cross_entropy
+from tracejit.core.ops.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     huber_loss,
@@ -105,7 +105,7 @@ from tracejit.ops.losses import (
     mse_loss,
     smooth_l1_loss,
 )
-from tracejit.ops.margin_losses import (
+from tracejit.core.ops.margin_losses import (
     cosine_embedding_loss,
     gaussian_nll_loss,
     hinge_embedding_loss,
@@ -118,8 +118,8 @@ from tracejit.ops.margin_losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from tracejit.ops.native_windows import conv_tbc
-from tracejit.ops.norm_pooling import (
+from tracejit.core.ops.native_windows import conv_tbc
+from tracejit.core.ops.norm_pooling import (
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
@@ -127,23 +127,23 @@ from tracejit.ops.norm_pooling import (
     max_unpool2d,
     max_unpool3d,
 )
-from tracejit.ops.normalization import (
+from tracejit.core.ops.normalization import (
     group_norm,
     layer_norm,
     local_response_norm,
     normalize,
     rms_norm,
 )
-from tracejit.ops.padding import (
+from tracejit.core.ops.padding import (
     pad,
 )
-from tracejit.ops.pixel_shuffle import (
+from tracejit.core.ops.pixel_shuffle import (
     channel_shuffle,
     pixel_shuffle,
     pixel_unshuffle,
 )
-from tracejit.ops.pointwise import sigmoid, tanh
-from tracejit.ops.pooling import (
+from tracejit.core.ops.pointwise import sigmoid, tanh
+from tracejit.core.ops.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -151,7 +151,7 @@ from tracejit.ops.pooling import (
     max_pool2d,
     max_pool3d,
 )
-from tracejit.ops.pooling_with_indices import (
+from tracejit.core.ops.pooling_with_indices import (
     adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d_with_indices,
@@ -161,8 +161,8 @@ from tracejit.ops.pooling_with_indices import (
     max_pool2d_with_indices,
     max_pool3d_with_indices,
 )
-from tracejit.ops.softmax import log_softmax, softmax, softmin
-from tracejit.ops.windows import (
+from tracejit.core.ops.softmax import log_softmax, softmax, softmin
+from tracejit.core.ops.windows import (
     fold,
     unfold,
 )

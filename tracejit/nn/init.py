@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import tracejit
-from tracejit.eager.modes import no_grad
+from tracejit.core.eager.modes import no_grad
 
 _GAINS = {
     "linear": 1.0,

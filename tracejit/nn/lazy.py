@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from tracejit.eager.modes import no_grad
+from tracejit.core.eager.modes import no_grad
 from tracejit.nn.convolution import (
     Conv1d,
     Conv2d,

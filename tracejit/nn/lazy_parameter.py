@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.parameter import Parameter
-from tracejit.ops.overriding import disabled
+from tracejit.core.ops.overriding import disabled
 
 _NO_SHAPE = (
     "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "

@@ -13,8 +13,8 @@ from typing import Any
 from tracejit.nn import functional as F
 from tracejit.nn.linear import Linear
 from tracejit.nn.module import Module
-from tracejit.ops.linear_cross_entropy import LinearCrossEntropyOptions
-from tracejit.ops.losses import legacy
+from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
+from tracejit.core.ops.losses import legacy
 
 
 class _Loss(Module):

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.autograd import Function
-from tracejit.eager.modes import is_grad_enabled
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.module_hooks import tensors_among
 
 Hook = Callable[..., Any]

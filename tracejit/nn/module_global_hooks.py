@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.global_hooks import everywhere
-from tracejit.eager.recording import active
-from tracejit.eager.tape import RemovableHandle
+from tracejit.core.eager.global_hooks import everywhere
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tape import RemovableHandle
 
 Hook = Callable[..., Any]
 _full: list[bool] = []  # of the global backward hooks, once there was one

@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.global_hooks import everywhere
-from tracejit.eager.recording import active
-from tracejit.eager.tape import RemovableHandle
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.global_hooks import everywhere
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tape import RemovableHandle
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.module_global_hooks import global_hooks, is_full
 from tracejit.nn.module_older_backward import hook_last_operation
 

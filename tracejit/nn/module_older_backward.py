@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 
 _NEWER = " Please use register_full_backward_hook to get the documented behavior."
 _DEPRECATED = "is deprecated and will be removed in future versions. This hook will be missing "

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tracejit import __future__
-from tracejit.eager.modes import no_grad
-from tracejit.eager.swapping import swap_tensors
-from tracejit.eager.tape import RemovableHandle
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.swapping import swap_tensors
+from tracejit.core.eager.tape import RemovableHandle
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
 

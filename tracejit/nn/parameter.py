@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.overriding import PLAIN, disabled
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.overriding import PLAIN, disabled
 
 
 class Parameter(Tensor):

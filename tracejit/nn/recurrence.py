@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.eager.recording import active
+from tracejit.core.eager.recording import active
 from tracejit.nn import functional as F
-from tracejit.ops.autocast import autocasts
-from tracejit.ops.joining import stack
-from tracejit.ops.pointwise_logic import where
+from tracejit.core.ops.autocast import autocasts
+from tracejit.core.ops.joining import stack
+from tracejit.core.ops.pointwise_logic import where
 
 State = tuple[Any, ...]  # h, and c of an LSTM
 Weights = tuple[Any, Any, Any, Any, Any]  # of inputs, of states, their biases, of the projection

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from tracejit.nn.module import Module
-from tracejit.runtime.scripted_module import ScriptedModule
+from tracejit.jit.runtime.scripted_module import ScriptedModule
 
 
 class _Scripted(type(Module)):  # type: ignore[misc]

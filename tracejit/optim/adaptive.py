@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate, step_counter
 from tracejit.sparse.rows import Rows
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_number
 from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import Optimizer, before_write, require, require_rate
 from tracejit.optim.state import first_rate

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.capture.scalars import applied
+from tracejit.jit.capture.scalars import applied
 from tracejit.optim.scheduler import (
     LRScheduler,
     _update_param_group_val,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tracejit.eager.recording import as_captured
-from tracejit.eager.tape import RemovableHandle
+from tracejit.core.eager.recording import as_captured
+from tracejit.core.eager.tape import RemovableHandle
 from tracejit.optim.state import note_step
 
 _before_all: dict[int, Callable[..., Any]] = {}

@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from tracejit.eager.modes import set_grad_enabled
-from tracejit.eager.recording import as_captured
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.pointwise_complex import view_as_real
-from tracejit.ops.types import float32, float64, get_default_dtype
+from tracejit.core.eager.modes import set_grad_enabled
+from tracejit.core.eager.recording import as_captured
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.pointwise_complex import view_as_real
+from tracejit.core.ops.types import float32, float64, get_default_dtype
 
 ParamsT: TypeAlias = Iterable[Any]
 _foreach_doc = "foreach: whether lists of tensors are updated at once; steps are the same."

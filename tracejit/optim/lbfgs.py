@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tracejit
-from tracejit.eager.modes import enable_grad, no_grad
+from tracejit.core.eager.modes import enable_grad, no_grad
 from tracejit.optim.optimizer import Optimizer, of_reals, require_rate
 
 # Length along the direction; loss, gradient and slope there.

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.capture.scalars import applied
+from tracejit.jit.capture.scalars import applied
 from tracejit.optim.combined_schedules import ChainedScheduler, SequentialLR
 from tracejit.optim.cyclic import CosineAnnealingWarmRestarts, CyclicLR
 from tracejit.optim.one_cycle import OneCycleLR

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.capture.scalars import applied
+from tracejit.jit.capture.scalars import applied
 from tracejit.optim.cyclic import moves_beta, set_momentum
 from tracejit.optim.scheduler import (
     LRScheduler,

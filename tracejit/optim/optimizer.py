@@ -19,12 +19,12 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from tracejit.eager.modes import enable_grad, set_grad_enabled
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.modes import enable_grad, set_grad_enabled
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.module_conversion import clear_gradient
-from tracejit.ops.creation import full_like, zeros
-from tracejit.ops.pointwise_complex import view_as_real
-from tracejit.ops.questions import typename
+from tracejit.core.ops.creation import full_like, zeros
+from tracejit.core.ops.pointwise_complex import view_as_real
+from tracejit.core.ops.questions import typename
 from tracejit.optim.hooks import (
     Hooks,
     register_optimizer_step_post_hook,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_number
 from tracejit.optim.optimizer import Optimizer, before_write, require_means, step_counter
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 from tracejit.optim.optimizer import Optimizer
 from tracejit.optim.state import forget_steps, warn_of_order
 

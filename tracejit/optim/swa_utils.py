@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import Any
 
 import tracejit
-from tracejit.capture.scalars import applied
+from tracejit.jit.capture.scalars import applied
 from tracejit.nn.batch_norm import _BatchNorm
 from tracejit.nn.module import Module
 from tracejit.optim.scheduler import (

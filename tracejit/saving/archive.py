@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.memory import CPU, Storage, allocate, storage_of_array
-from tracejit.ops.types import dtype
+from tracejit.core.memory import CPU, Storage, allocate, storage_of_array
+from tracejit.core.ops.types import dtype
 from tracejit.saving import foreign
 from tracejit.saving.options import assumed_byteorder, maps_shared, skipping
 

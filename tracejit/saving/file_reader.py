@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tracejit.eager.state import make
-from tracejit.memory import CPU
-from tracejit.ops.types import dtype as ElementType
-from tracejit.ops.types import uint8
+from tracejit.core.eager.state import make
+from tracejit.core.memory import CPU
+from tracejit.core.ops.types import dtype as ElementType
+from tracejit.core.ops.types import uint8
 from tracejit.saving.archive import Archive
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.typed_storage import TypedStorage, typed
-from tracejit.memory import Storage, allocate
+from tracejit.core.eager.typed_storage import TypedStorage, typed
+from tracejit.core.memory import Storage, allocate
 from tracejit.saving.names import StorageType
 from tracejit.saving.rebuilding import refuse
 from tracejit.saving.unpickling import Reader, Unpickler

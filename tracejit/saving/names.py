@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from typing import Any
 
-from tracejit.ops.types import dtype, dtype_named
+from tracejit.core.ops.types import dtype, dtype_named
 
 _STORAGES = {
     "bool": "BoolStorage", "uint8": "ByteStorage", "int8": "CharStorage", "int16": "ShortStorage",

@@ -12,19 +12,19 @@ import pickle
 from collections import OrderedDict
 from typing import Any
 
-from tracejit.eager.meta import is_meta
-from tracejit.eager.metadata import layout
-from tracejit.eager.recording import active
-from tracejit.eager.size import Size
-from tracejit.eager.state import TensorState, check_known, strides_of
-from tracejit.eager.tensor import Tensor
-from tracejit.eager.typed_storage import TypedStorage
-from tracejit.eager.untyped_storage import UntypedStorage
-from tracejit.memory import Storage, device
+from tracejit.core.eager.meta import is_meta
+from tracejit.core.eager.metadata import layout
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.size import Size
+from tracejit.core.eager.state import TensorState, check_known, strides_of
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.typed_storage import TypedStorage
+from tracejit.core.eager.untyped_storage import UntypedStorage
+from tracejit.core.memory import Storage, device
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
-from tracejit.ops.types import dtype, dtype_named
-from tracejit.runtime.scripted_module import ScriptedModule
+from tracejit.core.ops.types import dtype, dtype_named
+from tracejit.jit.runtime.scripted_module import ScriptedModule
 from tracejit.saving import names
 from tracejit.saving.names import TorchName
 from tracejit.torch_version import TorchVersion

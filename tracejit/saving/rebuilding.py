@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pickle import UnpicklingError
 from typing import Any
 
-from tracejit.eager.metadata import strided
-from tracejit.eager.size import Size
-from tracejit.eager.state import contiguous_strides, make
-from tracejit.eager.tensor import Tensor
-from tracejit.eager.typed_storage import TypedStorage
-from tracejit.memory import META, Storage, allocate, device
+from tracejit.core.eager.metadata import strided
+from tracejit.core.eager.size import Size
+from tracejit.core.eager.state import contiguous_strides, make
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.typed_storage import TypedStorage
+from tracejit.core.memory import META, Storage, allocate, device
 from tracejit.nn.parameter import Parameter
-from tracejit.ops.types import FLOATING, dtype
+from tracejit.core.ops.types import FLOATING, dtype
 from tracejit.saving.names import VALUES
 from tracejit.torch_version import TorchVersion
 

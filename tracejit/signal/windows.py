@@ -2,7 +2,7 @@
 
 In: how many elements; `sym` False: those of a window of one more, without the last. Out: a vector,
 computed in float64 and rounded once. The older `tracejit.hann_window` and its kin are in
-`tracejit/ops/signal_windows.py`.
+`tracejit/core/ops/signal_windows.py`.
 
 >>> import tracejit
 >>> tracejit.signal.windows.hann(3)
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import tracejit
-from tracejit.ops.types import FLOATING, dtype, float64, get_default_dtype
+from tracejit.core.ops.types import FLOATING, dtype, float64, get_default_dtype
 
 
 def _window(name: str, M: Any, sym: bool, values: Callable[[Any, int], Any],

@@ -9,12 +9,12 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from tracejit.eager.construction import as_tensor
-from tracejit.ops.linalg import addmm as dense_addmm
-from tracejit.ops.linalg import mm as dense_mm
-from tracejit.ops.pointwise_record import convert
-from tracejit.ops.shapes import normalize_dim
-from tracejit.ops.types import dtype, float32, float64, int64
+from tracejit.core.eager.construction import as_tensor
+from tracejit.core.ops.linalg import addmm as dense_addmm
+from tracejit.core.ops.linalg import mm as dense_mm
+from tracejit.core.ops.pointwise_record import convert
+from tracejit.core.ops.shapes import normalize_dim
+from tracejit.core.ops.types import dtype, float32, float64, int64
 from tracejit.sparse import mixed_ops  # noqa: F401
 from tracejit.sparse.softmax import log_softmax, softmax  # noqa: F401
 from tracejit.sparse.tensor import SparseTensor

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tracejit.eager.construction import as_tensor
-from tracejit.eager.metadata import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from tracejit.eager.size import Size
-from tracejit.eager.tensor import Tensor
-from tracejit.ops.creation import arange, zeros
-from tracejit.ops.indexing import repeat_interleave
-from tracejit.ops.joining import cat, stack
-from tracejit.ops.types import int64
+from tracejit.core.eager.construction import as_tensor
+from tracejit.core.eager.metadata import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from tracejit.core.eager.size import Size
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import arange, zeros
+from tracejit.core.ops.indexing import repeat_interleave
+from tracejit.core.ops.joining import cat, stack
+from tracejit.core.ops.types import int64
 from tracejit.sparse.tensor import SparseTensor
 
 

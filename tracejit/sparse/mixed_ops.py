@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.ops.embedding import install_rows
-from tracejit.ops.joining import cat
-from tracejit.ops.operators import Operators, method
-from tracejit.ops.pointwise_record import convert, is_number
-from tracejit.ops.record import Op
-from tracejit.ops.shapes import numel
+from tracejit.core.ops.embedding import install_rows
+from tracejit.core.ops.joining import cat
+from tracejit.core.ops.operators import Operators, method
+from tracejit.core.ops.pointwise_record import convert, is_number
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.shapes import numel
 from tracejit.sparse.tensor import SparseTensor
 
 DENSE = "add(sparse, dense) is not supported. Use add(dense, sparse) instead."

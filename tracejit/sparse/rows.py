@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.eager.recording import active
-from tracejit.ops.creation import ones, zeros
-from tracejit.ops.joining import cat
-from tracejit.ops.pointwise import where
-from tracejit.ops.types import bool_, int64
+from tracejit.core.eager.recording import active
+from tracejit.core.ops.creation import ones, zeros
+from tracejit.core.ops.joining import cat
+from tracejit.core.ops.pointwise import where
+from tracejit.core.ops.types import bool_, int64
 from tracejit.sparse.tensor import SparseTensor
 
 

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.ops import softmax as dense
-from tracejit.ops.creation import zeros, zeros_like
-from tracejit.ops.pointwise_record import convert
-from tracejit.ops.shapes import normalize_dim
-from tracejit.ops.types import dtype
+from tracejit.core.ops import softmax as dense
+from tracejit.core.ops.creation import zeros, zeros_like
+from tracejit.core.ops.pointwise_record import convert
+from tracejit.core.ops.shapes import normalize_dim
+from tracejit.core.ops.types import dtype
 from tracejit.sparse.tensor import SparseTensor
 
 

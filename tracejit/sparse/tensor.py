@@ -13,21 +13,21 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.eager.metadata import layout, sparse_coo
-from tracejit.eager.recording import active
-from tracejit.eager.size import Size
-from tracejit.eager.tensor import Tensor
-from tracejit.eager.type_names import tensor_type_name
-from tracejit.eager.writing import bump_version, check_writable, writable_array
-from tracejit.memory.devices import device
-from tracejit.ops import pointwise
-from tracejit.ops.creation import zeros
-from tracejit.ops.joining import stack
-from tracejit.ops.pointwise_record import convert
-from tracejit.ops.shapes import normalize_dim
-from tracejit.ops.sparse_products import added_up, must_lie_within, sparse_product_record
-from tracejit.ops.types import dtype, float16, float32, float64, int64, promote_types
-from tracejit.ops.unique import unique
+from tracejit.core.eager.metadata import layout, sparse_coo
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.size import Size
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.type_names import tensor_type_name
+from tracejit.core.eager.writing import bump_version, check_writable, writable_array
+from tracejit.core.memory.devices import device
+from tracejit.core.ops import pointwise
+from tracejit.core.ops.creation import zeros
+from tracejit.core.ops.joining import stack
+from tracejit.core.ops.pointwise_record import convert
+from tracejit.core.ops.shapes import normalize_dim
+from tracejit.core.ops.sparse_products import added_up, must_lie_within, sparse_product_record
+from tracejit.core.ops.types import dtype, float16, float32, float64, int64, promote_types
+from tracejit.core.ops.unique import unique
 
 
 class SparseTensor:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracejit.eager.tensor import Tensor
-from tracejit.memory import device
-from tracejit.ops.types import dtype
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import device
+from tracejit.core.ops.types import dtype
 
 Indices = list[int]
 TensorListList = list[list[Tensor | None]]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Any, NamedTuple
 
-from tracejit.eager.size import Size
+from tracejit.core.eager.size import Size
 
 
 @dataclass(frozen=True)

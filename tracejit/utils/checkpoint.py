@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracejit.eager.backward import backward as run_backward
-from tracejit.eager.function import Function
-from tracejit.eager.modes import enable_grad
-from tracejit.eager.recording import active
-from tracejit.eager.saved import KeptHistory, alias, packing
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.backward import backward as run_backward
+from tracejit.core.eager.function import Function
+from tracejit.core.eager.modes import enable_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import KeptHistory, alias, packing
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.containers import Sequential
-from tracejit.ops.autocast import switch, switches
-from tracejit.ops.generators import get_rng_state
+from tracejit.core.ops.autocast import switch, switches
+from tracejit.core.ops.generators import get_rng_state
 from tracejit.random import fork_rng, set_rng_state
 
 _EXPLICIT = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.eager.construction import from_dlpack  # noqa: F401
+from tracejit.core.eager.construction import from_dlpack  # noqa: F401
 
 
 def to_dlpack(tensor: Any) -> Any:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from tracejit.eager import dispatch
-from tracejit.eager.recording import active, ever
-from tracejit.ops.record import Op
+from tracejit.core.eager import dispatch
+from tracejit.core.eager.recording import active, ever
+from tracejit.core.ops.record import Op
 from tracejit.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]

@@ -4,6 +4,6 @@ In: `from tracejit.utils.hooks import RemovableHandle`. Out: the class of what r
 gives.
 """
 
-from tracejit.eager.tape import RemovableHandle
+from tracejit.core.eager.tape import RemovableHandle
 
 __all__ = ["RemovableHandle"]

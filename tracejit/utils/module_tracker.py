@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.autograd.graph import register_multi_grad_hook
-from tracejit.eager.recording import active
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.module_global_hooks import (
     register_module_forward_hook,
     register_module_forward_pre_hook,

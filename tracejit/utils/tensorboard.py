@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.tensor import Tensor
 from tracejit.utils._pytree import tree_map_only
 
 

@@ -43,7 +43,7 @@ def launched(monkeypatch, request):
     """
     from tests.cuda import native_grid
     from tests.cuda.launches import counted
-    from tracejit.runtime import cuda_kernels
+    from tracejit.jit.runtime import cuda_kernels
 
     if request.param == "as LLVM code":
         monkeypatch.setattr(cuda_kernels.SimulatedKernel, "launch", native_grid.launch)

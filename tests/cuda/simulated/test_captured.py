@@ -11,7 +11,7 @@ from tests.cuda.simulated.test_eager import LIMITS, ROWS, on_cpu, on_device
 from tests.ops.test_opinfo import agree as agree_in_ulp
 from tests.ops.test_opinfo import call, flat, ours, samples
 from tests.shares import share
-from tracejit.runtime import cuda_products
+from tracejit.jit.runtime import cuda_products
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -150,10 +150,10 @@ def test_ops_as_the_library_computes_them(how):
 
 
 def test_several_devices_are_refused():
-    from tracejit.ir.graph import Graph
-    from tracejit.memory import device
-    from tracejit.ops.types import TensorType, float32
-    from tracejit.runtime.placement import device_of
+    from tracejit.jit.ir.graph import Graph
+    from tracejit.core.memory import device
+    from tracejit.core.ops.types import TensorType, float32
+    from tracejit.jit.runtime.placement import device_of
 
     graph = Graph("two")
     for number in (0, 1):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.ir.parser import parse_graph
-from tracejit.ops.stacks import live_stacks
-from tracejit.runtime.executable import ProgramError
-from tracejit.runtime.segment import Segment
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.core.ops.stacks import live_stacks
+from tracejit.jit.runtime.executable import ProgramError
+from tracejit.jit.runtime.segment import Segment
 
 LOOPS = """
 graph loops(in0: float32[4] on cuda:0, in1: bool[] on cuda:0):

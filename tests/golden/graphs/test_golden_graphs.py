@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tracejit.ir.graph import Graph, Location, Value
-from tracejit.ir.parser import parse_graph
-from tracejit.ir.printer import print_graph
-from tracejit.ir.verify import verify
-from tracejit.memory.devices import CPU
+from tracejit.jit.ir.graph import Graph, Location, Value
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.printer import print_graph
+from tracejit.jit.ir.verify import verify
+from tracejit.core.memory.devices import CPU
 from tracejit.nn import functional
-from tracejit.ops import creation, linalg
-from tracejit.ops.cotangents import cotangents
-from tracejit.ops.types import TensorType, float32, float64, int64
-from tracejit.passes import pipeline
+from tracejit.core.ops import creation, linalg
+from tracejit.core.ops.cotangents import cotangents
+from tracejit.core.ops.types import TensorType, float32, float64, int64
+from tracejit.jit.passes import pipeline
 
 HERE = Path(__file__).parent
 SPLIT = "\n\n# after all passes\n"

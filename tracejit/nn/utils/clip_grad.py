@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.eager.modes import no_grad
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.tensor import Tensor
 from tracejit.linalg import vector_norm
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.eager.modes import no_grad
+from tracejit.core.eager.modes import no_grad
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:

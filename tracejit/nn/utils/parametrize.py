@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit.eager.modes import no_grad
-from tracejit.eager.tensor import Tensor
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.tensor import Tensor
 from tracejit.nn.containers import ModuleDict, ModuleList
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tracejit
-from tracejit.eager.tensor import Tensor
-from tracejit.eager.type_names import scalar_name
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.type_names import scalar_name
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
            "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence"]  # fmt: skip

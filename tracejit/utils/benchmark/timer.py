@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import cuda
-from tracejit.memory.threads import get_num_threads, set_num_threads
+from tracejit.core.memory.threads import get_num_threads, set_num_threads
 from tracejit.utils.benchmark.measurement import Measurement, TaskSpec
 
 _LARGEST_BLOCK = 2147483647

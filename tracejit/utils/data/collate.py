@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.eager.construction import as_tensor, tensor
-from tracejit.eager.recording import active
-from tracejit.eager.state import of_result
-from tracejit.eager.tensor import Tensor
-from tracejit.memory import CPU
-from tracejit.ops.joining import stack
-from tracejit.ops.types import float64
+from tracejit.core.eager.construction import as_tensor, tensor
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.state import of_result
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import CPU
+from tracejit.core.ops.joining import stack
+from tracejit.core.ops.types import float64
 
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

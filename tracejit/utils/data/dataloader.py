@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from tracejit import cuda
-from tracejit.eager.recording import active
-from tracejit.ops.generators import Generator
+from tracejit.core.eager.recording import active
+from tracejit.core.ops.generators import Generator
 from tracejit.utils.data.collate import default_collate, default_convert
 from tracejit.utils.data.dataset import IterableDataset
 from tracejit.utils.data.fetching import MapFetcher, StreamFetcher

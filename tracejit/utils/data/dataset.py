@@ -14,8 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from tracejit.ops.generators import Generator, default_generator
-from tracejit.ops.random import randperm
+from tracejit.core.ops.generators import Generator, default_generator
+from tracejit.core.ops.random import randperm
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tracejit import distributed
-from tracejit.ops.generators import Generator
-from tracejit.ops.random import randperm
+from tracejit.core.ops.generators import Generator
+from tracejit.core.ops.random import randperm
 from tracejit.utils.data.sampler import Sampler
 
 

@@ -10,11 +10,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from tracejit.eager.construction import as_tensor
-from tracejit.ops.generators import Generator
-from tracejit.ops.random import randint, randperm
-from tracejit.ops.sampling import multinomial
-from tracejit.ops.types import float64, int64
+from tracejit.core.eager.construction import as_tensor
+from tracejit.core.ops.generators import Generator
+from tracejit.core.ops.random import randint, randperm
+from tracejit.core.ops.sampling import multinomial
+from tracejit.core.ops.types import float64, int64
 
 T_co = TypeVar("T_co", covariant=True)
 _DRAWN_TOGETHER = 32

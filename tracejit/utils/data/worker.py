@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.memory import Storage, set_num_threads, storage_of_array
-from tracejit.ops.generators import MASK, manual_seed
+from tracejit.core.memory import Storage, set_num_threads, storage_of_array
+from tracejit.core.ops.generators import MASK, manual_seed
 
 RESUME = "resume"
 BATCH, ERROR, ENDED, RESUMED = range(4)

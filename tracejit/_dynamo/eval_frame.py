@@ -1,8 +1,0 @@
-"""PyTorch's `torch._dynamo.eval_frame`: the class that compiled modules have.
-
-In: nothing. Out: the class, for `isinstance`.
-"""
-
-from tracejit.runtime.scripted_module import ScriptedModule as OptimizedModule
-
-__all__ = ["OptimizedModule"]

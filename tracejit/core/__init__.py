@@ -1,0 +1,1 @@
+"""Tensors: their memory, the ops on them, and eager mode."""

@@ -1,0 +1,36 @@
+"""The Storage of an op's result, which NumPy allocated.
+
+In: a fresh contiguous array. Out: a Storage; its flat block is made when somebody asks for it,
+since most results of small ops die before anybody does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.core.memory import Storage
+
+
+class ArrayStorage(Storage):
+    """A Storage over one contiguous array."""
+
+    __slots__ = ("_array", "_flat")
+
+    def __init__(self, array: Any, device: Any):
+        self._array, self._flat = array, None
+        self.nbytes = array.nbytes
+        self.version = 0
+        self.device = device
+        self.home = None
+        self._ptr = None
+
+    @property
+    def block(self) -> Any:
+        """The bytes, one-dimensional."""
+        if self._flat is None:
+            self._flat = self._array.reshape(-1).view("uint8")
+        return self._flat
+
+    @block.setter
+    def block(self, block: Any) -> None:
+        self._array = self._flat = block

@@ -1,0 +1,36 @@
+"""Assertions about a tensor's value, which captured programs keep: PyTorch's `torch._assert`.
+
+In: a tensor of one element, or anything Python has a truth of. Out: nothing, or the error. Called
+by users; packages check their arguments so where they want to be compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.control import ErrorOf, raise_if_record
+
+
+def _assert(condition: Any, message: str) -> None:
+    """AssertionError with the message where the condition is false.
+
+    >>> import tracejit
+    >>> _assert(tracejit.ones(1) > 0, "positive")
+    """
+    _hold(condition, AssertionError, message)
+
+
+def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, "
+                  "but got zero") -> None:
+    """RuntimeError where the one element of a tensor is 0 or False."""
+    _hold(input, RuntimeError, assert_msg)
+
+
+def _hold(condition: Any, kind: type[Exception], message: Any) -> None:
+    if (active.recorder is not None and type(message) is str and isinstance(condition, Tensor)
+            and condition.numel() == 1):
+        raise_if_record(condition.logical_not().reshape(()), error=ErrorOf(kind, (message,)))
+    elif not condition:
+        raise kind(message)

@@ -1,0 +1,458 @@
+"""The engine: walks the tape backward from some results and delivers gradients.
+
+In: roots with their gradients, from `backward()` and `grad()`. Out: `.grad` of leaves, or the
+gradients asked for. Nodes run in order of their making, newest first, each when all its consumers
+have run; there is no recursion. Only ops on tensors are used, so a backward pass inside a captured
+function is recorded like everything else.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tracejit.core.eager import anomaly
+from tracejit.core.eager.hook_calls import replaced, run_hooks, run_prehooks
+from tracejit.core.eager.nodes import AccumulateGrad, Node
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.sole_gradients import alone, calibrate
+from tracejit.core.eager.state import TensorState
+from tracejit.core.eager.uncertain import Uncertain, added, resolved, sure
+from tracejit.core.eager.writing import assign
+from tracejit.core.ops.shapes import shape_text
+
+_LEAVES = 1 << 62  # before all other nodes
+Root = tuple[Node, int, Any]
+Place = tuple[Node, int]
+
+
+class Task:
+    """One run of the engine.
+
+    targets   places whose gradients are asked for -> results; None: everything reachable runs
+    sinks     nodes that run although nothing behind them is a target: AccumulateGrad nodes, which
+              may add to `.grad`, and those of results that keep their gradients
+    ends      nodes at which gradients arrive and stop: neither they nor their hooks run
+    cuts      places -> what is told the gradient there (or None), and gives the one to go on with
+    order     the targets in the order in which their gradients came
+    """
+
+    def __init__(self, roots: Sequence[Root], retain_graph: bool, create_graph: bool,
+                 targets: dict[Place, Any] | None = None, sinks: frozenset[Node] = frozenset(),
+                 ends: frozenset[Node] = frozenset(),
+                 cuts: Mapping[Place, Callable[[Any], Any]] | None = None):
+        self.retain_graph, self.create_graph = retain_graph, create_graph
+        self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
+        self.order: list[Place] = []
+        self.callbacks: list[Callable[[], Any]] = []  # for when the run is over
+        self.seen_by_hooks: dict[Any, list] = {}  # what hooks on several tensors have
+        self.running: set[Node] | None = None
+        self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
+        self.asked = frozenset(node for node, _ in targets or ())
+        self.buffers: dict[Node, list] = {}
+        self.waiting: dict[Node, int] = {}
+        self.ready: list[tuple[int, Node]] = []
+        self.pushed = 0
+        self.taken: dict[Node, set[int]] = {}  # of choosy nodes the edges along which gradients go
+        self.reached = nodes = self._discover([root[:2] for root in roots])
+        if targets is not None:
+            self._find_needed(nodes)
+            roots = [root for root in roots if self._leads(root[:2])]
+            self.waiting, self.taken = {}, {}
+            self.running &= set(self._discover([root[:2] for root in roots]))  # type: ignore[operator]
+        for node, number, grad in roots:
+            self._add(node, number, grad)
+        for node in dict.fromkeys(node for node, _, _ in roots):
+            if not self.waiting.get(node):
+                self._push(node)
+
+    def _discover(self, roots: list[Place]) -> list[Node]:
+        """All nodes behind the roots, of those known to run; counts for each how many consumers
+        must run before it."""
+        seen: dict[Node, None] = {}
+        stack = []
+        for node, number in roots:
+            if node not in seen or node.choosy:
+                seen[node] = None
+                stack.append((node, number))
+        waiting, running = self.waiting, self.running
+        while stack:
+            node, number = stack.pop()
+            if node in self.ends or not (running is None or node in running):
+                continue
+            for edge in self._new_edges(node, number) if node.choosy else node.edges:
+                if edge is not None:
+                    node = edge[0]
+                    waiting[node] = waiting.get(node, 0) + 1
+                    if (node not in seen or node.choosy) and (running is None or self._leads(edge)):
+                        seen[node] = None
+                        stack.append(edge)
+        return list(seen)
+
+    def _new_edges(self, node: Node, number: int) -> list[Any]:
+        """The edges of a node to which this result leads, and none before."""
+        taken = self.taken.setdefault(node, set())
+        new = [k for k in node.edges_behind(number) if k not in taken]
+        taken.update(new)
+        return [node.edges[k] for k in new]
+
+    def _edges(self, node: Node) -> Sequence[Any]:
+        """The edges of a node along which gradients may go in this run."""
+        taken = self.taken.get(node) if node.choosy else None
+        if taken is None:
+            return node.edges
+        return [edge if k in taken else None for k, edge in enumerate(node.edges)]
+
+    def _find_needed(self, nodes: list[Any]) -> None:
+        """Which nodes must run so that targets and sinks get their gradients."""
+        self.running = running = set(self.sinks)
+        for node in sorted(nodes, key=_age):
+            if node in self.ends:
+                continue
+            if node.stage >= 0:
+                self.through[node] = node.leading(self._wanted(node.edges))
+                if self.through[node]:
+                    running.add(node)
+            elif any(e is not None and self._leads(e) for e in node.edges):
+                running.add(node)
+
+    def _leads(self, place: Place) -> bool:
+        """Whether a gradient of a result of a node is needed."""
+        node, number = place
+        if node.stage < 0:
+            return node in self.running or node in self.asked  # type: ignore[operator]
+        through = self.through.get(node, 0)
+        return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]
+
+    def reaches(self, place: Place) -> bool:
+        """Whether a gradient of a result of a node is to be computed in this run."""
+        return place[0] in self.reached if self.running is None else self._leads(place)
+
+    def _push(self, node: Node) -> None:
+        """The newest nodes come first; leaves before all others, as they became ready."""
+        self.pushed += 1
+        leaf = type(node) is AccumulateGrad
+        heapq.heappush(self.ready, (self.pushed - _LEAVES if leaf else -node.sequence, node))
+
+    def _add(self, node: Node, number: int, grad: Any) -> None:
+        buffer = self.buffers.get(node)
+        if buffer is None:
+            buffer = self.buffers[node] = [None] * max(node.output_count, number + 1)
+        held = buffer[number]
+        if type(held) is Uncertain or held is not None and type(grad) is Uncertain:
+            buffer[number] = added(held, grad)
+        else:
+            buffer[number] = grad if held is None else _sum(held, grad)
+
+    def run(self) -> None:
+        before = active.grad_enabled, active.partial, active.task
+        active.grad_enabled, active.partial = self.create_graph, self.targets is not None
+        active.task = self
+        outermost = active.freeing is None
+        if outermost:
+            active.freeing = []
+        try:
+            while self.ready:
+                node = heapq.heappop(self.ready)[1]
+                grads = self.buffers.pop(node, None)
+                if grads is None:
+                    grads = [None] * node.output_count
+                self._visit(node, grads)
+            for callback in self.callbacks:  # which may add to them
+                callback()
+        finally:
+            active.grad_enabled, active.partial, active.task = before
+            if outermost:
+                freeing, active.freeing = active.freeing, None
+                for free in freeing:  # type: ignore[union-attr]
+                    free()
+
+    def _visit(self, node: Node, grads: list) -> None:
+        if self.cuts is not None:
+            cuts = [self.cuts.get((node, number)) for number in range(len(grads))]
+            grads = [g if cut is None else cut(g) for g, cut in zip(grads, cuts)]
+        if any(type(g) is Uncertain for g in grads):
+            grads = self._settled(node, resolved(grads))
+        if type(node) is AccumulateGrad:
+            self._sink(node, grads)
+            return
+        if node in self.ends:
+            self._capture(node, grads)
+            return
+        runs = self.running is None or node in self.running
+        if runs and self.targets is not None:
+            self._capture(node, list(grads))
+        if node.extras is not None:
+            run_tensor_hooks(node, grads)
+        if not runs:
+            # as PyTorch: after hooks only where the node itself does not run
+            self._capture(node, grads)
+            return
+        if node.call is not None:
+            own = self._stops(node, grads) if node in self.sinks else 0
+            self._run_parts(node, grads)
+            if own and not self.retain_graph:
+                node.release(own)  # type: ignore[call-arg]
+            return
+        results = self._apply(node, grads)
+        if not self.retain_graph:
+            node.release()
+        self._pass_on(self._edges(node), results)
+
+    def _stops(self, node: Any, grads: list) -> int:
+        """A part of a captured call of which some results keep their gradients."""
+        found: int = node.stops([k for k, grad in enumerate(grads)
+                                 if grad is not None and (node, k) in self.targets])  # type: ignore[operator]
+        return found
+
+    def _settled(self, node: Node, grads: list) -> list:
+        """Gradients that may stay uncertain, as nobody can tell at this node; else the flags are
+        asked for."""
+        doubtful = [k for k, g in enumerate(grads) if type(g) is Uncertain]
+        if not doubtful or node in self.ends:
+            return grads
+        if type(node) is AccumulateGrad:
+            return [sure(g) for g in grads]
+        asked = self.targets is not None and any((node, k) in self.targets for k in doubtful)
+        if asked or not node.indifferent():
+            active.recorder.undecided()  # type: ignore[union-attr]
+            grads = resolved(grads)
+        return grads
+
+    def _apply(self, node: Node, grads: list) -> Sequence[Any]:
+        if active.recorder is not None:
+            active.recorder.applies(node)
+        if all(g is None for g in grads):
+            return [None] * len(node.edges)
+        if node.extras is not None and node.extras.prehooks:
+            grads = run_prehooks(node, grads)
+            if all(g is None for g in grads):
+                return [None] * len(node.edges)
+        if any(type(g) is Uncertain for g in grads):
+            results: Sequence[Any] = node.apply_uncertain(grads)
+        elif active.anomaly:
+            results = anomaly.apply(node, grads)
+        else:
+            results = node.apply(grads)
+        if node.extras is not None and node.extras.hooks:
+            results = run_hooks(node, results, grads)
+        return results if active.recorder is None else active.recorder.gave(grads, results)
+
+    def _run_parts(self, first: Any, grads: list) -> None:
+        """Run a part of a captured call, and at once those behind it at which nobody looks."""
+        extras = first.extras
+        if extras is not None and any(g is not None for g in grads):
+            grads = run_prehooks(first, grads)
+        parts = {first: grads}
+        alone = self.create_graph or active.anomaly or extras is not None or not first.joins
+        stack = [] if alone else [first]
+        while stack:
+            for edge in self._edges(stack.pop()):
+                node = None if edge is None else edge[0]
+                if node is not None and node.call is first.call and node not in parts:
+                    if self._follows(node, parts):
+                        parts[node] = self.buffers.pop(node, []) or [None] * node.output_count
+                        stack.append(node)
+        if active.recorder is not None:
+            for node in parts:
+                active.recorder.applies(node)
+        edges = [[None if e is None or e[0] in parts else e for e in self._edges(node)]
+                 for node in parts]
+        made: list[Sequence[Any]]
+        if all(g is None for given in parts.values() for g in given):
+            made = [[None] * len(node.edges) for node in parts]
+        else:
+            made = self._made(first, parts)
+            if extras is not None and extras.hooks:
+                made = [run_hooks(first, made[0], grads)]
+            if not self.retain_graph:
+                for node in parts:
+                    node.release()
+        for known, results in zip(edges, made):
+            self._pass_on(known, results, in_order=True)
+
+    def _follows(self, node: Node, parts: dict[Node, list]) -> bool:
+        """Whether all gradients of a node come from parts that run now, or are there already, and
+        nobody looks at them."""
+        count = sum(e is not None and e[0] is node for part in parts for e in self._edges(part))
+        return (
+            count == self.waiting[node]
+            and node.extras is None
+            and node not in self.ends
+            and (self.running is None or node in self.running and node not in self.asked)
+            and not any(type(g) is Uncertain for g in self.buffers.get(node, ()))
+        )
+
+    def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:
+        """The gradients that parts of a captured call give, if only where they are needed."""
+        wanted = [self._wanted(node.edges) for node in parts]
+        shown = [self._shown(node.edges) for node in parts] if first.call and first.asks else ()
+        if active.anomaly and not (first.call and first.watched):
+            run = functools.partial(first.apply_all, parts, wanted, shown)
+            return [anomaly.watched(first, lambda: run()[0])]
+        return first.apply_all(parts, wanted, shown)
+
+    def _wanted(self, edges: Sequence[Any]) -> int:
+        """The edges along which gradients shall go, as bits; -1: all."""
+        if self.running is None:
+            return -1
+        mask = [e is not None and self._leads(e) for e in edges]
+        if all(e is None or yes for e, yes in zip(edges, mask)):
+            return -1
+        return sum(1 << k for k, yes in enumerate(mask) if yes)
+
+    def _shown(self, edges: Sequence[Any]) -> int:
+        """The edges at which somebody looks at gradients, as bits: all but leaves that add them
+        up."""
+        found = 0
+        for k, edge in enumerate(edges):
+            if edge is not None:
+                node = edge[0]
+                plain = type(node) is AccumulateGrad and node.extras is None
+                if not plain or node in self.asked or node.variable._hooks is not None:
+                    found |= 1 << k
+        return found
+
+    def _pass_on(self, edges: Sequence[Any], results: Sequence[Any],
+                 in_order: bool = False) -> None:
+        """`in_order`: leaves get their gradients in the order of the edges. Lists give them away: a
+        leaf takes over what nobody else holds."""
+        waiting, running = self.waiting, self.running
+        given = results if type(results) is list else list(results)
+        for k, edge in enumerate(edges):
+            if edge is None:
+                continue
+            node = edge[0]
+            if given[k] is not None and (running is None or self._leads(edge)):
+                self._add(node, edge[1], given[k])
+            given[k] = None
+            left = waiting[node] = waiting[node] - 1
+            if left or not (running is None or node in running or node in self.asked):
+                continue
+            if in_order and type(node) is AccumulateGrad:
+                self._visit(node, self.buffers.pop(node, []) or [None])
+            elif type(node) is AccumulateGrad:
+                self._push(node)
+            else:
+                heapq.heappush(self.ready, (-node.sequence, node))
+
+    def _capture(self, node: Node, grads: list) -> None:
+        for number, grad in enumerate(grads):
+            if (node, number) in self.targets:  # type: ignore[operator]
+                self.targets[node, number] = grad  # type: ignore[index]
+                self.order.append((node, number))
+
+    def _sink(self, node: AccumulateGrad, grads: list) -> None:
+        variable = node.variable
+        grad = grads.pop()
+        if grad is None:
+            return
+        hooks = variable._hooks
+        if hooks is not None:
+            for hook in tuple(hooks.before.values()):
+                grad = replaced(grad, hook)
+        if self.targets is not None:
+            if (node, 0) in self.targets:
+                self.targets[node, 0] = grad
+                self.order.append((node, 0))
+            if node not in self.sinks:
+                return
+        if node.extras is not None and node.extras.prehooks:
+            grad = run_prehooks(node, [grad])[0]
+        if not variable._requires_grad:  # frozen since
+            return
+        accumulate(variable, grad)
+        if hooks is not None:
+            returned = variable
+            for hook in tuple(hooks.accumulated.values()):
+                returned = replaced(returned, hook)
+            if returned is not variable:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        if node.extras is not None and node.extras.hooks:
+            run_hooks(node, (), [grad])
+
+
+def _age(node: Node) -> int:
+    """Operands before results: leaves' sinks were given the largest numbers, but have no
+    operands.
+    """
+    return -1 if type(node) is AccumulateGrad else node.sequence
+
+
+def accumulate(variable: TensorState, grad: Any) -> None:
+    """Add to `variable.grad`; the first gradient is taken over where nobody else holds it."""
+    if active.recorder is not None:
+        active.recorder.grad_read(variable)
+    held: Any = variable._grad
+    tensors = isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))
+    if tensors and active.recorder is None and grad._shape != variable._shape:
+        raise RuntimeError(f"a gradient of shape {shape_text(grad._shape)} arrived at a leaf of "
+                           f"shape {shape_text(variable._shape)}: one of the tensors between, or "
+                           "the leaf, got another shape in place since")
+    if not tensors:
+        _accumulate_rows(variable, held, grad)
+    elif held is None:
+        if active.grad_enabled:
+            variable._grad = grad
+        else:
+            variable._grad = _plain(grad) if alone(grad) else grad.detach().clone()
+    elif active.grad_enabled:
+        variable._grad = held + grad
+    else:
+        assign(held, held + grad)
+
+
+def _sum(held: Any, grad: Any) -> Any:
+    """Two gradients in one; a sparse one can be added to a dense one only."""
+    swapped = isinstance(grad, TensorState) and not isinstance(held, TensorState)
+    return grad + held if swapped else held + grad
+
+
+def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:
+    """The same where one of the gradients is sparse."""
+    if held is None:
+        variable._grad = grad if active.grad_enabled else grad.detach().clone()
+    elif active.grad_enabled or not isinstance(held, TensorState) and isinstance(grad, TensorState):
+        variable._grad = _sum(held, grad)
+    elif isinstance(held, TensorState):
+        grad.add_into(held)
+    else:
+        held.add_(grad)
+
+
+def _retain(result: TensorState, grad: Any) -> None:
+    """Add to the gradient of a result: a gradient that is there already stays as it is, for others
+    may hold it."""
+    if result._grad is None:
+        accumulate(result, grad)
+        return
+    if active.recorder is not None:
+        active.recorder.grad_read(result)
+    result._grad = _sum(result._grad, grad)
+
+
+def _plain(grad: Any) -> Any:
+    """A gradient taken over forgets that it was made as a view of a dead tensor."""
+    if grad._view is not None:
+        grad._view = None
+    return grad
+
+
+def run_tensor_hooks(node: Node, grads: list) -> None:
+    """Hooks on this node's results, then `retain_grad`; replaces gradients in place. Of results of
+    which others alone have gradients they get None."""
+    extras = node.extras
+    assert extras is not None
+    told = not node.opaque and any(g is not None for g in grads)
+    for number, hook in tuple(extras.tensor_hooks.values()):
+        if told or grads[number] is not None:
+            grads[number] = replaced(grads[number], hook)
+    for number, holder in tuple(extras.retained.items()):
+        tensor = holder()
+        if tensor is not None and grads[number] is not None:
+            _retain(tensor, grads[number])
+
+
+calibrate(Task._sink)

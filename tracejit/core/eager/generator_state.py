@@ -1,0 +1,21 @@
+"""Generators that a captured function reads or sets by hand.
+
+In: what is about to happen to a generator (`ops.generators` says so). Out: a break in the recording
+that runs in this thread, if one does: what it drew so far is drawn first, so that seeds and states
+are those of the plain function. Draws themselves are recorded and need none of this.
+"""
+
+from __future__ import annotations
+
+from tracejit.core.eager.recording import active
+from tracejit.core.ops.generators import install_observer
+
+
+def _tell_recorder(event: str) -> None:
+    recorder = active.recorder
+    if recorder is not None:
+        recorder.need(None, f"{event} inside the captured function",
+                      "make, seed and save generators outside of it")
+
+
+install_observer(_tell_recorder)

@@ -1,0 +1,21 @@
+"""Which of two tensors a variable is, after `if c: y = x * 2 else: y = x` in a recording.
+
+In: a tensor of the program's. Out: the tensor whose gradient, history, hooks, attributes and memory
+it has. Called wherever one of these is read or changed; what an op computes does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.views import actual
+
+
+def itself(x: Any, outputs: Sequence[Any] | None = None) -> Any:
+    """The very tensor that x is; where values decide it, a recording computes them now. `outputs`:
+    only if gradients of these depend on it."""
+    if active.recorder is not None:
+        active.recorder.identify(x, outputs)
+    return x if x._view is None else actual(x)

@@ -1,0 +1,291 @@
+"""Elements out of a tensor: Python numbers, lists, NumPy, DLPack, pickles and copies.
+
+In: tensors. Out: values. A recorder is told first, since elements are needed now. Mixed into
+Tensor.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit.core.eager.array_storage import ArrayStorage
+from tracejit.core.eager.identity import itself
+from tracejit.core.eager.meta import check_item
+from tracejit.core.eager.nodes import grad_fn_of
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import alias
+from tracejit.core.eager.state import TensorState, check_known, make, shape_of
+from tracejit.core.memory import Storage, allocate, device
+from tracejit.core.memory.readers import copied, show
+from tracejit.core.ops import joining
+from tracejit.core.ops.shapes import numel
+from tracejit.core.ops.types import bfloat16, dtype
+
+NOT_A_LEAF = (
+    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+    "the moment."
+)
+
+
+def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
+    """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the
+    CPU.
+    """
+    if active.recorder is not None:
+        active.recorder.need(x, reason, hint)
+    return _on_host(x)
+
+
+def elements(x: TensorState, reason: str) -> np.ndarray:
+    """As `host_array`, to be read at once: what constants alone decide ends no recording."""
+    known = None if active.recorder is None else active.recorder.constant_value(x)
+    return host_array(x, reason) if known is None else _on_host(known)
+
+
+def _on_host(x: TensorState) -> np.ndarray:
+    return x.array if x._device.type == "cpu" else x.array.get()
+
+
+def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
+    """A NumPy array over the tensor's memory.
+
+    RuntimeError for a tensor that requires grad in grad mode, TypeError for one that is not on the
+    CPU.
+    """
+    if x.requires_grad and active.grad_enabled:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
+                           "tensor.detach().numpy() instead.")
+    if x._device.type != "cpu":
+        raise TypeError(f"can't convert {x._device} device type tensor to numpy. Use Tensor.cpu() "
+                        "to copy the tensor to host memory first.")
+    return host_array(x, reason, hint).view()
+
+
+def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
+    """The array over a tensor's memory, for the user to keep."""
+    if active.recorder is not None:
+        active.recorder.exposes(x)
+    if x._storage is not None:
+        show(x._storage)
+    return array
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """bfloat16 as float32, which Python and DLPack know."""
+    return array.astype(np.float32) if array.dtype == bfloat16.numpy else array
+
+
+def number_of(x: TensorState) -> Any:
+    """The only element of a concrete tensor."""
+    check_item(x)
+    array = x.array if x._device.type == "cpu" else x.array.get()
+    return wide(array).item()
+
+
+def _real_number(number: Any, kind: str) -> Any:
+    """`number`; RuntimeError where it has an imaginary part."""
+    if not isinstance(number, complex):
+        return number
+    if number.imag != 0:
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+    return number.real
+
+
+_VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+def _capsule(array: np.ndarray, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """Return a DLPack capsule. NumPy 2.0 makes those of the first version, of its own memory."""
+    if _VERSIONED:
+        return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+    if dl_device not in (None, (1, 0)):
+        raise BufferError("unsupported device requested")
+    return (array.copy() if copy else array).__dlpack__()
+
+
+class Interchange(TensorState):
+    """Conversions to what is not a tensor."""
+
+    __slots__ = ()
+
+    def item(self) -> Any:
+        """The only element as a Python number; RuntimeError if there are more or none.
+
+        >>> import tracejit
+        >>> tracejit.tensor([2.5]).item()
+        2.5
+        """
+        count = numel(shape_of(self))
+        if count != 1:
+            raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
+        return number_of(self) if active.recorder is None else active.recorder.item(self)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists (a number for a 0-dim tensor)."""
+        return wide(elements(self, "tolist() was called")).tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """A NumPy array over the same memory.
+
+        `force=True` detaches and copies to the CPU as needed; without it, RuntimeError for a tensor
+        that requires grad and TypeError for one that is not on the CPU.
+        """
+        if not force:
+            return _given(self, array_for(self, "numpy() was called"))
+        array = _given(self, host_array(self, "numpy() was called"))
+        return array.view() if self._device.type == "cpu" else array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = _given(self, array_for(self, "NumPy made an array of a tensor"))
+        if dtype is not None and array.dtype != np.dtype(dtype):
+            if copy is False:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        """The memory as a DLPack capsule; BufferError for a tensor that requires grad, TypeError
+        for a stream that is no number."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if stream is not None and not isinstance(stream, int):
+            raise TypeError("stream must be ``int`` or ``none``")
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was exported by DLPack")
+            active.recorder.exposes(self)
+        array = self.array
+        show(self._storage)  # type: ignore[arg-type]
+        if self._device.type == "cpu":
+            return _capsule(array, max_version, dl_device, copy)
+        return array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self) -> tuple:
+        return (1, 0) if self._device.type == "cpu" else (2, self._device.index or 0)
+
+    def __bool__(self) -> bool:
+        count = numel(shape_of(self))
+        if count != 1:
+            raise RuntimeError("Boolean value of Tensor with "
+                               f"{'no values' if count == 0 else 'more than one value'} is "
+                               "ambiguous")
+        check_item(self)
+        return bool(elements(self, "its truth decided a branch").item())
+
+    def __int__(self) -> int:
+        return int(_real_number(self._only(), "int64_t"))
+
+    def __float__(self) -> float:
+        return float(_real_number(self._only(), "double"))
+
+    def __complex__(self) -> complex:
+        return complex(self._only())
+
+    def _only(self) -> Any:
+        """The element, for Python's own conversions: ValueError if there are more or none."""
+        if numel(shape_of(self)) != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
+    def __index__(self) -> int:
+        if self._dtype.is_floating_point or self._dtype.is_complex or numel(shape_of(self)) != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __iter__(self) -> Iterator[Any]:
+        if not shape_of(self):
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(joining.unbind(self))
+
+    def __reversed__(self) -> Any:
+        return self.flip(0) if shape_of(self) else self
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (TensorState, int, float, complex)):
+            return bool((self == element).any().item())  # type: ignore[attr-defined]
+        raise RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in "
+                           f"a {type(element)}.")
+
+    def __format__(self, spec: str) -> str:
+        one = not shape_of(self) and self._device.type != "meta"
+        return format(self.item(), spec) if one else object.__format__(self, spec)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        self = itself(self)
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was pickled")
+        check_known(self)
+        state = (self._storage, self._offset, self._shape, self._strides, self._dtype, self._device,
+                 self._requires_grad, self.__dict__)
+        return (rebuild, (type(self), *state))
+
+    def __copy__(self) -> Any:
+        self = itself(self)
+        made = alias(self)
+        made.__class__ = type(self)
+        made._requires_grad = self._requires_grad and grad_fn_of(self) is None
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        from copy import deepcopy
+
+        self = itself(self)
+        if grad_fn_of(self) is not None:
+            raise RuntimeError(NOT_A_LEAF)
+        if id(self) in memo:
+            return memo[id(self)]
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was copied by deepcopy")
+        check_known(self)
+        storage = memo.get(id(self._storage))
+        if storage is None:
+            storage = memo[id(self._storage)] = copied(self._storage)  # type: ignore[arg-type]
+        made = rebuild(type(self), storage, self._offset, self._shape, self._strides, self._dtype,
+                       self._device,
+                       self._requires_grad, {})
+        memo[id(self)] = made
+        made._grad = deepcopy(self._grad, memo)
+        made.__dict__.update(deepcopy(self.__dict__, memo))
+        return made
+
+
+def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tuple | None,
+            kind: dtype, place: device,
+            requires_grad: bool, attributes: dict) -> Any:
+    """A leaf from its fields: what pickles and deep copies call."""
+    made = make(storage, offset, shape, strides, kind, place)
+    made.__class__ = cls
+    made._requires_grad = requires_grad
+    made.__dict__.update(attributes)
+    return made
+
+
+def _storage_of_bytes(data: bytes, place: device) -> Storage:
+    made = allocate(len(data), device("cpu") if place.type == "cpu" else place)
+    source: Any = np.frombuffer(data, np.uint8)
+    if place.type != "cpu":
+        from tracejit.core.memory import array_module
+
+        source = array_module(place).asarray(source)
+    made.block[: len(data)] = source
+    return made
+
+
+def _reduce_storage(storage: Storage) -> tuple:
+    if storage.device.type == "meta":
+        return allocate, (storage.nbytes, storage.device)
+    block = storage.block[: storage.nbytes]
+    return _storage_of_bytes, ((block if storage.device.type == "cpu" else block.get()).tobytes(),
+                               storage.device)
+
+
+copyreg.pickle(Storage, _reduce_storage)
+copyreg.pickle(ArrayStorage, _reduce_storage)

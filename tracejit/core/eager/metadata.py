@@ -1,0 +1,269 @@
+"""What a tensor says about itself without looking at its elements.
+
+In: the tensor's fields, or the recorder's answers while a function is recorded. Out: PyTorch's
+properties and methods. Mixed into Tensor.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any
+
+from tracejit.core.eager.identity import itself
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import version_of
+from tracejit.core.eager.size import Size
+from tracejit.core.eager.state import (
+    TensorState,
+    is_contiguous,
+    public_shape,
+    shape_of,
+    strides_of,
+)
+from tracejit.core.eager.views import View, chain_of, family_of
+from tracejit.core.ops.shapes import normalize_dim, numel
+
+
+class layout:
+    """How elements are laid out: strided, or sparse_coo; the others have names to ask for.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1]).layout
+    tracejit.strided
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"tracejit.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided, sparse_coo, jagged = layout("strided"), layout("sparse_coo"), layout("jagged")
+sparse_csr, sparse_csc = layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc, _mkldnn = layout("sparse_bsr"), layout("sparse_bsc"), layout("_mkldnn")
+
+
+class memory_format:
+    """An order of elements in memory, as PyTorch names them; here they lie in row-major order
+    whichever is asked for.
+
+    >>> import tracejit
+    >>> tracejit.channels_last
+    tracejit.channels_last
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"tracejit.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+contiguous_format, preserve_format = map(memory_format, ("contiguous_format", "preserve_format"))
+legacy_contiguous_format = contiguous_format
+channels_last, channels_last_3d = map(memory_format, ("channels_last", "channels_last_3d"))
+
+
+class Metadata(TensorState):
+    """Shape, dtype, device, strides and the like."""
+
+    __slots__ = ()
+
+    shape = property(public_shape)
+    dtype = property(attrgetter("_dtype"))
+    device = property(attrgetter("_device"))
+
+    @property
+    def output_nr(self) -> int:
+        self._told("output_nr")
+        return max(self._output_nr, 0)
+
+    @property
+    def ndim(self) -> int:
+        return len(shape_of(self))
+
+    @property
+    def layout(self) -> layout:
+        return strided
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self._device.type == "cpu"
+
+    @property
+    def is_meta(self) -> bool:
+        return self._device.type == "meta"
+
+    is_sparse = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
+    is_mps = is_xla = is_xpu = property(lambda self: False)
+
+    @property
+    def itemsize(self) -> int:
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return numel(shape_of(self)) * self._dtype.itemsize
+
+    @property
+    def _version(self) -> int:
+        self._told("_version")
+        return version_of(self)
+
+    @property
+    def _base(self) -> Any:
+        """The tensor that this one is a differentiable view of, or None."""
+        self._told("_base")
+        self = itself(self)
+        base, steps = chain_of(self)
+        return base if steps else None
+
+    def _forget_view(self) -> Any:
+        """The tensor itself, which is no view from now on: only it looks at its memory."""
+        if active.recorder is None and type(self._view) is View:
+            self._view = None
+        return self
+
+    def _is_view(self) -> bool:
+        self._told("_is_view()")
+        return bool(chain_of(itself(self))[1])
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or its size along one dimension.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2, 3).size(-1)
+        3
+        """
+        shape = shape_of(self)
+        if dim is None:
+            return tuple.__new__(Size, shape)
+        return shape[normalize_dim(dim, len(shape), False)]
+
+    def dim(self) -> int:
+        return len(shape_of(self))
+
+    ndimension = dim
+
+    def numel(self) -> Any:
+        return numel(shape_of(self))
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps between neighbours in memory along each dimension, in elements.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2, 3).stride()
+        (3, 1)
+        """
+        strides = strides_of(self) if active.recorder is None else active.recorder.strides(self)
+        return strides if dim is None else strides[normalize_dim(dim, len(strides), False)]
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+        """The dimensions from the one with the largest steps in memory to the one with the least.
+
+        ambiguity_check: True for a RuntimeError where several orders fit, or memory formats, of
+        which exactly one has to fit then.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2, 3).T.dim_order()
+        (1, 0)
+        """
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else None
+        known = all(isinstance(x, memory_format) for x in formats or ())
+        if not known or formats is None and not isinstance(ambiguity_check, bool):
+            raise TypeError("The ambiguity_check argument must be a bool or a list of memory "
+                            "formats.")
+        sizes, strides = tuple(self.size()), tuple(self.stride())
+        several = 1 in sizes or any(a == b for a, b in pairwise(strides))
+        fitting = [x for x in formats or () if self.is_contiguous(memory_format=x)]
+        if ambiguity_check and several and len(fitting) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact "
+                               "one of the given memory formats.")
+        order: list[int] = []
+        for k, step in enumerate(strides):
+            place = k
+            for j in range(k - 1, -1, -1):  # dimensions that were expanded stay among the others
+                other, longer = strides[order[j]], sizes[k] > sizes[order[j]]
+                if other > step > 0:
+                    break
+                if 0 < other < step or other == step > 0 and longer:
+                    place = j
+            order.insert(place, k)
+        return tuple(order)
+
+    def _can_view(self, shape: tuple) -> bool:
+        """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""
+        return active.recorder is None or active.recorder.viewable(self, shape)
+
+    def _selected(self, dim: int, index: Any) -> Any:
+        """The view at a position of a dimension that a tensor holds, where only a recorder knows
+        which; else None."""
+        recorder = active.recorder
+        return None if recorder is None else recorder.selected(self, dim, index)
+
+    def storage_offset(self) -> Any:
+        return self._offset if active.recorder is None else active.recorder.offset(self)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        self._needed("data_ptr() was read")
+        storage: Any = self._storage
+        if not storage.nbytes or not self.numel() or self._device.type == "meta":
+            return 0
+        return storage.ptr + self._offset * self._dtype.itemsize
+
+    def is_contiguous(self, *, memory_format: Any = None) -> bool:
+        """Whether elements lie in row-major order without gaps."""
+        if active.recorder is not None:
+            return active.recorder.is_contiguous(self)
+        return is_contiguous(self)
+
+    def is_floating_point(self) -> bool:
+        return self._dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self._dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self._dtype.is_signed
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode."""
+        self._told("is_inference()")
+        return self._view is not None and family_of(self).inference
+
+    def is_same_size(self, other: Any) -> bool:
+        return shape_of(self) == shape_of(other)
+
+    def _needed(self, reason: str) -> None:
+        """Elements are about to be read: a recorder must run what it holds."""
+        if active.recorder is not None:
+            active.recorder.need(self, reason)
+
+    def _told(self, what: str) -> None:
+        """What no guard looks at is read: of the caller's tensors it may differ in another call."""
+        if active.recorder is not None and self._traced is None:
+            active.recorder.need(self, f"{what} of a tensor made outside is read")
+
+    def __len__(self) -> Any:
+        shape = shape_of(self)
+        if not shape:
+            raise TypeError("len() of a 0-d tensor")
+        return shape[0].__index__()

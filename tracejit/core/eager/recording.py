@@ -1,0 +1,142 @@
+"""The switch between running and recording, and what a recorder must be able to do.
+
+The eager room asks `active.recorder` wherever a deferred tensor behaves differently; capture
+installs itself there for the thread that records. The tape is not different: it records over
+deferred tensors as over any other. The other thread-local switches (grad mode, inference mode,
+anomaly detection) live in the same object.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tracejit.core.ops.record import Op
+
+
+class Recorder(Protocol):
+    """What `capture.recorder.Recorder` offers to Tensor.
+
+    The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
+    one's memory.
+    mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes no graph.
+    """
+
+    mapped: bool
+
+    # deferred Tensor(s), no tape
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any: ...
+    def shape(self, tensor: Any) -> tuple: ...  # ints and symbolic sizes
+    def strides(self, tensor: Any) -> tuple: ...
+    def shared(self, tensor: Any) -> list[int]: ...  # dimensions of stride 0
+    # which tensor it is matters now, or if it does to gradients of `outputs`
+    def identify(self, tensor: Any, outputs: Any) -> None: ...
+    def is_contiguous(self, tensor: Any) -> bool: ...
+    def offset(self, tensor: Any) -> Any: ...
+    def version(self, tensor: Any) -> int: ...
+    def keeps(self, saved: Any) -> None: ...  # the tape needs `saved.tensor` as it is now
+    # the view of it at a position of a dimension that a tensor holds
+    def selected(self, tensor: Any, dim: int, index: Any) -> Any: ...
+    # whether the tensor's memory can be seen in another shape
+    def viewable(self, tensor: Any, shape: tuple) -> bool: ...
+    # whether it may look at its memory in another way from now on
+    def may_turn(self, tensor: Any) -> bool: ...
+    # tensor's memory now holds value (same shape, dtype)
+    def write(self, tensor: Any, value: Any) -> None: ...
+    # the same tensor, concrete, if no input of the call decides what it holds
+    def constant_value(self, tensor: Any, of_sizes: bool = True) -> Any: ...
+    # make it concrete: ends the segment
+    def need(self, tensor: Any, reason: str, hint: str = "") -> None: ...
+    # a setting of the process was asked for: recordings hold while `ask(what)` is what it is now
+    def asks(self, ask: Callable[[Any], Any], what: Any) -> None: ...
+    # an array over its memory is given away
+    def exposes(self, tensor: Any) -> None: ...
+    def item(self, tensor: Any) -> Any: ...  # its only element, as a number that may be pending
+    # (state tensor, draws made before)
+    def random_state(self, generator: Any) -> tuple[Any, int]: ...
+    # whether the tensor has a gradient is about to matter
+    def grad_read(self, tensor: Any) -> None: ...
+    def applies(self, node: Any) -> None: ...  # a backward pass runs this node of the tape
+    # what a backward pass made of gradients, and goes on with
+    def gave(self, given: Any, results: Any) -> Any: ...
+    def grad_written(self, tensor: Any) -> None: ...  # what its gradient was no longer matters
+    # its requires_grad, history or hooks are about to change
+    def history_written(self, tensor: Any) -> None: ...
+    # whether both look at one memory in the same way
+    def same_place(self, one: Any, other: Any) -> bool: ...
+    # whether a gradient arrives matters, which only the program knows
+    def undecided(self) -> None: ...
+    # a tensor just made of Python data, as a deferred one
+    def constant(self, tensor: Any) -> Any: ...
+    def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
+    # its contents were just made for good, not by the program
+    def settled(self, container: Any) -> None: ...
+    def adapted(self, function: Any) -> Any: ...  # what to call instead of a user's function
+    def alias(self, tensor: Any) -> Any: ...  # deferred, the same memory, no history
+    # a tensor that is about to lose its history, without that which others have of it
+    def severed(self, tensor: Any) -> Any: ...
+    def forgets(self, tensor: Any) -> None: ...  # the tape has no history of it, others may
+    # the tape gets a node made of these by the user's own code
+    def hides(self, tensors: Any) -> None: ...
+    # an op gave a result, which is on the tape
+    def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None: ...
+    # what gives results of a custom Function of these their tangents, if there are any
+    def pushes(self, tensors: Any) -> Any: ...
+
+
+class Active(threading.local):
+    """What is switched on in this thread."""
+
+    recorder: Recorder | None = None
+    grad_enabled: bool = True
+    inference: bool = False
+    anomaly: bool = False
+    anomaly_check_nan: bool = True
+    partial: bool = False  # a backward that was asked for some gradients only
+    level: Any = None  # the level of forward mode that is open (`func/duals.py`)
+    task: Any = None  # the run of the engine that is under way
+    freeing: list[Callable[[], None]] | None = None  # for when the backward that runs is over
+    op_by_op: bool = False  # each op is to have a node of its own: captured functions run plainly
+    packer: Callable[[Any], Any] | None = None  # what nodes keep instead of a tensor
+
+
+active = Active()
+
+
+class _Ever:
+    """What any thread ever switched on: until then nobody need look."""
+
+    inference = False
+    op_by_op = False
+    anomaly = False
+
+
+ever = _Ever()
+
+
+def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call instead of a user's function: where it is captured, one whose control flow is in
+    sight."""
+    recorder = active.recorder
+    return function if recorder is None else recorder.adapted(function)
+
+
+def _unchanged(x: Any) -> Any:
+    return x
+
+
+_settle: Callable[[Any], Any] = _unchanged
+
+
+def settled(x: Any) -> Any:
+    """`x` (numbers, types, containers of them) as it is now: what was symbolic in a recording that
+    is over is a plain number.
+    """
+    return _settle(x)
+
+
+def install_settled(settle: Callable[[Any], Any]) -> None:
+    """Capture says how numbers of an ended recording are made plain."""
+    global _settle
+    _settle = settle

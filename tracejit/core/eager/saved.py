@@ -1,0 +1,272 @@
+"""What nodes keep of the forward computation, and how they notice that it was overwritten.
+
+In: operands and results of ops. Out: the same tensors at backward, or the error that names the one
+that was written since. Called by the tape and custom Functions.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tracejit.core.eager.nodes import Node, edge_of, grad_fn_of
+from tracejit.core.eager.recording import active, settled
+from tracejit.core.eager.state import CUT, TensorState, make, shape_of
+from tracejit.core.eager.type_names import tensor_type_name
+from tracejit.core.eager.views import Family, actual, counting_family, family_of
+from tracejit.core.ops.shapes import shape_text
+
+
+def version_of(x: TensorState) -> int:
+    """How often the memory behind x was written."""
+    family, recorder = counting_family(x), active.recorder
+    if family is not None:
+        return family.version  # type: ignore[return-value]
+    if recorder is not None:
+        return recorder.version(x)
+    return 0 if x._storage is None else x._storage.version
+
+
+def versions_of(tensors: Sequence[TensorState]) -> list[int]:
+    """The same of each."""
+    if active.recorder is not None:
+        return [version_of(x) for x in tensors]
+    return [version_of(x) if x._view is not None or x._storage is None else x._storage.version
+            for x in tensors]
+
+
+def over_same_memory(x: TensorState) -> Any:
+    """A tensor over the same memory, off the tape and of no family of views."""
+    if active.recorder is not None:
+        return active.recorder.alias(x)
+    t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
+    t._array, t._traced = x._array, x._traced
+    return t
+
+
+def detached(x: TensorState) -> Any:
+    """`detach()`: an alias that has no history anywhere."""
+    recorder = active.recorder
+    if recorder is None:
+        return alias(x)
+    t = alias(recorder.severed(x))
+    if x._requires_grad:
+        recorder.forgets(t)
+    return t
+
+
+def alias(x: TensorState) -> Any:
+    """A tensor over the same memory without history, off the tape."""
+    t = over_same_memory(x)
+    view = x._view
+    if view is not None and (family_of(x).version is not None or family_of(x).inference):
+        t._view = family_of(x)
+    return t
+
+
+class Said(NamedTuple):
+    """What an error says of a tensor that was written: its type, the name of the node that made it,
+    if any, and which of that node's results it is."""
+
+    dtype: Any
+    device: Any
+    shape: tuple
+    made: str
+    number: int
+
+
+def said_of(x: TensorState, node: Node | None, number: int, shape: tuple | None = None) -> Said:
+    """The same of a tensor that is this result of a node; `shape`: as it was recorded."""
+    shape = shape_of(x) if shape is None else shape
+    return Said(x._dtype, x._device, shape, "" if node is None else node.name(), number)
+
+
+def said_of_itself(x: TensorState, shape: tuple | None = None) -> Said:
+    """The same of a tensor by its own history."""
+    return said_of(x, grad_fn_of(x), x._output_nr, shape)
+
+
+def said_now(itself: weakref.ref | None, before: Said, shape: tuple | None = None,
+             family: Family | None = None) -> Said:
+    """The same of a result that may be gone: `before` until it has a history of its own. Of what is
+    gone its family knows it."""
+    x = None if itself is None else itself()
+    if x is None:
+        written = None if family is None else family.written_by
+        return before if written is None else before._replace(made=written[0], number=written[1])
+    node = grad_fn_of(x)
+    return before if node and node.opaque else said_of_itself(x, shape)
+
+
+class SavedResult:
+    """The memory of a result that a node keeps without holding the tensor of the user's.
+
+    said    what an error says of it
+    itself  the user's tensor, if that is what is kept
+    """
+
+    __slots__ = ("tensor", "version", "said", "itself")
+
+    def __init__(self, tensor: TensorState, said: Said, itself: TensorState | None):
+        self.tensor = over_same_memory(tensor)
+        self.version = version_of(self.tensor)
+        self.said, self.itself = said, None if itself is None else weakref.ref(itself)
+
+    def intact(self) -> bool:
+        return version_of(self.tensor) == self.version
+
+    def unpack(self) -> None:
+        version = version_of(self.tensor)
+        if version != self.version:
+            raise modified(said_now(self.itself, self.said), version, self.version)
+
+
+PACKED = -1  # the version of what is kept by whoever packed it
+
+
+@contextmanager
+def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
+    """What nodes keep meanwhile, they keep as what `packer` gives; None: the tensors themselves."""
+    before, active.packer = active.packer, packer
+    try:
+        yield
+    finally:
+        active.packer = before
+
+
+class KeptHistory:
+    """The history of a tensor that is kept in another form."""
+
+    __slots__ = ("edge", "sink")
+
+    def __init__(self, tensor: TensorState):
+        self.edge = edge_of(tensor) if tensor._requires_grad else None
+        # A leaf is none for its node: what has its elements finds the same sink as it does.
+        self.sink = tensor._node if grad_fn_of(tensor) is None else None
+
+    def of(self, value: TensorState) -> Any:
+        """A tensor with that history over the memory of `value`, which has its elements."""
+        found = alias(value)
+        if self.edge is not None:
+            (found._node, found._output_nr), found._requires_grad = self.edge, True
+            found._node = self.sink or found._node
+        return found
+
+
+class Saved:
+    """An operand kept for backward, with the version it had, and which result of a node it was."""
+
+    __slots__ = ("tensor", "version", "number", "__weakref__")
+
+    def __init__(self, tensor: TensorState):
+        view = tensor._view
+        if view is not None and family_of(tensor).inference:
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use "
+                               "Tensors created in "
+                               "inference mode in computation tracked by autograd. To work around "
+                               "this, you can make "
+                               "a clone to get a normal tensor and use it in autograd, or use "
+                               "`tracejit.no_grad()` "
+                               "instead of `tracejit.inference_mode()`.")
+        if active.packer is not None:
+            self.tensor, self.version = active.packer(tensor), PACKED
+            return
+        self.tensor, self.version, self.number = tensor, version_of(tensor), tensor._output_nr
+        if active.recorder is not None:
+            active.recorder.keeps(self)
+
+    def intact(self) -> bool:
+        return self.version != PACKED and version_of(self.tensor) == self.version
+
+    def unpack(self) -> Any:
+        if self.version == PACKED:
+            return self.tensor.unpack()
+        version = version_of(self.tensor)
+        if version != self.version:
+            raise modified(said_of_itself(actual(self.tensor)), version, self.version)
+        if self.tensor._output_nr == CUT != self.number:
+            raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. "
+                               "with .detach_().This is not supported, please use out-of-place "
+                               "`.detach()` instead")
+        return self.tensor
+
+    def said(self, shape: tuple) -> Said:
+        return said_of_itself(self.tensor, shape)
+
+
+class SavedOutput:
+    """A result kept by the node that made it: as an alias, so that node and tensor form no
+    cycle.
+    """
+
+    __slots__ = ("tensor", "version", "node", "number", "__weakref__")
+
+    def __init__(self, output: TensorState, node: Node, number: int):
+        self.tensor, self.version, self.number = alias(output), version_of(output), number
+        self.node = weakref.ref(node)
+        if active.packer is not None:
+            self.tensor, self.version = active.packer(self.tensor), PACKED
+            return
+        if active.recorder is not None:
+            active.recorder.keeps(self)
+
+    def intact(self) -> bool:
+        return self.version != PACKED and version_of(self.tensor) == self.version
+
+    def unpack(self) -> Any:
+        node = self.node()
+        if self.version == PACKED:
+            tensor = self.tensor.unpack()
+        else:
+            tensor = self.tensor
+            check_version(tensor, self.version, node, self.number)
+        if not active.grad_enabled or node is None:
+            return tensor
+        t = alias(tensor)
+        t._node, t._output_nr, t._requires_grad = node, self.number, True
+        return t
+
+    def said(self, shape: tuple) -> Said:
+        return said_of(self.tensor, self.node(), self.number, shape)
+
+
+def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
+    """RuntimeError when a saved tensor, which is this result of a node, was written since."""
+    version = version_of(x)
+    if version != expected:
+        raise modified(said_of(x, node, number), version, expected)
+
+
+def modified(said: Said, version: int, expected: int) -> RuntimeError:
+    """The error of a backward that needs what was written since."""
+    what = f"[{tensor_type_name(said.dtype, said.device)} {shape_text(settled(said.shape))}]"
+    made = f", which is output {said.number} of {said.made}," if said.made else ""
+    hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
+            "gradient. The variable "
+            "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
+            "Hint: enable anomaly detection to find the operation that failed to compute its "
+            "gradient, with "
+            "tracejit.autograd.set_detect_anomaly(True, check_nan=False).")
+    return RuntimeError("one of the variables needed for gradient computation has been modified by "
+                        "an inplace "
+                        f"operation: {what}{made} is at version {version}; expected version "
+                        f"{expected} instead. {hint}")
+
+
+class Unsaved:
+    """What is remembered of an operand or result that no rule reads: its type."""
+
+    __slots__ = ("dtype", "shape", "device")
+
+    def __init__(self, x: TensorState, recorder: Any):
+        self.dtype, self.device = x._dtype, x._device
+        self.shape = x._shape if recorder is None else recorder.shape(x)
+
+
+def settle_shapes(known: Iterable[Any]) -> None:
+    """Shapes remembered in a recording that is over become plain numbers."""
+    for x in known:
+        if type(x) is Unsaved:
+            x.shape = settled(x.shape)

@@ -1,0 +1,92 @@
+"""Two tensors exchanged: each name goes on with the other's elements, history and attributes.
+
+In: two tensors. Out: the same two objects, each being what the other was. What nodes keep, and what
+looks at the memory of one of them, follows the memory, not the object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.core.eager.hooks import retains_grad
+from tracejit.core.eager.identity import itself
+from tracejit.core.eager.nodes import LeafSink
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import Saved
+from tracejit.core.eager.state import TensorState
+from tracejit.core.eager.views import View, stand_for, standing_for
+from tracejit.core.eager.writing import take_memory
+from tracejit.core.memory.readers import about_to_write
+from tracejit.core.memory.referrers import referrers
+
+POISONED = (
+    "Trying to execute AccumulateGrad node that was poisoned by swap_tensors: this can happen when "
+    "you try to run backward on a tensor that was swapped. Change what tensors are before running "
+    "forward, or after both forward and backward."
+)
+_FIELDS = tuple(n for n in TensorState.__slots__ if n not in ("__dict__", "__weakref__"))
+_HOLDERS = {View: "parent", Saved: "tensor"}
+
+
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Exchange two tensors in place: elements, class, attributes, gradient and history.
+
+    >>> import tracejit
+    >>> x, y = tracejit.ones(1), tracejit.zeros(2)
+    >>> tracejit.utils.swap_tensors(x, y)
+    >>> x
+    tensor([0., 0.])
+
+    Weak references go on with the object that they name. A backward through a history that one of
+    the two was a leaf of is a RuntimeError from then on. RuntimeError after
+    `retain_grad()`, TypeError for what is no tensor.
+    """
+    for x in (t1, t2):
+        if not isinstance(x, TensorState):
+            raise TypeError(f"swap_tensors: expected tensors, got {type(x).__name__}")
+        if retains_grad(x):
+            raise RuntimeError("swap_tensors: Expected no weakrefs to a tensor that is swapped, "
+                               "but retain_grad() was called on it")
+    t1, t2 = itself(t1), itself(t2)
+    if t1 is t2:
+        return
+    if active.recorder is not None:
+        active.recorder.need(t1, "swap_tensors was called")
+        active.recorder.need(t2, "swap_tensors was called")
+    holders = [*_holders(t1, t2), *_holders(t2, t1)]
+    followers = [(one, x) for x in (t1, t2) for one in standing_for(x)]
+    for x in (t1, t2):
+        if x._storage is not None:
+            about_to_write(x._storage)
+        _poison(x)
+    t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    for name in _FIELDS:
+        one, other = getattr(t1, name), getattr(t2, name)
+        setattr(t1, name, other)
+        setattr(t2, name, one)
+    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    for holder, name, x in holders:
+        setattr(holder, name, x)
+    for one, x in followers:
+        stand_for(one, x)
+        take_memory(one, x)
+        one.__dict__ = x.__dict__
+
+
+def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
+    """Who keeps what `x` is now, and shall keep `other`."""
+    return [(r, _HOLDERS[type(r)], other) for r in referrers([x])
+            if type(r) in _HOLDERS and not (type(r) is View and r.op is None)]
+
+
+def _poison(x: Any) -> None:
+    """The sink of a leaf, if there is one, must not run; the leaf gets another one."""
+    if type(x._node) is LeafSink:
+        sink = x._node.found()
+        if sink is not None:
+            sink.register_prehook(_refuse)
+        x._node = None
+
+
+def _refuse(grads: tuple) -> None:
+    raise RuntimeError(POISONED)

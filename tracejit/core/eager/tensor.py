@@ -1,0 +1,150 @@
+"""`Tensor`: the class that users see, put together from what the other files of this room say about
+it.
+
+In: a Storage and a layout (`state.make`), data (`construction.py`), or a recorder's state
+(`Tensor.deferred`). Out: a tensor with PyTorch's names. Ops reach it through `Tensor.dispatch`, and
+write through `_assign`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tracejit.core.eager import element_calls, origins, subclasses, writing
+from tracejit.core.eager.array_protocol import array_function, array_ufunc
+from tracejit.core.eager.construction import from_array, legacy, new_tensor
+from tracejit.core.eager.conversion import Conversion
+from tracejit.core.eager.differentiable import Differentiable
+from tracejit.core.eager.dispatch import dispatch
+from tracejit.core.eager.foreign_layouts import ForeignLayouts
+from tracejit.core.eager.interchange import Interchange
+from tracejit.core.eager.metadata import Metadata
+from tracejit.core.eager.nodes import next_number
+from tracejit.core.eager.printing import text
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import alias
+from tracejit.core.eager.shared_memory import SharedMemory
+from tracejit.core.eager.state import install_class, make, of_array
+from tracejit.core.memory import CPU
+from tracejit.core.ops import overriding
+from tracejit.core.ops.operators import Operators
+
+
+class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, ForeignLayouts):
+    """A multi-dimensional array with autograd; PyTorch's names and semantics.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ()
+    _keeps_windows = False  # of a `Parameter`: sizes behind the first two stay as they are
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = legacy(cls, *args, **kwargs) if cls is Tensor else legacy(cls, *args)
+        return made if cls is Tensor else cls._make_subclass(cls, made)
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        subclasses.watch(cls)
+
+    __torch_function__: Any = subclasses.torch_function
+    dispatch = staticmethod(dispatch)
+    _assign = writing.assign
+    _shared_dims = writing.shared_dims
+    _next_number = staticmethod(next_number)  # of the tape's nodes
+    __array_ufunc__ = array_ufunc
+    __array_function__ = array_function
+    copy_ = writing.copy_
+    fill_ = writing.fill_
+    apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
+    # Of a sum and a product the tensor is the first operand, as its node's edges tell.
+    __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
+
+    __rdiv__ = Operators.__rtruediv__  # type: ignore[attr-defined]
+
+    def _is_output_of(self, name: str, number: int) -> None:
+        origins.piece(self, name, number)
+
+    def zero_(self) -> Any:
+        """Fill with zeros."""
+        return writing.fill_(self, 0)
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None,
+                   requires_grad: bool = False) -> Any:
+        """A new leaf from data, of this tensor's dtype and on its device."""
+        if isinstance(data, Tensor):
+            warnings.warn(
+                "To copy construct from a tensor, it is recommended to use "
+                "sourceTensor.detach().clone() or "
+                "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                "tensor.new_tensor(sourceTensor).", stacklevel=2)
+        made = new_tensor(data, dtype or self._dtype, device or self._device)
+        return made.requires_grad_(requires_grad)
+
+    @staticmethod
+    def _make_subclass(cls: type, data: Any, require_grad: bool = False) -> Any:
+        """A leaf of a subclass over the memory of `data`."""
+        made = alias(data)
+        made.__class__ = cls
+        made._requires_grad = require_grad
+        return made
+
+    def as_subclass(self, cls: type) -> Any:
+        """The same memory as an instance of a subclass, with the tensor's history."""
+        with overriding.asked(classes=False):
+            made = self.view_as(self)
+        made.__class__ = cls
+        return made
+
+    @staticmethod
+    def of_array(array: Any, device: Any = CPU) -> Any:
+        """A tensor over an array's memory; a copy for a recorder, as ops on it run later."""
+        return of_array(array, device) if active.recorder is None else from_array(array)
+
+    @staticmethod
+    def of_data(data: Any) -> Any:
+        """A tensor of nested Python numbers, which a recorder may know as its own."""
+        return new_tensor(data)
+
+    @staticmethod
+    def deferred(traced: Any, dtype: Any, device: Any) -> Any:
+        """A tensor whose elements a recorder will compute; `traced` is the recorder's state for
+        it.
+        """
+        made = make(None, 0, (), None, dtype, device)
+        made._traced = traced
+        return made
+
+    def become(self, other: Any) -> None:
+        """A deferred tensor gets the memory of a concrete one; its history stays."""
+        writing.take_memory(self, other)
+
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether both tensors look at the same memory in the same way; False of no memory."""
+        if active.recorder is not None:
+            active.recorder.need(self, "is_set_to() was called")
+            active.recorder.need(tensor, "is_set_to() was called")
+        if self._storage is not tensor._storage or not self.numel():
+            return False
+        return (self._offset, self.shape, self.stride()) == (tensor._offset, tensor.shape,
+                                                             tensor.stride())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        if active.recorder is not None:
+            active.recorder.need(self, "the tensor was printed")
+        return text(self)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+install_class(Tensor)
+overriding.install_tensor(Tensor)

@@ -1,0 +1,1 @@
+"""One record for each op: types, shape rule, eager form, scalar text, gradient rule."""

@@ -1,0 +1,234 @@
+"""Activation functions, each one elementwise record with its gradient.
+
+In: a floating tensor, and the function's parameters, which may be numbers of the running program.
+Out: a tensor of the same shape. In float16 and bfloat16 each computes in float32 and rounds once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tracejit.core.ops import overriding
+from tracejit.core.ops.autocast import autocasts
+from tracejit.core.ops.composite import must_float
+from tracejit.core.ops.fitting import fitting, promote_fitting
+from tracejit.core.ops.operators import method
+from tracejit.core.ops.pointwise_logic import where
+from tracejit.core.ops.pointwise_math import erf, exp, sigmoid, sigmoid_array, special
+from tracejit.core.ops.pointwise_record import pointwise, real_only
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import COMPLEX, INTEGER, bool_, uint8
+
+_SQRT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
+_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
+_UNBOUNDED = "clamp is not supported for complex types"
+
+
+def _no_bool(op: Op, operands: tuple) -> None:
+    if operands[0].dtype is bool_:
+        raise RuntimeError(f"Boolean inputs not supported for {op.name}")
+
+
+def _floats(op: Op, operands: tuple) -> None:
+    must_float(op.name, operands[0].dtype)
+
+
+def _inexact(op: Op, operands: tuple) -> None:
+    if operands[0].dtype.category != COMPLEX:
+        _floats(op, operands)
+
+
+# -- rectifiers ------------------------------------------------------------------------------------
+_relu = pointwise(
+    "relu", lambda xp, input: xp.maximum(0, input),  # of equals the second: -0.0 stays
+    "({input} if ({input} >= {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
+    check=real_only(_UNBOUNDED, first=_no_bool),
+    input=lambda grad, out: where(out <= 0, 0, grad))
+
+
+def placed(result: Any, input: Any, inplace: bool) -> Any:
+    return input._assign(result) if inplace else result
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """The larger of `input` and 0; the gradient at 0 is 0.
+
+    >>> import tracejit
+    >>> tracejit.relu(tracejit.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    try:
+        return placed(_relu(input), input, inplace)
+    except Exception:
+        return overriding.instead(relu, (input, inplace), {})
+
+
+def relu_(input: Any) -> Any:
+    """In-place version of `relu`."""
+    return relu(input, True)
+
+
+_leaky_relu = pointwise(
+    "leaky_relu", lambda xp, input, slope: xp.where(input > 0, input, input * slope),
+    "({input} if {input} > {dtype}(0) else {input} * {slope})", methods=(),
+    operands=("input", "slope"), check=_floats,
+    input=lambda grad, input, slope: where(input > 0, grad, grad * slope))
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """`input` where positive, else `negative_slope` times it."""
+    return placed(_leaky_relu(input, negative_slope), input, inplace)
+
+
+def negative_part(input: Any) -> Any:
+    """`input` where negative or NaN, else 0: no exponential of it overflows, in no derivative."""
+    return where(input >= 0, 0, input)
+
+
+def _elu_array(xp: Any, input: Any, alpha: Any, scale: Any) -> Any:
+    return scale * xp.where(input > 0, input, alpha * xp.expm1(xp.where(input > 0, 0, input)))
+
+
+_elu = pointwise(
+    "elu", _elu_array,
+    "({scale} * ({input} if {input} > {dtype}(0) else {alpha} * expm1({input})))", methods=(),
+    operands=("input", "alpha", "scale"), check=_floats,
+    input=lambda grad, input, alpha, scale: grad * where(
+        input > 0, scale, exp(negative_part(input)) * (scale * alpha)))
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """`input` where positive, else alpha * (exp(input) - 1)."""
+    return placed(_elu(input, alpha, 1.0), input, inplace)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """The self-normalising exponential unit."""
+    return placed(_elu(input, 1.6732632423543772, 1.0507009873554805), input, inplace)
+
+
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """`input` bounded to [0, 6]."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+_hardtanh = pointwise(
+    "hardtanh", lambda xp, input, low, high: xp.clip(input, low, high),
+    "({high} if {input} > {high} else ({low} if {input} < {low} else {input}))",
+    promote_fitting, methods=(),
+    operands=("input", "low", "high"), check=real_only(_UNBOUNDED),
+    input=lambda grad, input, low, high: where((input > low) & (input < high), grad, 0))
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0.
+
+    ValueError where `min_val` is larger.
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if input.dtype is bool_:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if input.dtype.category == INTEGER:
+        if input.dtype is uint8 and (min_val < 0 or max_val < 0):
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+        min_val, max_val = (int(fitting(x, input.dtype)) for x in (min_val, max_val))
+    return placed(_hardtanh(input, min_val, max_val), input, inplace)
+
+
+# -- smooth ----------------------------------------------------------------------------------------
+def _silu_rule(grad: Any, input: Any) -> Any:
+    s = sigmoid(input)
+    return grad * (s * (1 + input * (1 - s)))
+
+
+_silu = pointwise(
+    "silu", lambda xp, input: input * sigmoid_array(xp, input), "({input} * sigmoid({input}))",
+    methods=(), check=_inexact, input=_silu_rule)
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """input * sigmoid(input)."""
+    return placed(_silu(input), input, inplace)
+
+
+_erf_array = special("erf")
+
+
+def _gelu_rule(grad: Any, input: Any) -> Any:
+    below = (erf(input * _SQRT_HALF) + 1) * 0.5
+    return grad * (below + input * (exp(input * input * -0.5) * _DENSITY))
+
+
+_gelu = pointwise(
+    "gelu", lambda xp, input: input * (0.5 * (1 + _erf_array(xp, input * _SQRT_HALF))),
+    f"({{input}} * ({{dtype}}(0.5) * ({{dtype}}(1) + erf({{input}} * {{dtype}}({_SQRT_HALF})))))",
+    methods=(), check=_floats, input=_gelu_rule)
+
+
+# 0.5 * (1 + tanh(u)) is sigmoid(2u), which does not cancel where u is far below zero.
+def _gelu_tanh_array(xp: Any, input: Any) -> Any:
+    return input * sigmoid_array(xp, 2 * _SLOPE * (input + _CUBIC * (input * input * input)))
+
+
+def _gelu_tanh_rule(grad: Any, input: Any) -> Any:
+    squared = input * input
+    s = sigmoid((input + squared * input * _CUBIC) * (2 * _SLOPE))
+    inner = (squared * (3 * _CUBIC) + 1) * (2 * _SLOPE)
+    return grad * (s + input * (s * (1 - s)) * inner)
+
+
+_gelu_tanh = pointwise(
+    "gelu_tanh", _gelu_tanh_array,
+    f"({{input}} * sigmoid({{dtype}}({2 * _SLOPE}) * ({{input}} + "
+    f"{{dtype}}({_CUBIC}) * ({{input}} * {{input}} * {{input}}))))",
+    methods=(), check=_floats, input=_gelu_tanh_rule, node_name="GeluBackward0")
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """input times the normal distribution function; `approximate` "tanh" is the usual fit.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.gelu(tracejit.tensor([0., 1.]))
+    tensor([0.0000, 0.8413])
+
+    RuntimeError for other values of `approximate`.
+    """
+    if approximate == "none":
+        return _gelu(input)
+    if approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return _gelu_tanh(input)
+
+
+def _softplus_array(xp: Any, input: Any, beta: Any, threshold: Any) -> Any:
+    scaled = input * beta
+    return xp.where(scaled > threshold, input, xp.log1p(xp.exp(scaled)) / beta)
+
+
+_softplus = pointwise(
+    "softplus", _softplus_array,
+    "({input} if {input} * {beta} > {threshold} else log1p(exp({input} * {beta})) / {beta})",
+    methods=(), operands=("input", "beta", "threshold"), check=_floats,
+    input=lambda grad, input, beta, threshold: where(
+        input * beta > threshold, grad, grad * sigmoid(input * beta)))
+
+
+@autocasts(cuda="float32")
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * input)) / beta; `input` itself where beta * input > threshold."""
+    return _softplus(input, beta, threshold)
+
+
+logsigmoid = pointwise(
+    "log_sigmoid", lambda xp, input: xp.minimum(input, 0) - xp.log1p(xp.exp(-abs(input))),
+    "(({input} if {input} < {dtype}(0) else {dtype}(0)) - log1p(exp(-abs({input}))))", methods=(),
+    operands=("input",), check=lambda op, given: must_float("log_sigmoid_cpu", given[0].dtype),
+    node_name="LogSigmoidBackward0",
+    input=lambda grad, input: grad * sigmoid(-input))
+
+
+method()(relu_)

@@ -1,0 +1,103 @@
+"""Sums and differences with a factor: add, sub and rsub.
+
+In: tensors and numbers. Out: tensors, in the dtype PyTorch's promotion gives. Halves are added in
+float32 and rounded once. Their numbers are rounded to halves first, as PyTorch's are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.core.ops.fitting import fitting
+from tracejit.core.ops.older_orders import older_order
+from tracejit.core.ops.operators import method
+from tracejit.core.ops.pointwise_arithmetic import add_record, no_bools, sub_record
+from tracejit.core.ops.pointwise_record import (
+    is_tensor,
+    must_be_tensors,
+    pointwise,
+    promote_rounded,
+)
+from tracejit.core.ops.types import (
+    FLOATING,
+    bfloat16,
+    bool_,
+    dtype_of_number,
+    float16,
+    result_type,
+)
+
+_add_scaled = pointwise(
+    "add_scaled", lambda xp, input, other, alpha: input + alpha * other,
+    "({input} + {alpha} * {other})", promote_rounded, methods=(),
+    operands=("input", "other", "alpha"), node_name="AddBackward0",
+    input=lambda grad: grad,
+    other=lambda grad, alpha: grad * alpha)
+
+
+def _is_half(input: Any, other: Any, alpha: Any) -> bool:
+    """Return True if a half and a factor are to be computed with in float32."""
+    plain = type(alpha) in (int, bool, complex) and (alpha == 1 or type(alpha) is not int)
+    return not plain and result_type(input, other) in (float16, bfloat16)
+
+
+def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
+    if type(alpha) is int and alpha == 1:
+        return other
+    if name != "add":
+        no_bools(None, (input, other))
+    if type(alpha) is not int:
+        both = [x.dtype if is_tensor(x) else dtype_of_number(x) for x in (input, other)]
+        if type(alpha) is bool and any(d is not bool_ for d in both):
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+        if type(alpha) is bool:
+            return other & alpha
+        if isinstance(alpha, (float, complex)) and all(d.category < FLOATING for d in both):
+            raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
+                               "point number.")
+    if isinstance(alpha, (bool, complex)):
+        common = result_type(input, other)
+        if isinstance(alpha, complex) and not common.is_complex:
+            raise RuntimeError("For non-complex input tensors, argument alpha must not be a "
+                               "complex number.")
+        if isinstance(alpha, bool) and common is not bool_:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    elif is_tensor(other) and other.dtype is bool_ and result_type(input, other) is bool_:
+        alpha = bool(alpha)
+    return other * fitting(alpha, result_type(input, other))
+
+
+@older_order("alpha")
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input + alpha * other.
+
+    >>> import tracejit
+    >>> tracejit.add(tracejit.tensor([1., 2.]), 3, alpha=2)
+    tensor([7., 8.])
+    """
+    if _is_half(input, other, alpha):
+        return _add_scaled(input, other, fitting(alpha, result_type(input, other)))
+    return add_record(input, _scaled(input, other, alpha, "add"))
+
+
+@older_order("alpha")
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input - alpha * other. RuntimeError for bool tensors."""
+    if _is_half(input, other, alpha):
+        no_bools(None, (input, other))
+        return _add_scaled(input, other, fitting(-alpha, result_type(input, other)))
+    return sub_record(input, _scaled(input, other, alpha, "sub"))
+
+
+subtract = sub
+
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * input."""
+    must_be_tensors("rsub", ("input",), (input,))
+    return sub(other, input, alpha=alpha)
+
+
+for _function in (add, sub, subtract):
+    method()(_function)
+method("subtract")(sub)

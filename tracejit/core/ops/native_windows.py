@@ -1,0 +1,60 @@
+"""Convolutions and pooling as the package itself has them in PyTorch.
+
+In: tensors and options by position. Out: tensors, or pairs of them. Called by users as
+`tracejit.convolution` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.core.ops import adaptive_pooling, pooling
+from tracejit.core.ops import convolution as convolutions
+from tracejit.core.ops.grid_sampling import affine_grid
+
+
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """`conv1d` of (time, batch, channels), whose weight is (kernel, in_channels, out_channels).
+
+    >>> import tracejit
+    >>> x, weight = tracejit.ones(5, 2, 3), tracejit.ones(2, 3, 4)
+    >>> tracejit.conv_tbc(x, weight, tracejit.zeros(4)).shape
+    tracejit.Size([4, 2, 4])
+    """
+    out = convolutions.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return out.permute(2, 0, 1)
+
+
+def convolution(input: Any, weight: Any, bias: Any, stride: Sequence[int], padding: Sequence[int],
+                dilation: Sequence[int], transposed: bool, output_padding: Sequence[int],
+                groups: int) -> Any:
+    """`conv1d` to `conv3d` and their transposes, by the dimensions of the weight."""
+    count = len(weight.shape) - 2
+    if transposed:
+        found = getattr(convolutions, f"conv_transpose{count}d")
+        return found(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    found = getattr(convolutions, f"conv{count}d")
+    return found(input, weight, bias, stride, padding, dilation, groups)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:
+    """`nn.functional.adaptive_max_pool1d` and where the largest elements are."""
+    return adaptive_pooling.adaptive_max_pool1d(input, output_size, True)
+
+
+def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0,
+                            dilation: Any = 1, ceil_mode: bool = False) -> tuple[Any, Any]:
+    """`nn.functional.max_pool1d` and where the largest elements are."""
+    return pooling.max_pool1d(input, kernel_size, stride or None, padding, dilation, ceil_mode,
+                              return_indices=True)
+
+
+def affine_grid_generator(theta: Any, size: Sequence[int], align_corners: bool) -> Any:
+    """`nn.functional.affine_grid`."""
+    return affine_grid(theta, size, align_corners)
+
+
+NAMES = ("conv_tbc convolution adaptive_max_pool1d max_pool1d_with_indices "
+         "affine_grid_generator").split()
+FUNCTIONS = {name: globals()[name] for name in NAMES}

@@ -1,0 +1,219 @@
+"""Elementwise functions of one variable: exponentials, logarithms, trigonometry, rounding.
+
+In: a tensor. Out: a tensor of the same shape, floating where the function's values are. Called by
+users and by gradient rules. The functions of rounding and sign have a gradient of zeros, as in
+PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tracejit.core.ops.autocast import FLOAT32_ON_CUDA
+from tracejit.core.ops.operators import method
+from tracejit.core.ops.pointwise_complex import magnitude, unit
+from tracejit.core.ops.pointwise_record import convert, copy, must_be_real, pointwise, real_only
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, bool_
+
+_LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
+
+
+def special(name: str) -> Any:
+    """A function of scipy.special, or of CuPy's copy of it; imported when first used."""
+    def call(xp: Any, *inputs: Any) -> Any:
+        module = "scipy.special" if xp is np else "cupyx.scipy.special"
+        result = getattr(import_module(module), name)(*inputs)
+        return result.astype(next(x.dtype for x in inputs if hasattr(x, "dtype")), copy=False)
+
+    return call
+
+
+def sigmoid_array(xp: Any, x: Any) -> Any:
+    """1 / (1 + exp(-x)); neither overflows on the way nor loses the bits of small results."""
+    if x.dtype.kind == "c":
+        return 1 / (1 + xp.exp(-x))
+    e = xp.exp(-xp.abs(x))
+    return xp.where(x < 0, e, e.dtype.type(1)) / (1 + e)
+
+
+def _zeros(grad: Any) -> Any:
+    from tracejit.core.ops.creation import zeros_like
+    return zeros_like(grad)
+
+
+# -- exponentials and logarithms -------------------------------------------------------------------
+exp = pointwise("exp", "exp", "exp({input})", "float",
+                input=lambda grad, out: grad * out)
+exp2 = pointwise("exp2", "exp2", "exp2({input})", "float",
+                 input=lambda grad, out: grad * out * _LN2)
+expm1 = pointwise("expm1", "expm1", "expm1({input})", "float",
+                  input=lambda grad, out: grad * (out + 1))
+log = pointwise("log", "log", "log({input})", "float",
+                input=lambda grad, input: grad / input)
+log1p = pointwise("log1p", "log1p", "log1p({input})", "float", node_name="Log1PBackward0",
+                  input=lambda grad, input: grad / (input + 1))
+log2 = pointwise("log2", "log2", "log2({input})", "float",
+                 input=lambda grad, input: grad / (input * _LN2))
+log10 = pointwise("log10", "log10", "log10({input})", "float",
+                  input=lambda grad, input: grad / (input * _LN10))
+sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float",
+                 input=lambda grad, out: grad / (2 * out))
+rsqrt = pointwise("rsqrt", lambda xp, input: 1 / xp.sqrt(input), "rsqrt({input})", "float",
+                  input=lambda grad, out: grad * -0.5 * (out * out * out))
+tanh = pointwise("tanh", "tanh", "tanh({input})", "float",
+                 input=lambda grad, out: grad * (1 - out * out))
+sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float",
+                    input=lambda grad, out: grad * (1 - out) * out)
+erf = pointwise("erf", special("erf"), "erf({input})", "float",
+                check=real_only("\"erf_vml_cpu\" not implemented for '{}'"),
+                input=lambda grad, input: grad * (exp(-(input * input)) * _ERF))
+erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float",
+                 check=real_only("\"erfc_vml_cpu\" not implemented for '{}'"),
+                 input=lambda grad, input: grad * (exp(-(input * input)) * -_ERF))
+
+# -- trigonometry ----------------------------------------------------------------------------------
+sin: Op = pointwise("sin", "sin", "sin({input})", "float",
+                input=lambda grad, input: grad * cos(input))
+cos: Op = pointwise("cos", "cos", "cos({input})", "float",
+                input=lambda grad, input: grad * -sin(input))
+tan = pointwise("tan", "tan", "tan({input})", "float",
+                input=lambda grad, out: grad * (1 + out * out))
+asin = pointwise("asin", "arcsin", "asin({input})", "float", methods=("asin", "arcsin"),
+                 input=lambda grad, input: grad * rsqrt(1 - input * input))
+acos = pointwise("acos", "arccos", "acos({input})", "float", methods=("acos", "arccos"),
+                 input=lambda grad, input: grad * -rsqrt(1 - input * input))
+atan = pointwise("atan", "arctan", "atan({input})", "float", methods=("atan", "arctan"),
+                 input=lambda grad, input: grad / (input * input + 1))
+sinh: Op = pointwise("sinh", "sinh", "sinh({input})", "float",
+                 input=lambda grad, input: grad * cosh(input))
+cosh: Op = pointwise("cosh", "cosh", "cosh({input})", "float",
+                 input=lambda grad, input: grad * sinh(input))
+
+
+# -- sign and rounding -----------------------------------------------------------------------------
+def _no_bool(op: Op, operands: tuple) -> None:
+    if operands[0].dtype is bool_:
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for 'Bool'")
+
+
+_abs = pointwise("abs", "absolute", "abs({input})", methods=(), check=_no_bool,
+                 input=lambda grad, input: grad * sign(input))
+_sign = pointwise(
+    "sign", lambda xp, input: xp.sign(xp.where(input == input, input, 0)),
+    "({dtype}(1) if {input} > {dtype}(0) else "
+    "({dtype}(-1) if {input} < {dtype}(0) else {dtype}(0)))",
+    methods=(), input=_zeros)
+_floor = pointwise("floor", "floor", "floor({input})", methods=(), input=_zeros)
+_ceil = pointwise("ceil", "ceil", "ceil({input})", methods=(), input=_zeros)
+_round = pointwise("round", "rint", "rint({input})", methods=(), input=_zeros)
+_trunc = pointwise("trunc", "trunc", "trunc({input})", methods=(), input=_zeros)
+
+
+def abs(input: Any) -> Any:
+    """The magnitude of `input`, a real number; the gradient at 0 is 0."""
+    if input.dtype.category == COMPLEX:
+        return magnitude(input)
+    return _abs(input) if input.dtype.is_signed else copy(input)
+
+
+absolute = abs
+
+
+def sign(input: Any) -> Any:
+    """-1, 0 or 1; 0 for NaN. NotImplementedError for complex numbers: see `sgn`."""
+    must_be_real("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+                 "torch.sgn instead.", (input,))
+    return _sign(input) if input.dtype.is_signed else convert(input != 0, input.dtype)
+
+
+def sgn(input: Any) -> Any:
+    """`sign`; of a complex number the one of its angle on the unit circle, of 0 0."""
+    return unit(input) if input.dtype.category == COMPLEX else sign(input)
+
+
+def _whole(op: Op, input: Any) -> Any:
+    """Integers are their own rounding; complex numbers have none."""
+    _no_bool(op, (input,))
+    must_be_real(f"{op.name} is not supported for complex inputs" if op is not _round else
+                 "\"round_vml_cpu\" not implemented for '{}'", (input,))
+    return op(input) if input.dtype.category >= FLOATING else copy(input)
+
+
+def floor(input: Any) -> Any:
+    """The largest integer not above `input`, in its dtype."""
+    return _whole(_floor, input)
+
+
+def ceil(input: Any) -> Any:
+    """The smallest integer not below `input`, in its dtype."""
+    return _whole(_ceil, input)
+
+
+def trunc(input: Any) -> Any:
+    """`input` without its fraction."""
+    return _whole(_trunc, input)
+
+
+def round(input: Any, *, decimals: int = 0) -> Any:
+    """The nearest integer, ties to even; with `decimals`, the nearest multiple of 10**-decimals.
+
+    >>> import tracejit
+    >>> tracejit.round(tracejit.tensor([0.5, 1.5, 2.25]))
+    tensor([0., 2., 2.])
+    """
+    if decimals != 0:
+        must_be_real("\"round_cpu\" not implemented for '{}'", (input,))
+    if decimals == 0 or input.dtype.category < FLOATING:
+        return _whole(_round, input)
+    factor = 10.0 ** decimals
+    return _round(input * factor) / factor
+
+
+def frac(input: Any) -> Any:
+    """The fraction of `input`, with its sign."""
+    if input.dtype.category != FLOATING:
+        raise NotImplementedError("\"frac_cpu\" not implemented for "
+                                  f"'{SCALAR_NAMES[input.dtype.name]}'")
+    return input - trunc(input)
+
+
+fix = trunc
+
+
+def positive(input: Any) -> Any:
+    """`input` itself. RuntimeError for a bool tensor."""
+    if input.dtype is bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def deg2rad(input: Any) -> Any:
+    """Degrees to radians.
+
+    >>> import tracejit
+    >>> tracejit.deg2rad(tracejit.tensor([180.0]))
+    tensor([3.1416])
+    """
+    must_be_real("deg2rad is not supported for complex tensors.", (input,), RuntimeError)
+    return input * (math.pi / 180)
+
+
+def rad2deg(input: Any) -> Any:
+    """Radians to degrees."""
+    must_be_real("rad2deg is not supported for complex tensors.", (input,), RuntimeError)
+    return input * (180 / math.pi)
+
+
+for _function in (
+    abs, absolute, sign, sgn, floor, ceil, trunc, round, frac, positive, deg2rad, rad2deg,
+):  # fmt: skip
+    method()(_function)
+method("fix")(trunc)
+method("absolute", "__abs__")(abs)
+for _record in (exp, expm1, log, log1p, log2, log10, rsqrt, tan, asin, acos, sinh, cosh):
+    _record.casts = FLOAT32_ON_CUDA

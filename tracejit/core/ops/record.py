@@ -1,0 +1,222 @@
+"""One op, one record: everything tracejit knows of an operation, and how a call finds who runs it.
+
+In: calls of ops on tensors, graph values or numbers. Out: whatever the operands' kind makes of
+them: eager tensors
+run NumPy, deferred tensors and graph values add a node. Used by every room; the records live in
+`ops/<family>.py`.
+
+Calling convention of a record: operands are positional (tensors, numbers, None), attributes are
+keywords
+(static data: ints, symbolic sizes, dtypes, strings, tuples of these). Front ends such as
+`ops.sum(x, dim=None)`
+normalise PyTorch's arguments to that form.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tracejit.core.ops import autocast, overriding
+
+REGISTRY: dict[str, Op] = {}
+
+
+class Emitter(Protocol):
+    """What an `element` function may ask of lowering: how one element of an output is computed.
+
+    An *index* is an integer expression of loop variables; it supports + - * // % with ints, sizes
+    and indices,
+    and the comparisons < <= > >= ==, which give conditions (combine with & and |). A *scalar* is a
+    typed value.
+    """
+
+    def operand(self, k: int, index: Sequence[Any]) -> Any: ...  # element of operand k
+    def shape(self, k: int) -> tuple: ...  # sizes of operand k
+    def where(self, condition: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any: ...
+    def number(self, value: Any) -> Any: ...  # a constant of the output's dtype
+    def call(self, template: str, **scalars: Any) -> Any: ...  # scalar expression, output's dtype
+    def to_index(self, scalar: Any) -> Any: ...  # integer scalar -> index
+    def from_index(self, index: Any) -> Any: ...  # index -> scalar of the output's dtype
+    def checked(
+        self, index: Any, size: Any, message: str
+    ) -> Any: ...  # wraps negatives, reports out of range
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """How a reduction combines: `combine` of `{a}` and `{b}`, starting from `identity` (by dtype).
+
+    `position` marks argmax-like reductions: `combine` is then the condition under which b replaces
+    a.
+    """
+
+    combine: str
+    identity: Callable[[Any], Any]
+    position: bool = False
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How a scatter op writes into a copy of operand 0.
+
+    target   (emit, index, **attributes) -> where in the output the element at `index` of operand
+    `source` goes
+    combine  "set" or "add", in row-major order of the source: the last one wins, sums have one
+    order
+    named    (operands, **attributes) -> the dimensions of the output in which the indices say the
+    place, and a bound of how often they can name one place; None: nothing is added
+    """
+
+    target: Callable[..., Sequence[Any]]
+    combine: str = "set"
+    source: int = 2
+    named: Callable[..., tuple[Sequence[int], Any]] | None = None
+
+
+@dataclass(eq=False)
+class Op:
+    """One operation.
+
+    name       text in printed graphs; unique
+    kind       pointwise | movement | reduction | creation | random | extern | scatter | composite
+    operands   names of tensor operands; a last name starting with `*` takes any number
+    infer      (*operands, **attributes) -> TensorType or a tuple of them; raises what the user
+    should see
+    eager      (xp, *arrays, **attributes) -> array or tuple, xp being numpy or cupy
+    rules      operand name -> gradient rule; parameters of a rule name what it needs: `grad` (of
+    the first output),
+               output names, operand names, `<operand>_type` (TensorType only), attribute names
+    scalar     pointwise: one scalar expression in `{operand}`s, `{dtype}` the output's dtype name
+    element    movement, creation, random: (emit, index, **attributes) -> scalar
+    reduce     reduction: how it combines; attributes `dims` (sorted, >= 0) and `keepdim`
+    scatter    scatter: where the source's elements go
+    extern     name of the library routine lowering calls (products); None: eager's own NumPy call
+    is made
+    body       composite: the same function written in ops
+    views      eager: output 0 is a view of operand 0
+    adjoint    rules are right for complex numbers as they are; other rules are those of real
+               numbers, and `cotangents` conjugates around them
+    library    a kernel written by hand computes it on the CPU, in eager mode too, where
+               `lowering/library.py` has one for its types; `eager` is for all others
+    may_fail   whether it raises for some values (a position out of range): such a node is kept
+               though nobody reads its result, as the line of the program that it stands for raises
+    """
+
+    name: str
+    kind: str
+    operands: tuple[str, ...]
+    infer: Callable[..., Any]
+    eager: Callable[..., Any] | None = None
+    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ("out",)
+    scalar: str | None = None
+    element: Callable[..., Any] | None = None
+    reduce: Reduce | None = None
+    scatter: Scatter | None = None
+    extern: str | None = None
+    body: Callable[..., Any] | None = None
+    views: bool = False
+    adjoint: bool = False
+    library: bool = False
+    may_fail: bool = False
+    node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
+    front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (
+        None  # promotes and normalises a call
+    )
+    casts: dict[str, str | None] | None = None  # what autocast does to a call, by device
+
+    def __post_init__(self) -> None:
+        if self.name in REGISTRY:
+            raise ValueError(f"op {self.name!r} is defined twice")
+        REGISTRY[self.name] = self
+        self.__name__ = self.name
+        self.needs = {
+            name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()
+        }
+        self.variadic = bool(self.operands) and self.operands[-1].startswith("*")
+        if self.body is not None:
+            self.body = autocast.not_cast(self.body)
+
+    def __call__(self, *operands: Any, **attributes: Any) -> Any:
+        try:
+            if self.casts is not None and autocast.switches.on:
+                return autocast.cast_call(self, self.casts, operands, attributes)
+            if attributes and self.front is not None and "out" in attributes:
+                from tracejit.core.ops.out import written
+
+                return written(self, self.name, operands, attributes)
+            if self.front is not None:
+                prepared, static = self.front(operands, attributes)
+                return apply(self, prepared, static)
+            return apply(self, operands, attributes)
+        except Exception:
+            return overriding.instead(self, operands, attributes)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self):
+        return (op_named, (self.name,))
+
+    def operand_name(self, k: int) -> str:
+        """Name of operand number k; all of a variadic tail share one name."""
+        if self.variadic and k >= len(self.operands) - 1:
+            return self.operands[-1][1:]
+        return self.operands[k]
+
+    def differentiable(self, k: int) -> bool:
+        return self.operand_name(k) in self.rules
+
+    def backward_name(self) -> str:
+        camel = "".join(part.capitalize() for part in self.name.strip("_").split("_"))
+        return self.node_name or f"{camel}Backward0"
+
+
+Dispatch = Callable[[Op, tuple, dict], Any]
+
+
+class Elsewhere(Exception):
+    """An operand decides how an op runs, though it is not the first one; `run` does it."""
+
+    def __init__(self, run: Dispatch):
+        super().__init__()
+        self.run = run
+
+
+def op_named(name: str) -> Op:
+    return REGISTRY[name]
+
+
+_default_dispatch: Dispatch | None = None
+
+
+def install_default(dispatch: Dispatch) -> None:
+    """Who runs ops that have no tensor operand (creation, random). The eager room calls this
+    once."""
+    global _default_dispatch
+    _default_dispatch = dispatch
+
+
+def _of_numbers(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Arithmetic of two numbers is a tensor; other elementwise ops want one among the operands."""
+    from tracejit.core.ops.creation import number_tensor
+
+    if op.name not in ("add", "sub", "mul", "div"):
+        raise TypeError(f"{op.name}(): expected at least one tensor among the operands")
+    return apply(op, (number_tensor(operands[0]), *operands[1:]), attributes)
+
+
+def apply(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Run `op`: the first operand whose class has a `dispatch` decides how."""
+    for operand in operands:
+        dispatch = getattr(type(operand), "dispatch", None)
+        if dispatch is not None:
+            return dispatch(op, operands, attributes)
+    if op.kind == "pointwise":
+        return _of_numbers(op, operands, attributes)
+    if _default_dispatch is None:
+        raise RuntimeError("no executor is installed: import tracejit before calling its ops")
+    return _default_dispatch(op, operands, attributes)

@@ -1,0 +1,130 @@
+"""Stacks: what the iterations of a `while_loop` leave for the loop that goes through them backward.
+
+In: sequences of tuples of arrays or Tensors, one tuple for each iteration. Out: an int handle,
+which travels through graphs as a tensor of int64. How many iterations there will be is not known
+when memory is planned, so stacks live here and not in a program's memory. Called by `control` and
+by the runtime, which opens a run around whatever may make stacks.
+
+A run is the outermost program, or the outermost interpretation of a graph. Its stacks live as long
+as a result of it may hold one of their handles, and reading a stack takes nothing off it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tracejit.core.ops.types import TensorType, int64
+
+_stacks: dict[int, Sequence[tuple]] = {}
+_numbers = itertools.count(1)
+_references: dict[int, weakref.ref] = {}  # to what keeps stacks, by id
+
+
+class _Current(threading.local):
+    run: Run | None = None
+
+
+_current = _Current()
+
+
+class Run:
+    """The stacks made in one run, and how many results still hold them."""
+
+    __slots__ = ("handles", "_owners")
+
+    def __init__(self) -> None:
+        self.handles: list[int] = []
+        self._owners: list[None] = []
+
+    def keep(self, owner: Any) -> None:
+        """The stacks of this run stay at least as long as `owner`, a result or its memory."""
+        if self.handles:
+            self._owners.append(None)
+            reference = weakref.ref(owner, self._disown)  # `finalize` would be seen by a recording
+            _references[id(reference)] = reference
+
+    def _disown(self, reference: weakref.ref) -> None:
+        _references.pop(id(reference), None)
+        self._owners.pop()  # list operations: a callback may run in any thread
+        self.drop()
+
+    def drop(self) -> None:
+        """Free the stacks if nobody keeps them."""
+        if not self._owners:
+            for handle in self.handles:
+                _stacks.pop(handle, None)
+
+
+@contextmanager
+def stack_run() -> Iterator[Run]:
+    """What is run inside belongs together. The caller says with `Run.keep` what outlives it; an
+    inner run is part of the outer one.
+
+    >>> with stack_run() as run:
+    ...     handle = new_stack([(1,), (2,)])
+    ...     len(stack_of(handle))
+    2
+    >>> stack_of(handle)
+    Traceback (most recent call last):
+    RuntimeError: the stack of a while_loop is read after it was freed
+    """
+    outer = _current.run
+    if outer is not None:
+        yield _Inner(outer)
+        return
+    run = _current.run = Run()
+    try:
+        yield run
+    finally:
+        _current.run = None
+        run.drop()
+
+
+class _Inner(Run):
+    """A run inside another one: its results are the outer one's business."""
+
+    __slots__ = ()
+
+    def __init__(self, outer: Run):
+        self.handles = outer.handles
+
+    def keep(self, owner: Any) -> None:
+        return
+
+
+def new_stack(items: Sequence[tuple]) -> int:
+    """A handle for a stack; outside any run it stays until `free_stack`."""
+    handle = next(_numbers)
+    _stacks[handle] = items
+    if _current.run is not None:
+        _current.run.handles.append(handle)
+    return handle
+
+
+def stack_of(handle: int) -> Sequence[tuple]:
+    """The stack behind a handle; RuntimeError where it was freed."""
+    found = _stacks.get(handle)
+    if found is None:
+        raise RuntimeError("the stack of a while_loop is read after it was freed")
+    return found
+
+
+def free_stack(handle: int) -> None:
+    """Drop a stack that belongs to no run."""
+    _stacks.pop(handle, None)
+
+
+def live_stacks() -> int:
+    """How many stacks there are, for tests of lifetimes."""
+    return len(_stacks)
+
+
+def may_hold_handles(of: TensorType) -> bool:
+    """Whether a value of this type may be a handle, or handles stacked by loops around a loop."""
+    last = of.shape[-1] if of.shape else None
+    return of.dtype is int64 and type(last) is int and last == 1

@@ -1,0 +1,259 @@
+"""Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
+
+In: a recorder holding a forward recording, its results and the inputs that require grad. Out: a
+`Joint`: tangents (new graph
+inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is
+one of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tracejit.jit.autodiff.arrivals import Arrivals
+from tracejit.jit.autodiff.closed_code import ClosedWatch
+from tracejit.jit.autodiff.gradient_views import GradientView, gradient_views
+from tracejit.jit.autodiff.partition import computed_again, residuals
+from tracejit.jit.autodiff.pull_back import must_be_dense
+from tracejit.jit.autodiff.reach import (
+    Place,
+    deciding,
+    ends_at,
+    kept,
+    kept_one_way,
+    retaining,
+)
+from tracejit.jit.autodiff.relaid import RelaidTape, relaid, runs_code
+from tracejit.jit.autodiff.stages import Cutting, Stage
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.results import Unmodelled
+from tracejit.core.eager.backward import task_between
+from tracejit.core.eager.nodes import edge_of
+from tracejit.core.eager.tape import FREED
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.uncertain import Uncertain, sure
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Node, Value
+
+
+@dataclass
+class Joint:
+    """A differentiated recording.
+
+    outputs   results that require grad
+    inputs    tensors to which gradients flow, in the order in which these come
+    tangents  graph inputs standing for the gradients of `outputs`, then for those of places where
+              the history is cut that are no result
+    grads     gradient values: of `inputs`, then of the `cuts`; None where nothing arrives
+    views     for each gradient what it is a view of
+    saved     forward values the backward graph starts from
+    written   graph inputs the call writes: what they were is gone after it
+    live      what the tape keeps of memory that others see: the caller's, if written, and results'
+    backward  graph: saved + tangents -> the grads that are not None
+    stages    of the history, lowest first; their places and edges are `places` and `ends`
+    places    those of the tangents
+    ends      those of the grads
+    tops      places of results that no others were computed from
+    """
+
+    graph: Graph
+    outputs: list[Tensor]
+    inputs: list[Tensor]
+    tangents: list[Value]
+    grads: list[Value | None]
+    views: list[GradientView | None]
+    saved: list[Value]
+    written: set[Value]
+    live: dict[Value, Memory]
+    backward: Graph
+    stages: list[Stage]
+    places: list[Place]
+    ends: list[Place]
+    tops: list[Place]
+    tape: RelaidTape | None  # for derivatives of the gradients
+    forward: set[Node]
+    again: set[Value]  # inputs of which `backward` computes what `forward` did
+    final: bool  # the gradients have no derivatives that anybody knows
+
+
+_VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
+
+
+class _Uncut(Exception):
+    """Gradients where the history would be cut do not make those of the whole."""
+
+
+def differentiate(
+    recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    results: Collection[Memory] = (),
+) -> Joint | None:
+    """The joint graph of a recording; None where its tape was already freed by a backward
+    inside. `results`: memory that the call made and gives away."""
+    if retaining(outputs, recorder.first_node):
+        raise Unmodelled("retain_grad() of what the call made, for a later backward")
+    if any(ends_at(edge_of(x)[0], recorder.first_node) for x in outputs):
+        raise Unmodelled("a result has history that was made outside the call")
+    deferred, forward = list(recorder.deferred), set(recorder.graph.nodes)
+    run = _Differentiation(recorder, outputs, inputs, results, forward, True)
+    try:
+        return run.joint()
+    except _Uncut:
+        run.forget(deferred)
+    return _Differentiation(recorder, outputs, inputs, results, forward, False).joint()
+
+
+class _Differentiation:
+    """One run of the engine over the tape of a recording."""
+
+    def __init__(self, recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+                 results: Collection[Memory], forward: set[Node], cut: bool):
+        self.recorder, self.outputs, self.inputs = recorder, outputs, inputs
+        self.results = results
+        self.forward, self.cut = forward, cut
+        self.ends = [edge_of(x) for x in inputs]
+        tops, ends = [edge_of(x) for x in outputs], set(self.ends)
+        self.cutting = Cutting(tops, ends, recorder.first_node, cut)
+        self.cuts = list(self.cutting.cuts)
+        self.tangents: dict[Place, Tensor] = {}
+        self.given: set[Value] = set()  # graph inputs for the gradients that arrive
+        self.arrived: dict[Place, Any] = {}
+
+    def joint(self) -> Joint | None:
+        """What the run gives; see `differentiate`."""
+        recorder = self.recorder
+        deferred = list(recorder.deferred)
+        quiet = [(x, x._hooks) for x in self.inputs]
+        for x in self.inputs:
+            x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
+        recorder.differentiating, recorder.arrivals = True, Arrivals(recorder)
+        watch = ClosedWatch()
+        try:
+            # The tape is kept: where this fails, the caller's own backward must fail in its own
+            # way.
+            with watch:
+                task = self._run()
+        except (Exception, Refused) as error:
+            if isinstance(error, _Uncut):
+                raise
+            self.forget(deferred)
+            if str(error) == FREED:
+                return None
+            fails = f"would fail: {type(error).__name__}: "
+            said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
+            why = f"its backward {'' if isinstance(error, Refused) else fails}{said}"
+            raise Unmodelled(why) from error
+        finally:
+            watch.end()
+            recorder.differentiating, recorder.arrivals = False, None
+            for x, hooks in quiet:
+                x._hooks = hooks
+        if any(recorder.traced(t).memory.generation for t in self.tangents.values()):
+            self.forget(deferred)
+            raise Unmodelled("its backward writes into the gradient that it is given")
+        return self._joint(task)
+
+    def forget(self, deferred: list[Any]) -> None:
+        """Leave the recording as it was when these tensors were deferred."""
+        graph = self.recorder.graph
+        graph.inputs = [v for v in graph.inputs if v not in self.given]
+        self.recorder.deferred[:] = deferred  # what hooks of modules keep cannot be computed
+
+    def _run(self) -> Any:
+        cuts = self.cutting.cuts
+        for x in self.outputs:
+            if edge_of(x) not in self.tangents:
+                self.tangents[edge_of(x)] = self._tangent(x)
+        tops = {edge_of(x): x for x in self.outputs if edge_of(x) not in cuts}
+        task = task_between(
+            list(tops.values()), self.ends, [self.tangents[place] for place in tops],
+            {place: partial(self._arrive, place) for place in self.cuts},
+        )
+        found = map(sure, (*task.targets.values(), *self.arrived.values()))
+        must_be_dense(found, "gives a sparse gradient: call it within the captured function")
+        return task
+
+    def _arrive(self, place: Place, grad: Any) -> Any:
+        """What goes on where the history is cut: a gradient that a backward is given there."""
+        if type(grad) is Uncertain:
+            raise _Uncut
+        self.arrived[place] = grad
+        if place not in self.tangents and grad is not None:
+            self.tangents[place] = self._tangent(grad)
+        return self.tangents.get(place)
+
+    def _tangent(self, like: Tensor) -> Tensor:
+        given = self.recorder.tangent(like)
+        self.given.add(self.recorder.traced(given).read())
+        tangent: Tensor = self.recorder.arrivals.starts(given)
+        return tangent
+
+    def _joint(self, task: Any) -> Joint:
+        recorder, graph = self.recorder, self.recorder.graph
+        when = {place: k for k, place in enumerate(task.order)}
+        inputs = sorted(self.inputs, key=lambda x: when.get(edge_of(x), len(when)))
+        found = [sure(task.targets[edge_of(x)]) for x in inputs]
+        found += [self.arrived.get(place) for place in self.cuts]
+        tangents = [recorder.traced(t).read() for t in self.tangents.values()]
+        views = gradient_views(recorder, found, list(self.tangents.values()))
+        values = [None if g is None else recorder.traced(g).read() for g in found]
+        real = [v for v in values if v is not None]
+        written = {memory.input for memory in recorder.written()}
+        unsure = [(memory, x.flag) for x in kept_one_way(self.outputs, recorder.first_node)
+                  if (memory := _memory(recorder, x.tensor)) and memory in self.results]
+        readable, live = _readable(recorder, self.outputs, self.results,
+                                   {memory for memory, _ in unsure})
+        saved = residuals(graph, tangents, real, readable, live, self.forward)
+        decide = [*(flag for _, flag in unsure if flag is not None),
+                  *deciding(self.outputs, recorder.first_node)]
+        flags = [recorder.traced(flag).read() for flag in decide]
+        saved = list(dict.fromkeys([*saved, *flags]))
+        name = f"{graph.name}_backward"
+        given = [*saved, *tangents]
+        backward = extract(graph, name, given, real, copied=written,
+                           lying={v: m.input for v, m in live.items() if m.owner is not None})
+        ends = [*(edge_of(x) for x in inputs), *self.cuts]
+        stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
+        places = list(self.tangents)
+        tops = [place for place in places if self.cut and place not in self.cutting.cuts]
+        tape = relaid(recorder, places, [*ends, *tops])
+        coded = recorder.runs_code or runs_code(self.outputs, recorder.first_node)
+        return Joint(graph, list(self.outputs), inputs, tangents, values, views, saved, written,
+                     live, backward, stages, places, ends, tops, tape, self.forward,
+                     computed_again(given, real, self.forward), tape is None and coded)
+
+
+def _memory(recorder: Any, tensor: Tensor) -> Memory | None:
+    item = recorder.lifted.get(id(tensor))
+    traced = tensor._traced if item is None else item.traced
+    return None if traced is None else traced.memory
+
+
+def _readable(recorder: Any, outputs: Sequence[Tensor], results: Collection[Memory],
+              unsure: Collection[Memory]) -> tuple[set[Value], dict[Value, Memory]]:
+    """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
+    What the call has left in such memory, where it wrote or made it -> the memory.
+
+    Other memory the caller may change before the backward, as with the plain function; so with
+    results that it keeps only if the program goes one way: `unsure`.
+    """
+    memories = {item.traced.memory.input for item in recorder.lifted_tensors()}
+    found = {v for v in recorder.graph.inputs if v not in memories}
+    live: dict[Value, Memory] = {}
+    others: set[Value] = set()  # what the tape keeps elsewhere
+    for tensor in kept(outputs, results=True):
+        memory = _memory(recorder, tensor)
+        if memory is None:
+            continue
+        if memory.owner is not None and not memory.generation:
+            found.add(memory.input)
+        elif (memory.value.node is None or recorder.sharing.partners(memory)
+              or memory.owner is None and (memory not in results or memory.strides is not None
+                                           or memory in unsure)
+              or live.setdefault(memory.value, memory) is not memory):
+            others.add(memory.value)
+    return found, {value: memory for value, memory in live.items() if value not in others}

@@ -1,0 +1,245 @@
+"""What the tape connects: which results a gradient arrives from, and where it ends.
+
+In: tensors with history. Out: for inputs the outputs that lead to them, the leaves behind tensors,
+what a backward frees and what nodes keep. A node that stands for a loop, a branch or a compiled
+call says which of its results reach which of its inputs (`reached`). Called by `stages.py`,
+`differentiate.py`, `regions.py` and `loops.py`: what no gradient reaches has none, which is not the
+same as zeros.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from tracejit.jit.autodiff.kept_outside import Entry, KeptOutside, Within
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.region import RegionRecorder, Start
+from tracejit.jit.capture.results import Unmodelled
+from tracejit.core.eager.function import FunctionNode
+from tracejit.core.eager.history import CopySlices, Overwrite
+from tracejit.core.eager.nodes import AccumulateGrad, Extras, Node, edge_of
+from tracejit.core.eager.saved import Saved, SavedOutput, said_of_itself
+from tracejit.core.eager.tape import CustomNode, OpNode
+from tracejit.core.eager.tensor import Tensor
+
+_BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
+Place = tuple[Node, int]  # a node and the number of its result
+
+
+def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozenset[int]]:
+    """For each input the numbers of the outputs whose history leads to it."""
+    places: dict[Place, list[int]] = {}
+    for k, x in enumerate(inputs):
+        if x._requires_grad:
+            places.setdefault(edge_of(x), []).append(k)
+    found: list[set[int]] = [set() for _ in inputs]
+    for number, output in enumerate(outputs):
+        for place in places_behind([output], set(places)):
+            for k in places.get(place, ()):
+                found[k].add(number)
+    return [frozenset(numbers) for numbers in found]
+
+
+def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> set[Node]:
+    """Where gradients of these tensors end: leaves, and history older than the call; `starts`:
+    also what iterations of loops that are being recorded start from."""
+    return {node for node, _ in places_behind(tensors)
+            if ends_at(node, first_node) or starts and type(node) is Start}
+
+
+def extras_behind(outputs: Sequence[Tensor], first_node: int) -> list[Extras]:
+    """Hooks and the like on what the call made on the way to outputs."""
+    return [node.extras for node in _own(outputs, first_node) if node.extras is not None]
+
+
+def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
+    """Whether a backward from outputs sets `.grad` of tensors that the call made."""
+    extras = extras_behind(outputs, first_node)
+    return any(tensor() is not None for found in extras for tensor in found.retained.values())
+
+
+def freed_within(region: RegionRecorder, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
+    """The parts of the history within a region that are freed by themselves: for each the outputs
+    that lead through it."""
+    found: dict[Any, set[int]] = {}
+    for number, x in enumerate(outputs):
+        for place in places_behind([x]):
+            for part in () if ends_at(place[0], region.first_node) else freed_with(*place):
+                found.setdefault(part, set()).add(number)
+    return {frozenset(numbers) for numbers in found.values()}
+
+
+def is_freed(output: Tensor, first_node: int) -> bool:
+    """Whether a backward inside the call freed history of its own that `output` leads through;
+    Unmodelled where only values tell."""
+    places = [place for place in places_behind([output]) if not ends_at(place[0], first_node)]
+    if any(_is_over(*place) for place in places):
+        return True
+    if any(node.freeing.depends(node.freeing.through([number]) & node.over)
+           for node, number in places if isinstance(node, CustomNode) and node.freeing is not None):
+        raise Unmodelled("a value decides whether a backward inside the call has freed history "
+                         "that a result leads through")
+    return False
+
+
+def _is_over(node: Node, number: int) -> bool:
+    if isinstance(node, CustomNode):
+        if node.backward is None or node.freeing is None:
+            return node.backward is None
+        parts = node.freeing.through([number]) & node.over
+        return bool(parts) and not node.freeing.depends(parts)
+    if isinstance(node, FunctionNode):
+        return node._freed
+    return isinstance(node, OpNode) and node.keeps and node.operands is None
+
+
+def freed_with(node: Node, number: int) -> Iterator[Any]:
+    """What of a node a backward through its result `number` frees."""
+    if isinstance(node, CustomNode) and node.freeing is not None:
+        yield from ((node, k) for k in node.freeing.through([number]))
+    elif isinstance(node, OpNode):
+        if node.keeps:
+            yield node
+    elif not isinstance(node, _BARE) and (not isinstance(node, FunctionNode) or node._kept):
+        yield node
+
+
+def deciding(outputs: Sequence[Tensor], first_node: int) -> Iterator[Tensor]:
+    """The flags that decide whether history of the call's own was there to be freed."""
+    for place in places_behind(outputs):
+        for part in () if ends_at(place[0], first_node) else freed_with(*place):
+            if (flag := flag_of(part)) is not None:
+                yield flag[0]
+
+
+def flag_of(part: Any) -> tuple[Tensor, bool] | None:
+    """What decides whether a part that is freed was there, and what it must be; None: it was."""
+    return part[0].freeing.flag(part[1]) if type(part) is tuple else None
+
+
+def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
+    """The tensors that the history of outputs since `first_node` keeps: they must not change before
+    a backward. `results`: its own as well, and what is kept only if the program goes one way."""
+    for _, x in _noted(outputs, first_node):
+        if type(x) is KeptOutside:
+            yield from (entry.tensor for entry in x.entries(always=not results))
+        elif isinstance(x, Tensor):
+            yield x
+        elif type(x) is Saved or results:
+            yield x.tensor
+
+
+def kept_one_way(outputs: Sequence[Tensor], first_node: int) -> Iterator[Entry]:
+    """What it keeps only if the program goes one way."""
+    for _, x in _noted(outputs, first_node):
+        if type(x) is KeptOutside:
+            yield from (entry for entry in x.entries(always=False) if not entry.always)
+
+
+def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[tuple[Node, Any]]:
+    """What the nodes of the history of outputs since `first_node` hold, the latest first: notes of
+    tensors, and of those that stand for a loop or a branch the tensors."""
+    nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
+    for node in sorted(nodes, key=lambda node: -node.sequence):
+        yield from ((node, x) for x in _within(node, True))
+
+
+def records(node: Node) -> Iterator[Saved | SavedOutput | Entry]:
+    """What a node has noted of tensors that must not change before a backward; of a region also
+    what must not only if the program goes one way."""
+    for x in _within(node, False):
+        if type(x) is KeptOutside:
+            yield from x.entries(always=False)
+        else:
+            yield x
+
+
+def _within(node: Node, tensors: bool) -> Iterator[Any]:
+    """The notes within a node; `tensors`: and tensors."""
+    stack: list[Any] = [node]
+    while stack:
+        for x in _held_by(stack.pop()):
+            if type(x) in (KeptOutside, Saved, SavedOutput) or tensors and isinstance(x, Tensor):
+                yield x
+            elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
+                stack.append(x)
+
+
+def _held_by(x: Any) -> list[Any]:
+    """What an object holds: the attributes of custom Functions' nodes too, wherever they are."""
+    attributes = list(vars(x).values()) if isinstance(x, FunctionNode) else []
+    return [*gc.get_referents(x), *attributes]
+
+
+def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, Within]:
+    """The memory that history within a region keeps, and how."""
+    found: dict[Memory, Within] = {}
+    for number, output in enumerate(outputs):
+        for node, x in _noted([output], region.first_node):
+            if type(node) is AccumulateGrad:  # whose leaf is no rule's operand
+                continue
+            if type(x) is KeptOutside:
+                every = [*x.tested(lambda t: region.traced(t).read())]
+            else:
+                every = [(x, None)]
+            for kept, tests in every:
+                tensor = kept if isinstance(kept, Tensor) else kept.tensor
+                item = region.lifted.get(id(tensor))
+                traced = tensor._traced if item is None else item.traced
+                if traced is None:
+                    continue
+                known = found.get(traced.memory)
+                if known is None or known.age < node.sequence:
+                    said = (said_of_itself(tensor, traced.shape) if isinstance(kept, Tensor)
+                            else kept.said(traced.shape))
+                    found[traced.memory] = Within({} if known is None else known.when,
+                                                  node.sequence, operand_of(kept), said)
+                when: Any = found[traced.memory].when
+                before = when.get(number, [])
+                when[number] = None if before is None or tests is None else [*before, *tests]
+    return found
+
+
+def operand_of(kept: Any) -> Tensor | None:
+    """The operand that a node has noted, if it is one: not a result, nor a region's own."""
+    if type(kept) is Entry:
+        return None if kept.itself is None else kept.itself()
+    return kept if isinstance(kept, Tensor) else kept.tensor if type(kept) is Saved else None
+
+
+def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:
+    """The nodes behind outputs that the call made."""
+    return {node for node, _ in places_behind(outputs) if not ends_at(node, first_node)}
+
+
+def ends_at(node: Node, first_node: int) -> bool:
+    """Whether a node is none of the call's own."""
+    return type(node) is AccumulateGrad or node.sequence < first_node
+
+
+def places_behind(tensors: Sequence[Tensor], stops: Collection[Place] = ()) -> Iterator[Place]:
+    """The places behind tensors, each once; what lies behind `stops` is not looked at."""
+    return places_from([edge_of(x) for x in tensors if x._requires_grad], stops)
+
+
+def places_from(places: Sequence[Place], stops: Collection[Place] = ()) -> Iterator[Place]:
+    """The same from these places on."""
+    seen: set[Place] = set()
+    stack = list(places)
+    while stack:
+        place = stack.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        yield place
+        if place not in stops:
+            stack += connected(place)
+
+
+def connected(place: Place) -> list[Place]:
+    """Where a gradient of this result of a node goes on to."""
+    reached: Any = getattr(getattr(place[0], "backward", None), "reached", None)
+    return [edge for k, edge in enumerate(place[0].edges)
+            if edge is not None and (reached is None or place[1] in reached[k])]

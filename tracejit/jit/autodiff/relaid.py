@@ -1,0 +1,416 @@
+"""The tape of a recorded call, to be laid again over the tensors of a replay.
+
+In: the nodes behind a recording's results, while they hold deferred tensors. Out: a `RelaidTape`,
+which makes the same nodes over concrete tensors. Derivatives of derivatives are taken through
+these: what `detach()`, grad modes, custom Functions and hooks mean to them, the tape says, and the
+graph does not. Made by `differentiate.py`, used by `runtime/later_backward.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.jit.autodiff.freed import WHOLE, Freed, Part, laid_class
+from tracejit.jit.autodiff.freed_ways import FreedWays
+from tracejit.jit.autodiff.gradient_views import Step, chain, look
+from tracejit.jit.autodiff.partition import computed_again
+from tracejit.jit.autodiff.pull_back import ControlBackward
+from tracejit.jit.autodiff.reach import Place, connected, places_behind, places_from
+from tracejit.jit.autodiff.run_again import Gate, RunAgain, at
+from tracejit.jit.capture.breaks import CaptureError, Refused
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.core.eager.function import FunctionNode
+from tracejit.core.eager.history import CopySlices, Overwrite
+from tracejit.core.eager.nodes import AccumulateGrad, Edge, Node, edge_of
+from tracejit.core.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
+from tracejit.core.eager.state import of_array
+from tracejit.core.eager.tape import CustomNode, OpNode, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.interpret import at_size, interpret
+from tracejit.core.memory import CPU
+from tracejit.core.ops.stacks import may_hold_handles, stack_run
+from tracejit.core.ops.types import TensorType
+
+Recipe = Callable[["_Laid"], Any]
+
+
+class NotRelaid(Exception):
+    """A tape holds what cannot be made again for another call."""
+
+
+class Was(NamedTuple):
+    """A call, as the tape that is laid for it sees it.
+
+    inputs    of the call, as they are now; as they were `before` it
+    saved     what it kept for its backward
+    versions  of inputs, by number, at its time
+    freed     what of its history is
+    """
+
+    inputs: Sequence[Any]
+    before: Sequence[Any]
+    saved: Sequence[Any]
+    versions: Mapping[int, int]
+    sizes: Mapping[str, int]
+    freed: Freed
+
+
+class NodeRecipe(NamedTuple):
+    """How to make a node. An edge leads to (node, output), or to the gate (-1 - number, 0)."""
+
+    kind: Any
+    edges: list[tuple[int, int] | None]
+    extras: Any
+    fields: dict[str, Recipe]
+
+
+class RelaidTape:
+    """What makes the nodes of a call again.
+
+    values   of the recorded graph: what nodes keep
+    inputs   of it, those that nodes keep as the very tensor
+    tensors  what makes each tensor that nodes keep
+    nodes    what makes each node, and `order`: their numbers, operands first
+    outputs  (node, output) of each place where gradients arrive
+    choosy   for each node of several outputs that runs code of the user's the results that lead
+             to each of these; the code was recorded with gradients from all
+    seen     for values that are views of inputs which the call does not write: input and steps
+    regions  whether branches or loops are run again
+    gates    for each place where gradients end the number of its gate
+    graph    from the call's inputs and, of what it saved, `made` to `values`
+    """
+
+    def __init__(self, reader: _Reader, outputs: list[tuple[int, int]],
+                 choosy: list[list[frozenset[int]]]):
+        self.values, self.inputs = reader.values, reader.inputs
+        self.tensors, self.nodes = reader.tensors, reader.nodes
+        self.order = sorted(range(len(self.nodes)), key=lambda k: reader.ages[k])
+        self.outputs, self.choosy, self.gates = outputs, choosy, reader.ends
+        self.regions = reader.regions
+        self.seen: dict[int, tuple[int, list[Step]]] = {}
+        self.recorded = reader.found
+        self.graph: Graph | None = None
+        self.numbers: list[int] = []
+        self.made: list[int] = []
+
+    def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value],
+            forward: Collection[Any], unwritten: Collection[Value]
+            ) -> tuple[set[Value], set[Value], set[Value]]:
+        """The recording is over: make `graph`, from the call's inputs (with their numbers) and what
+        it saved; say what inputs the tape reads, which `graph` starts from, and of which that
+        computes what `forward` nodes did. `unwritten`: tensors among the inputs."""
+        self.made = [k for k, v in enumerate(saved) if v.node is not None]
+        given = [*number, *(saved[k] for k in self.made)]
+        made = extract(graph, f"{graph.name}_again", given, self.values)
+        read = {v for node in made.nodes for v in node.operand_values()} | set(made.outputs)
+        started = {v for v, again in zip(given, made.inputs) if again in read and v.node is None}
+        self.graph, self.numbers = made, [number[v] for v in self.inputs]
+        for k, value in enumerate(self.values):
+            base, steps = chain(value)
+            if base in number and base in unwritten:
+                self.seen[k] = number[base], steps
+        again = computed_again(given, self.values, forward)
+        used = started.union(self.inputs)
+        self.values, self.inputs, self.recorded = [], [], {}
+        return used, started, again
+
+    def part(self, part: Any) -> Part:
+        """What stands for a part of the recording's tape that is freed by itself."""
+        node, result = part if type(part) is tuple else (part, WHOLE)
+        return self.recorded[node], result
+
+    def differs(self, arrived: Collection[int]) -> bool:
+        """Whether code of the user's would notice that nothing arrives at other results."""
+        return any(len({results.isdisjoint(arrived) for results in ways}) > 1
+                   for ways in self.choosy)
+
+    def lay(self, tangents: Mapping[int, Tensor], was: Was, behind: Sequence[Edge]
+            ) -> tuple[list[Tensor], list[Place]]:
+        """What is at the places that `tangents` are of, and the gates.
+
+        behind  for each gate where its gradient went at the time of the call
+        """
+        assert self.graph is not None
+        found = _values(self.graph, [*was.before, *(was.saved[k] for k in self.made)], was.sizes)
+        for k, (number, steps) in self.seen.items():
+            found[k] = alias(look(was.inputs[number], steps, was.sizes))
+        laid = _Laid(self.tensors, [was.inputs[k] for k in self.numbers], found, was)
+        gates = laid.gates = {k: Gate((behind[k],)) for k in dict.fromkeys(self.gates)}
+        kinds = [laid_class(recipe.kind) for recipe in self.nodes]
+        laid.nodes = [kind.__new__(kind) for kind in kinds]
+        for k in self.order:
+            edges = [None if e is None else (gates[-1 - e[0]], 0) if e[0] < 0
+                     else (laid.nodes[e[0]], e[1]) for e in self.nodes[k].edges]
+            Node.__init__(laid.nodes[k], tuple(edges))
+            laid.nodes[k].extras = self.nodes[k].extras
+        for recipe, node in zip(self.nodes, laid.nodes):
+            for name, made in recipe.fields.items():
+                setattr(node, name, made(laid))
+        for number, node in enumerate(laid.nodes):
+            was.freed.add(node, number)
+        places = [self.outputs[k] for k in tangents]
+        results = [at(like, laid.nodes[node], number)
+                   for like, (node, number) in zip(tangents.values(), places)]
+        return results, [(gates[k], 0) for k in self.gates]
+
+
+class _Laid:
+    """The tape of one call, while it is laid."""
+
+    def __init__(self, recipes: Sequence[Recipe], inputs: Sequence[Any], values: Sequence[Any],
+                 was: Was):
+        self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, was.sizes
+        self.versions = {_counter(was.inputs[k]): version for k, version in was.versions.items()}
+        self.nodes: list[Any] = []
+        self.gates: dict[int, Gate] = {}
+        self.made: dict[int, Any] = {}
+
+    def saved(self, number: int) -> Saved:
+        """What keeps a tensor, with the version that it had in the call."""
+        made = Saved(self.tensor(number))
+        made.version = self.versions.get(_counter(made.tensor), made.version)
+        return made
+
+    def tensor(self, number: int) -> Any:
+        """The tensor with this number: the same one for all that keep it."""
+        if number not in self.made:
+            self.made[number] = self.recipes[number](self)
+        return self.made[number]
+
+
+def _counter(x: Tensor) -> Any:
+    """What counts writes to a tensor."""
+    return counting_family(x) or x._storage
+
+
+def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+    """The graph's outputs as tensors; what it is given is not copied."""
+    arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in given]
+    number = {v: k for k, v in enumerate(graph.inputs)}
+    made: list[Any] = []
+    with stack_run() as stacks:
+        for value, array in zip(graph.outputs, interpret(graph, arrays, symbols=sizes).outputs):
+            x = given[number[value]] if value in number else None
+            if isinstance(x, Tensor):
+                made.append(alias(x))
+                continue
+            made.append(of_array(array if array.flags.owndata else array.copy(),
+                                 value.type.device or CPU))
+            if may_hold_handles(value.type):
+                stacks.keep(made[-1]._storage)
+    return made
+
+
+def relaid(recorder: Any, places: Sequence[Place], ends: Sequence[Place]) -> RelaidTape | None:
+    """What makes the tape from `places` to `ends` again, which may be places as well; None where
+    nothing can."""
+    try:
+        return _Reader(recorder, ends).tape(places)
+    except (NotRelaid, Refused, CaptureError):
+        return None
+
+
+class _Reader:
+    """Looks at the nodes of a recording's own."""
+
+    def __init__(self, recorder: Any, ends: Sequence[Place]):
+        self.recorder = recorder
+        self.values: list[Value] = []
+        self.inputs: list[Value] = []
+        self.tensors: list[Recipe] = []
+        self.nodes: list[NodeRecipe] = []
+        self.ages: list[int] = []
+        self.held: dict[int, tuple[Any, int]] = {}  # tensors, by id
+        self.found: dict[Node, int] = {}
+        self.left: list[Node] = []
+        self.regions = False
+        self.gates: dict[Place, int] = {}
+        for k, end in enumerate(ends):
+            self.gates.setdefault(end, k)
+        self.ends = [self.gates[end] for end in ends]
+
+    def tape(self, starts: Sequence[Place]) -> RelaidTape:
+        places = [(self.node(node), number) for node, number in starts]
+        made: dict[int, NodeRecipe] = {}
+        while self.left:
+            node = self.left.pop()
+            made[self.found[node]] = NodeRecipe(type(node), [self.place(e) for e in node.edges],
+                                                node.extras, self.fields(node))
+        self.nodes = [made[k] for k in range(len(made))]
+        return RelaidTape(self, places, self.choosy(starts))
+
+    def choosy(self, starts: Sequence[Place]) -> list[list[frozenset[int]]]:
+        """For each place of nodes that run code of the user's: the starts that lead there."""
+        found: dict[Node, dict[int, set[int]]] = {}
+        for k, start in enumerate(starts):
+            for node, number in [start, *places_from(connected(start), self.gates)]:
+                if node in self.found and _runs_code(node):
+                    found.setdefault(node, {}).setdefault(number, set()).add(k)
+        return [[frozenset(way) for way in ways.values()] for ways in found.values()]
+
+    def place(self, edge: Any) -> tuple[int, int] | None:
+        """Where an edge leads; None to a leaf that the call made, which nobody sees."""
+        if edge is None:
+            return None
+        if edge in self.gates:
+            return -1 - self.gates[edge], 0
+        if type(edge[0]) is AccumulateGrad or edge[0].sequence < self.recorder.first_node:
+            return None
+        return self.node(edge[0]), edge[1]
+
+    def node(self, node: Node) -> int:
+        if node not in self.found:
+            self.found[node] = len(self.found)
+            self.ages.append(node.sequence)
+            self.left.append(node)
+        return self.found[node]
+
+    def fields(self, node: Any) -> dict[str, Recipe]:
+        """What fills a node, by attribute."""
+        if isinstance(node, OpNode):
+            kept = ("op", "operands", "outputs", "attributes", "needed", "keeps")
+            return self.parts(node, kept) | {"symbolic": _constant(False)}
+        if isinstance(node, FunctionNode):
+            return self.parts(node, tuple(node.__dict__))
+        if isinstance(node, CopySlices):
+            return self.parts(node, ("steps", "base_type", "source_type"))
+        if isinstance(node, Overwrite):
+            return self.parts(node, ("type",))
+        if isinstance(node, CustomNode) and isinstance(node.backward, ControlBackward):
+            names = ("saved", "output_count", "frees", "over")
+            return self.parts(node, names) | {"backward": self.control(node, node.backward),
+                                              "freeing": self.freed_ways(node.freeing)}
+        raise NotRelaid
+
+    def freed_ways(self, ways: FreedWays) -> Recipe:
+        first = self.recipe(ways.first)
+        return lambda laid: FreedWays(ways.ways, ways.count, first(laid))
+
+    def control(self, node: Node, backward: ControlBackward) -> Recipe:
+        """The backward of a branch or a loop runs it again."""
+        self.regions = True
+        again, number = backward.again, self.found[node]
+        if again is None:
+            raise NotRelaid
+        op, regions, sources, numbers = again.op, again.regions, again.sources, again.numbers
+        attributes, operands = self.recipe(again.attributes), self.recipe(again.operands)
+        return lambda laid: RunAgain(op, attributes(laid), regions, operands(laid), sources,
+                                     numbers, laid.nodes[number].edges, laid.sizes)
+
+    def parts(self, x: Any, names: Sequence[str]) -> dict[str, Recipe]:
+        return {name: self.recipe(getattr(x, name)) for name in names}
+
+    def recipe(self, x: Any) -> Recipe:
+        """What makes for another call what `x` is for this one."""
+        kind = type(x)
+        if kind is Saved or kind is SavedOutput:
+            return self.saved(x)
+        if kind is Unsaved:
+            return _unsaved(x)
+        if isinstance(x, Tensor):
+            number = self.tensor(x)
+            return lambda laid: laid.tensor(number)
+        if isinstance(x, RuntimeNumber):
+            return self.number(x)
+        if kind is TensorType:
+            return lambda laid: x._replace(shape=at_size(x.shape, laid.sizes))
+        if kind in (tuple, list):
+            parts = [self.recipe(y) for y in x]
+            return lambda laid: kind([part(laid) for part in parts])
+        if kind is dict:
+            entries = {key: self.recipe(y) for key, y in x.items()}
+            return lambda laid: {key: made(laid) for key, made in entries.items()}
+        if isinstance(x, Node):
+            raise NotRelaid
+        return lambda laid: at_size(x, laid.sizes)
+
+    def saved(self, x: Any) -> Recipe:
+        if x.version == PACKED:
+            raise NotRelaid
+        if type(x) is Saved:
+            number = self.tensor(x.tensor)
+            return lambda laid: laid.saved(number)
+        made = x.node()
+        if made is None:
+            raise NotRelaid
+        output, value = x.number, self.value(x.tensor)
+        if (made, output) in self.gates:
+            gate = self.gates[made, output]
+            return lambda laid: SavedOutput(laid.values[value], laid.gates[gate], 0)
+        node = self.node(made)
+        return lambda laid: SavedOutput(laid.values[value], laid.nodes[node], output)
+
+    def value(self, x: Tensor) -> int:
+        """The number of what a tensor holds among the graph's values."""
+        self.values.append(self.recorder.traced(x).read())
+        return len(self.values) - 1
+
+    def number(self, x: Any) -> Recipe:
+        """A number that differs from call to call."""
+        value = x.hint if self.recorder.numbers.is_asked(x) else x.graph_value(self.recorder)
+        if not isinstance(value, Value):
+            return _constant(value)
+        self.values.append(value)
+        number = len(self.values) - 1
+        return lambda laid: laid.values[number].item()
+
+    def tensor(self, x: Any) -> int:
+        """The number of a tensor that is kept."""
+        known = self.held.get(id(x))
+        if known is None:
+            known = self.held[id(x)] = x, len(self.tensors)
+            self.tensors.append(_constant(None))
+            self.tensors[known[1]] = self.kept(x)
+        return known[1]
+
+    def kept(self, x: Any) -> Recipe:
+        if x._traced is None:
+            item = self.recorder.lifted.get(id(x))
+            if item is None:
+                raise NotRelaid
+            self.inputs.append(item.value)
+            number = len(self.inputs) - 1
+            return lambda laid: laid.inputs[number]
+        refresh(x)
+        number = self.value(x)
+        place = self.place(edge_of(x)) if x._requires_grad else None
+        if place is None:
+            return lambda laid: alias(laid.values[number])
+        if place[0] < 0:
+            gate = -1 - place[0]
+            return lambda laid: at(laid.values[number], laid.gates[gate], 0)
+        node, output = place
+        return lambda laid: at(laid.values[number], laid.nodes[node], output)
+
+
+def runs_code(outputs: Sequence[Tensor], first_node: int) -> bool:
+    """Whether hooks or Functions are among the nodes of the call's own."""
+    places = places_behind(outputs)
+    return any(_runs_code(node) for node, _ in places if node.sequence >= first_node)
+
+
+def _runs_code(node: Node) -> bool:
+    extras = node.extras
+    hooked = extras is not None and (extras.hooks or extras.prehooks or extras.tensor_hooks)
+    return isinstance(node, FunctionNode) or bool(hooked)
+
+
+def _constant(x: Any) -> Recipe:
+    return lambda laid: x
+
+
+def _unsaved(x: Unsaved) -> Recipe:
+    dtype, shape, device = x.dtype, x.shape, x.device
+
+    def made(laid: _Laid) -> Unsaved:
+        again = Unsaved.__new__(Unsaved)
+        again.dtype, again.shape, again.device = dtype, at_size(shape, laid.sizes), device
+        return again
+
+    return made

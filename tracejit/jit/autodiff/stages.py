@@ -1,0 +1,149 @@
+"""The history of a call in stages: cut where one result was computed from another.
+
+In: the places on the tape of a call's results and of what gradients flow to. Out: `Stage`s, each of
+which becomes one node on the caller's tape: what others see of a result (its gradient, its hooks)
+is then between two nodes, as with the plain function. Called by `differentiate.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.jit.autodiff.reach import Place, connected, ends_at, freed_with
+from tracejit.core.eager.nodes import Node
+
+Way = tuple[int, int]  # bit masks: places that lead through something, edges it leads to
+
+
+@dataclass
+class Stage:
+    """A part of the history.
+
+    places   where gradients arrive: results of the call, and what stages above were computed from
+    edges    where they go on to: inputs of the call, and places of stages below
+    reached  for each edge the places that lead to it, a bit mask
+    nodes    those of the tape, each with the ways through it
+    freed    what a backward frees, likewise
+    """
+
+    level: int
+    places: list[Place] = field(default_factory=list)
+    edges: list[Place] = field(default_factory=list)
+    reached: list[int] = field(default_factory=list)
+    nodes: dict[Node, Way] = field(default_factory=dict)
+    freed: dict[Any, Way] = field(default_factory=dict)
+
+    def age(self) -> int:
+        """That of its newest node: newer ones go first in a backward."""
+        return max(node.sequence for node in self.nodes)
+
+
+class Cutting:
+    """The tape behind results, and where it is cut. Without `cut` results that share history share
+    a stage."""
+
+    def __init__(
+        self, results: Sequence[Place], ends: Collection[Place], first_node: int, cut: bool
+    ):
+        self.results = results
+        self.after: dict[Place, list[Place]] = {}
+        stack = list(results)
+        while stack:
+            place = stack.pop()
+            if place not in self.after:
+                behind = [e for e in connected(place)
+                          if e in ends or not ends_at(e[0], first_node)]
+                self.after[place] = list(dict.fromkeys(behind))
+                stack += [e for e in behind if e not in ends]
+        self.places = sorted(self.after, key=lambda place: place[0].sequence)  # operands first
+        met = {e for behind in self.after.values() for e in behind}
+        self.cuts = met.intersection(results) if cut else set()
+        self._cut()
+
+    def _cut(self) -> None:
+        """Find the level of each node: how many cuts lie behind it; and cut between levels."""
+        while True:
+            self.levels = self._levels()
+            more = {e for place, behind in self.after.items() for e in behind
+                    if e in self.after and self.levels[e[0]] < self.levels[place[0]]} - self.cuts
+            if not more:
+                break
+            self.cuts |= more
+
+    def _levels(self) -> dict[Node, int]:
+        """As low as the cuts allow for what only results need, else as high: fewer more cuts."""
+        lowest = dict.fromkeys((node for node, _ in self.places), 0)
+        for place in self.places:
+            for e in self.after[place]:
+                if e in self.after:
+                    lowest[place[0]] = max(lowest[place[0]], lowest[e[0]] + (e in self.cuts))
+        highest: dict[Node, int] = {}
+        for place in reversed(self.places):
+            level = highest.setdefault(place[0], lowest[place[0]])
+            for e in self.after[place]:
+                if e in self.after:
+                    highest[e[0]] = min(highest.get(e[0], level), level - (e in self.cuts))
+        return highest
+
+    def stages(self, order: Mapping[Place, int]) -> list[Stage]:
+        """The stages, lowest first; `order`: that of the edges."""
+        stage_of = self._connected()
+        for place in dict.fromkeys([*self.results, *(p for p in self.places if p in self.cuts)]):
+            stage_of[place[0]].places.append(place)
+        for place in self.places:
+            edges = stage_of[place[0]].edges
+            edges += [e for e in self.after[place]
+                      if (e in self.cuts or e not in self.after) and e not in edges]
+        made = {id(stage): stage for stage in stage_of.values()}
+        for stage in made.values():
+            stage.edges.sort(key=order.__getitem__)
+            self._follow(stage, [p for p in self.places if stage_of[p[0]] is stage])
+        return sorted(made.values(), key=lambda stage: (stage.level, stage.age()))
+
+    def _connected(self) -> dict[Node, Stage]:
+        """The stage of each node: those that hang together, but for the cuts."""
+        members: dict[Node, list[Node]] = {node: [node] for node in self.levels}
+        for place in self.places:
+            for e in self.after[place]:
+                one, other = members[place[0]], members.get(e[0])
+                if other is None or e in self.cuts or one is other:
+                    continue
+                if len(one) < len(other):
+                    one, other = other, one
+                one += other
+                for node in other:
+                    members[node] = one
+        made: dict[int, Stage] = {}
+        return {node: made.setdefault(id(nodes), Stage(self.levels[node]))
+                for node, nodes in members.items()}
+
+    def _follow(self, stage: Stage, places: list[Place]) -> None:
+        """Which of a stage's places lead where."""
+        above = dict.fromkeys(places, 0)
+        above |= {place: 1 << k for k, place in enumerate(stage.places)}
+        number = {e: k for k, e in enumerate(stage.edges)}
+        reached = [0] * len(number)
+        for place in reversed(places):
+            for e in self.after[place]:
+                if e in number:
+                    reached[number[e]] |= above[place]
+                else:
+                    above[e] |= above[place]
+        below: dict[Place, int] = {}
+        for place in places:
+            below[place] = 0
+            for e in self.after[place]:
+                below[place] |= 1 << number[e] if e in number else below[e]
+        stage.reached = reached
+        for place in places:
+            way = above[place], below[place]
+            _widen(stage.nodes, place[0], way)
+            for part in freed_with(*place):
+                _widen(stage.freed, part, way)
+
+
+def _widen(ways: dict, key: Any, way: Way) -> None:
+    above, below = ways.get(key, (0, 0))
+    ways[key] = above | way[0], below | way[1]

@@ -1,0 +1,136 @@
+"""`if` on a tensor: both sides become regions of one `cond` node.
+
+In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
+Out: the variables hold what the taken side gives, memory that a side writes holds what the taken
+side leaves there; the signal they end with. Raises `Refused` (variables as before) where the sides
+cannot be regions or do not agree. Called by `control.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.merge import Ending, Given, Merge
+from tracejit.jit.capture.recorder import Recorder
+from tracejit.jit.capture.region import RegionRecorder, own_work, trial, without_breaks
+from tracejit.jit.capture.signals import Return, Signal
+from tracejit.jit.capture.variables import UNBOUND, Variables
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.control import ErrorOf
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.shapes import numel
+from tracejit.core.ops.types import bool_
+
+
+class Side:
+    """One side of a branch, recorded: what variables hold after it, how it ends."""
+
+    def __init__(self, parent: Recorder, name: str, function: Callable[[], Signal],
+                 variables: Variables):
+        self.region = RegionRecorder(parent, name)
+        self.error: Exception | None = None
+        self.signal: Signal = None
+        before = variables.values()
+        try:
+            with parent.root.blocks.on_trial(), trial(self.region):
+                try:
+                    self.signal = function()
+                except RecursionError:  # the frames may be ours
+                    raise Refused("a side recurses too deep") from None
+                except Exception as error:
+                    self.error = error.with_traceback(None)
+                self.after = variables.values()
+        finally:
+            variables.set(before)
+        self.region.unchanged()
+
+
+def branch(parent: Recorder, predicate: Tensor, then: Callable[[], Signal],
+           otherwise: Callable[[], Signal], variables: Variables) -> Signal:
+    """Record `then() if predicate else otherwise()`; returns how it ends."""
+    flag = truth(predicate)
+    one = Side(parent, f"{parent.name}_then", then, variables)
+    other = Side(parent, f"{parent.name}_else", otherwise, variables)
+    if one.error is not None or other.error is not None:
+        return _raising(flag, one, other, then, otherwise)
+    with own_work():
+        merge = Merge(parent, flag, one.region, other.region)
+        signal = _merged(merge, one, other, variables)
+    one.region.own.clear()
+    other.region.own.clear()
+    return signal
+
+
+def _merged(merge: Merge, one: Side, other: Side, variables: Variables) -> Signal:
+    """Make the node and set the variables; how the branch ends."""
+    before = variables.values()
+    with without_breaks(merge.parent.root):
+        changed = {name: _merged_variable(merge, name, one, other, name in variables.loose)
+                   for name in before
+                   if one.after[name] is not before[name] or other.after[name] is not before[name]
+                   if name in variables.live or before[name] is not UNBOUND}
+        ending = Ending(merge, one.signal, other.signal)
+    # A returned value counts where variables that others may read later are all that is left.
+    later = [given for name, given in changed.items() if name in variables.loose]
+    merge.record([[*changed.values()], [*later, *ending.values]])
+    variables.set({name: merge.built(given) for name, given in changed.items()})
+    return ending.signal()
+
+
+def _merged_variable(merge: Merge, name: str, one: Side, other: Side, loose: bool) -> Given:
+    """What a variable holds after the branch; `loose`: somebody may read it after a `return`, or
+    where only one side binds it. Else it is bound again before anybody does."""
+    values = one.after[name], other.after[name]
+    returns = [is_a(side.signal, Return) for side in (one, other)]
+    if loose or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):
+        return merge.of(*values, name)
+    if all(returns) or not any(returns):
+        return merge.of(UNBOUND, UNBOUND, name)
+    side = returns.index(False)
+    return merge.only(side, values[side], name)
+
+
+def truth(predicate: Tensor) -> Tensor:
+    """A tensor of one element as a bool tensor without dimensions; what `bool()` raises else."""
+    if numel(predicate.shape) != 1:
+        bool(predicate)
+    recorder: Any = active.recorder
+    with no_grad():
+        flag: Any = predicate if not predicate.shape else predicate.reshape(())
+        if flag.dtype is not bool_:
+            return flag != 0
+        return recorder.holding(recorder.traced(flag).read())  # whatever is written there later
+
+
+def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Callable) -> Signal:
+    """A side that raises: the program fails there, and what remains is the other side."""
+    if one.error is not None and other.error is not None:
+        raise Refused("both sides raise")
+    side = one if one.error is not None else other
+    if side.region.written_outside():
+        raise Refused("memory made outside is written before an exception")
+    error: Any = side.error
+    try:
+        described = ErrorOf.of(error)
+    except TypeError as reason:
+        raise Refused(str(reason)) from None
+    raises = flag if one.error is not None else ~flag
+    fails = False
+    try:
+        REGISTRY["raise_if"](raises, error=described)
+    except described.kind as found:
+        fails = found.args == described.arguments
+        if not fails:
+            raise
+    if fails:
+        if side.region.may_fail():
+            raise Refused("something may fail before an exception")
+        return then() if one.error is not None else otherwise()  # it raises, for all to see
+    return otherwise() if one.error is not None else then()
+
+

@@ -1,0 +1,72 @@
+"""Why a captured function could not be replayed as one program, and the error where that is
+demanded.
+
+In: a reason, the user's line. Out: `Break` records for `report().breaks`; `CaptureError`. Used by
+the
+recorder and the jit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.jit.capture.location import user_location
+from tracejit.core.eager.recording import active
+from tracejit.jit.ir.graph import Location
+
+
+@dataclass(frozen=True)
+class Break:
+    """Why a captured function could not be replayed as one program."""
+
+    reason: str
+    location: Location | None
+    hint: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.location.file if self.location else ""
+
+    @property
+    def line(self) -> int:
+        return self.location.line if self.location else 0
+
+    def __str__(self) -> str:
+        where = f"{self.location}  {self.location.text}" if self.location else "(unknown line)"
+        return f"{where}\n    {self.reason}" + (f"\n    hint: {self.hint}" if self.hint else "")
+
+
+class CaptureError(RuntimeError):
+    """A function cannot be captured as asked; the message names the line and the reason."""
+
+
+class Refused(BaseException):
+    """A part of the program cannot become a region of the graph; the message says why.
+
+    Not an `Exception`: the user's own `except Exception` must not take it; where a bare `except`
+    does, the region remembers it.
+    """
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        region: Any = active.recorder
+        if region is not None and getattr(region, "refused", self) is None:
+            region.refused = self
+
+
+class Defect(BaseException):
+    """An error of tracejit's own, which tests see; elsewhere a region is refused instead."""
+
+
+def leaked(traced: Any) -> str:
+    """What to say of a deferred tensor that is met outside the recording that made it."""
+    made = traced.origin
+    used = user_location()
+    return (
+        f"a tensor made while {traced.recorder.name} was captured"
+        + (f" ({made}: {made.text})" if made else "")
+        + " is used outside of it, before it was computed"
+        + (f", at {used}: {used.text}" if used else "")
+        + f"; return it from {traced.recorder.name}, and use it when the call is over"
+    )

@@ -1,0 +1,434 @@
+"""Calls in `@script` code: user functions are rewritten on the way, trials are kept pure.
+
+In: what rewritten code is about to call. Out: what to call instead. In a trial, a function whose
+effects cannot be seen is refused before it runs. Called by `control.py`, and by modules for their
+`forward`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture.behaviour import function_of, module_name
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.computed_names import is_users
+from tracejit.jit.capture.deferred_warnings import deferred_warn
+from tracejit.jit.capture.foreign_compilers import is_compiled
+from tracejit.jit.capture.host_calls import replacement
+from tracejit.jit.capture.kept_calls import CALLING, asking_again, handing_on
+from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    class_attribute,
+    is_a,
+    is_exactly,
+    is_iterator,
+    name_of_class,
+    qualname_of_class,
+    title,
+)
+from tracejit.jit.capture.place import CACHED
+from tracejit.jit.capture.plain_arguments import (
+    asks_as_plain,
+    is_cython,
+    named_plainly,
+    of_arrays,
+    plain_text,
+    power,
+    wants_ints,
+    wants_texts,
+    with_plain_numbers,
+    with_plain_texts,
+)
+from tracejit.jit.capture.plain_pickles import is_dumps, of_plain_data
+from tracejit.jit.capture.pure import is_of_arrays, is_pure
+from tracejit.jit.capture.recursion import user_limit
+from tracejit.jit.capture.rolled import FollowedList, length
+from tracejit.jit.capture.rolled import joined as in_one
+from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_runtime
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.sharing import known_as, known_ones
+from tracejit.jit.capture.source import is_understood
+from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size
+from tracejit.core.ops import joining
+from tracejit.core.ops.record import Op
+
+_OF_ARRAYS = type(np.mean)
+_CONTAINERS = (list, dict, set, bytearray, deque)
+_FIXED: tuple[type, ...] = (
+    Tensor, int, float, complex, str, bytes, tuple, frozenset, range, slice, type(None), type,
+    type({}.keys()), type({}.values()), type({}.items()),
+)  # fmt: skip
+_BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
+_C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
+_IN_PLACE = frozenset(
+    "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
+    "isub itruediv ixor setattr delattr insort insort_left insort_right".split()
+)
+_READERS = frozenset(
+    "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
+    "intersection difference issubset issuperset isdisjoint".split()
+)
+_SEARCHED = (list, tuple, dict, set, frozenset)
+_FINDS = frozenset("get pop setdefault add discard remove index count __contains__".split())
+_UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
+_LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
+
+
+def adapted(recorder: Any, function: Any) -> Any:
+    """The rewritten form of a user's function or method; anything else as it is."""
+    joined = _joining(function)
+    if joined is not None:
+        return joined
+    if any(function is f for f in CALLING):
+        return handing_on(recorder, function)
+    deferred = replacement(function)
+    if deferred is not None:
+        return deferred
+    if function is id or function is hash:
+        return _with_known_tensors(recorder, recorder.root.identities.numbering(function))
+    if function is set or function is frozenset:
+        return _of_known_tensors(recorder, function)
+    if function is sys.getrecursionlimit and not recorder.replayable:  # nobody watches
+        return user_limit
+    if function is warnings.warn:
+        return deferred_warn
+    if _wants_tensor(function):
+        return _of_tensors(function)
+    if type(function) is FunctionType:
+        return _adapted_function(recorder, function)
+    if type(function) is MethodType and type(function.__func__) is FunctionType:
+        return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
+    if type(function_of(function)) is CACHED:
+        return asking_again(recorder, function)
+    if is_compiled(function):
+        return with_plain_numbers(function)
+    if type(function) is functools.partial and type(function_of(function.func)) is CACHED:
+        again = asking_again(recorder, function.func)
+        return functools.partial(again, *function.args, **function.keywords)
+    if is_cython(function):
+        return with_plain_numbers(function)
+    if type(function) is _OF_ARRAYS:
+        return of_arrays(function)
+    if is_dumps(function):
+        return of_plain_data(function)
+    special = class_attribute(type(function), "__call__")
+    if type(special) is FunctionType and not is_own(special.__code__):
+        return MethodType(_adapted_function(recorder, special), function)
+    if function is pow:
+        return power
+    if function is getattr or function is hasattr:
+        return asks_as_plain(function)
+    if type(function) is BuiltinFunctionType and function in OF_FLOATS:
+        return _on_numbers(function)
+    owner = function.__objclass__ if is_a(function, _UNBOUND) else None
+    if type(function) is MethodWrapperType and is_exactly(function.__self__, (int, float)):
+        owner = type(function.__self__)
+    plain = type(function) is BuiltinFunctionType and (
+        is_of_arrays(function) or not is_pure(function) or wants_ints(function)
+    )
+    if owner in (list, int, float) or plain:
+        function = with_plain_numbers(function)
+    elif wants_texts(function):
+        function = with_plain_texts(function)
+    return _finding(recorder, function)
+
+
+def _finding(recorder: Any, function: Any) -> Any:
+    """A method of a container, which may look for a tensor."""
+    wraps = type(function) is FunctionType
+    inner = function.__dict__.get("__wrapped__") if wraps else function
+    owner = inner.__self__ if is_a(inner, _BOUND) else None
+    finds = is_exactly(owner, _SEARCHED) and function.__name__ in _FINDS
+    return _with_known_tensors(recorder, function) if finds else function
+
+
+def _with_known_tensors(recorder: Any, function: Any) -> Any:
+    """For what asks which objects tensors are."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        known = [known_as(recorder, x) if is_a(x, Tensor) else x for x in args[:1]]
+        return function(*known, *args[1:], **kwargs)
+
+    return call
+
+
+PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
+
+
+def _of_known_tensors(recorder: Any, kind: type) -> Any:
+    """`set` and `frozenset`, to which one tensor is one element."""
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if len(arguments) != 1 or keywords:
+            return kind(*arguments, **keywords)
+        return kind(known_ones(recorder, arguments[0]))
+
+    return call
+
+
+PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
+
+
+def _adapted_function(recorder: Any, function: FunctionType) -> Any:
+    found = recorder.root.adapt(function)
+    foreign = found is function and not is_own(function.__code__) and not is_understood(function)
+    return with_plain_numbers(function) if foreign else found
+
+
+def _wants_tensor(function: Any) -> bool:
+    """Whether this is an op of tracejit's that takes a tensor first."""
+    if type(function) is Op:
+        return function.kind == "pointwise"
+    if type(function) is not FunctionType or not is_own(function.__code__):
+        return False
+    found: Any = inspect.unwrap(function)
+    if type(found) is Op:
+        return found.kind == "pointwise"
+    of_ops = (found.__module__ or "").startswith("tracejit.ops.")
+    return of_ops and found.__code__.co_varnames[:1] in (("input",), ("self",))
+
+
+def _of_tensors(function: Callable[..., Any]) -> Any:
+    """A function that refuses a number in the place of its tensor, where it is given no other."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        others = (*args[1:], *kwargs.values())
+        if args and is_a(args[0], RuntimeNumber) and not any(
+                is_a(x, Tensor) for x in others):
+            args = (args[0].concrete(), *args[1:])
+        return function(*args, **kwargs)
+
+    return call
+
+
+PASSED_ON.update(c for c in _of_tensors.__code__.co_consts if is_a(c, CodeType))
+
+
+def _on_numbers(function: Any) -> Any:
+    """A function of `math`, which runtime numbers make an expression of."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        runtime = [x for x in args if is_runtime(x)]
+        others = [x for x in args if not is_runtime(x)]
+        if kwargs or not runtime or any(not is_exactly(x, (int, float)) for x in others):
+            return function(*args, **kwargs)
+        return runtime[0].numbers.apply(OF_FLOATS[function], args)
+
+    return call
+
+
+PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if is_a(c, CodeType))
+
+
+def _joining(function: Any) -> Callable | None:
+    """`stack`, `cat` and `len` that need not take a followed list apart."""
+    if function is len:
+        return _len
+    if function is type:
+        return _type_of
+    if type(function) is not FunctionType:
+        return None
+    taking_out = is_own(function.__code__) and getattr(function, "__wrapped__", None)
+    together = _TOGETHER.get(taking_out or function)
+    if together is None:
+        return None
+
+    def joined(*args: Any, **keywords: Any) -> Any:
+        if len(args) in (1, 2) and is_a(args[0], FollowedList) and set(keywords) <= {"dim"}:
+            dim = (*args[1:], *keywords.values(), 0)[0]
+            whole = in_one(args[0], together, dim) if type(dim) is int else None
+            if whole is not None:
+                return whole
+        return function(*args, **keywords)
+
+    return joined
+
+
+def _len(*arguments: Any) -> Any:
+    """`len(...)`, which need not know how many rows a loop appended, or a tensor has."""
+    if len(arguments) == 1:
+        (x,) = arguments
+        if is_a(x, FollowedList):
+            return length(x)
+        if is_a(x, Tensor) and type(x).__len__ is Tensor.__len__ and x.shape:
+            return x.shape[0]
+    return len(*arguments)
+
+
+PASSED_ON.add(_len.__code__)
+
+
+def _type_of(*arguments: Any) -> Any:
+    """`type(...)`, which tells nobody that a number or a list is followed."""
+    if len(arguments) != 1:
+        return type(*[named_plainly(plain_text(x)) for x in arguments])
+    (x,) = arguments
+    if is_a(x, RuntimeNumber):
+        return x.kind
+    return list if is_a(x, FollowedList) else int if type(x) is Size else type(x)
+
+
+_TOGETHER: dict[Any, Any] = {
+    getattr(joining, name): joining.stack if name == "stack" else joining.cat
+    for name in ("stack", "cat", "concat", "concatenate") if hasattr(joining, name)
+}
+
+
+def check_call(recorder: Any, function: Any) -> Any:
+    """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
+    kind = type(function)
+    owner = function.__self__ if is_a(function, _BOUND) else None
+    if is_a(owner, _CONTAINERS):
+        return _checked_container(recorder, function, owner)
+    if kind is MethodType:
+        target = function.__func__
+        if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
+            raise Refused(f"calls {target.__name__}")
+        if type(target) is FunctionType:
+            return MethodType(check_call(recorder, target), function.__self__)
+        return _checked_builtin(recorder, function)  # Cython's
+    if kind is FunctionType:
+        return _checked_function(recorder, function)
+    if function is type:
+        return _type_of
+    if function is id or function is hash:
+        return adapted(recorder, function)
+    if is_a(function, type):
+        return _guarding(recorder, _checked_class(function))
+    builtin = is_a(function, (BuiltinFunctionType, MethodWrapperType))
+    code = None if builtin else _code_of_calls(kind)
+    if kind is functools.partial:
+        check_call(recorder, function.func)
+    if code is None:
+        return _checked_builtin(recorder, function)
+    if is_own(code):
+        return function  # a module: its forward is adapted when it is called
+    return MethodType(check_call(recorder, kind.__call__), function)
+
+
+def _code_of_calls(kind: type) -> CodeType | None:
+    """What calling an instance runs, if that is Python."""
+    return attribute_of(class_attribute(kind, "__call__"), "__code__")
+
+
+def _checked_function(recorder: Any, function: FunctionType) -> Any:
+    code = function.__code__
+    if is_own(code):
+        return _guarding(recorder, adapted(recorder, function))
+    found = recorder.root.adapt(function)
+    if found is function and not is_understood(function):
+        module = (function.__module__ or "").partition(".")[0]
+        if module not in _LIBRARIES:
+            raise Refused(f"calls {function.__qualname__}, whose source cannot be rewritten")
+    return found
+
+
+def _checked_class(cls: type) -> Any:
+    home = module_name(cls).partition(".")[0]
+    own = home in ("builtins", "tracejit", "collections") and not is_users(cls)
+    if own or class_attribute(cls, "_fields") is not ABSENT or issubclass(cls, BaseException):
+        return cls
+    raise Refused(f"makes a {qualname_of_class(cls)}")
+
+
+def _checked_builtin(recorder: Any, function: Any) -> Any:
+    if not is_harmless(function):
+        return _refuse(function)
+    return _guarding(recorder, with_plain_texts(function) if wants_texts(function) else function)
+
+
+def is_harmless(function: Any) -> bool:
+    """Whether a C function computes from its arguments and leaves them as they are."""
+    owner = attribute_of(function, "__self__")
+    if type(function) is operator.methodcaller:
+        return False
+    if owner is None or is_a(owner, ModuleType):
+        in_place = attribute_of(function, "__name__", "") in _IN_PLACE or _of_mutable(function)
+        return is_pure(function) and not in_place
+    return is_a(owner, _FIXED)
+
+
+def _of_mutable(function: Any) -> bool:
+    """`list.append` and the like, unbound."""
+    owner = attribute_of(function, "__objclass__")
+    return owner is not None and not issubclass(owner, _FIXED) and function.__name__ not in _READERS
+
+
+def _guarding(recorder: Any, function: Any) -> Any:
+    """Call a pure builtin; iterators it is given would be consumed."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for x in (*args, *kwargs.values()):
+            check_iterable(recorder, x)
+            _check_passed(recorder, x)
+        result = function(*args, **kwargs)
+        if is_iterator(result):
+            recorder.own.append(result)
+        return result
+
+    return call
+
+
+PASSED_ON.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
+
+
+def _check_passed(recorder: Any, x: Any) -> None:
+    """Raises Refused for C code with effects that is given to a C function, as to `map`."""
+    while type(x) is functools.partial:
+        x = x.func
+    if type(x) is operator.methodcaller:
+        _refuse(x)
+    owner = attribute_of(x, "__self__")
+    if is_a(x, (BuiltinFunctionType, MethodWrapperType)) and is_a(owner, _CONTAINERS):
+        if x.__name__ not in _READERS and not recorder.made(owner):
+            _refuse(x)
+    elif is_a(x, _C_FUNCTIONS) and not is_harmless(x):
+        _refuse(x)
+
+
+def check_iterable(recorder: Any, x: Any) -> None:
+    """Raises Refused for an iterator that was not made in this trial: it would be consumed."""
+    if is_iterator(x) and not recorder.made(x):
+        raise Refused(f"a {name_of_class(type(x))} is consumed")
+
+
+def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
+    name = function.__name__
+    if name in _READERS or recorder.made(owner):
+        return _finding(recorder, function)
+    if is_a(owner, list) and name == "append":
+        return recorder.appending(owner)
+    raise Refused(f"changes a {type(owner).__name__} ({name})")
+
+
+def _refuse(function: Any) -> Any:
+    name = title(function)
+    raise Refused(f"calls {name}, whose effects cannot be seen")

@@ -1,0 +1,92 @@
+"""Numbers of unknown origin that differ from call to call enter segments as inputs.
+
+In: the graph of a segment whose call cannot be replayed. Its Python numbers may come from tensors,
+by ways that nobody sees. Out: the graph, in which those seen to differ are inputs, and their values
+now. A segment would else be compiled for each value. Called by `runtime.capture_call`.
+
+Two graphs are taken for the same segment if their ops are. A mistake costs an input and nothing
+else: an input holds any value. Numbers that never differ stay constants, which kernels know.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import TensorType, bfloat16, dtype, float16, float32, float64, int32, int64
+
+Place = tuple[int, int]  # number of the node, of its operand
+
+_KEPT = 256  # segments of one function
+_HALVES = (float16, bfloat16)
+_FLOATS = (*_HALVES, float32, float64)
+
+
+class ChangingConstants:
+    """The numbers in one function's segments, and which of them were seen to differ."""
+
+    def __init__(self) -> None:
+        self.known: OrderedDict[int, tuple[dict[Place, Any], set[Place]]] = OrderedDict()
+
+    def as_inputs(self, graph: Graph, inputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
+        """Make numbers that differ from those of an earlier call inputs, in place. Return the graph
+        and the values of all its inputs."""
+        numbers = {(n, k): x for n, node in enumerate(graph.nodes)
+                   if node.op.kind == "pointwise" and node.op.scalar is not None
+                   for k, x in enumerate(node.inputs) if _may_differ(node, x)}
+        if not numbers:
+            return graph, list(inputs)
+        changed = self._changed(graph, numbers)
+        places = [place for place in numbers if place in changed]
+        if places:
+            _enter(graph, places)
+        return graph, [*inputs, *(numbers[place] for place in places)]
+
+    def _changed(self, graph: Graph, numbers: dict[Place, Any]) -> set[Place]:
+        key = hash(tuple([node.op.name for node in graph.nodes]))
+        before, changed = self.known.setdefault(key, (numbers, set()))
+        self.known.move_to_end(key)
+        if len(self.known) > _KEPT:
+            self.known.popitem(last=False)
+        if before is not numbers:
+            changed.update(place for place, x in numbers.items()
+                           if place in before and not _is_same(x, before[place]))
+        return changed
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one == other or one != one and other != other
+
+
+def _may_differ(node: Node, x: Any) -> bool:
+    if type(x) is float:
+        return _kind(node) in _FLOATS
+    return type(x) is int and abs(x) < 1 << 53 and _kind(node) in (*_FLOATS, int32, int64)
+
+
+def _kind(node: Node) -> dtype | None:
+    """The dtype in which a node computes with its numbers; None where that is not plain to see."""
+    found = {x.dtype for x in node.operand_values() if x.dtype.name != "bool"}
+    found = found or {node.outputs[0].dtype}
+    return found.pop() if len(found) == 1 else None
+
+
+def _enter(graph: Graph, places: Sequence[Place]) -> None:
+    """Put an input, converted as the number was, in the place of each number."""
+    before: dict[int, list[Node]] = {}
+    for n, k in places:
+        node = graph.nodes[n]
+        kind, number = _kind(node), node.inputs[k]
+        assert kind is not None
+        if kind in _HALVES and node.outputs[0].dtype in _HALVES:  # but what compares has rounded it
+            kind = float32
+        value = graph.input(TensorType(float64 if type(number) is float else int64, ()), "a number")
+        value.is_weak = True
+        with graph.inserting("a number that changed", node) as made:
+            fresh: Value = graph.append(REGISTRY["convert"], (value,), {"dtype": kind})
+        before.setdefault(n, []).extend(made)
+        node.inputs = (*node.inputs[:k], fresh, *node.inputs[k + 1:])
+    graph.nodes[:] = [x for n, node in enumerate(graph.nodes) for x in (*before.get(n, ()), node)]

@@ -1,0 +1,130 @@
+"""What the results of a branch may be besides themselves: a tensor made outside, another result.
+
+In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
+beside its results, and, once it is made, what `sharing.py` keeps. Raises `Refused` where shared
+memory could not be followed. Called by `merge.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.recorder import Recorder
+from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.jit.ir.graph import Value
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.types import bool_
+
+
+@dataclass(eq=False)
+class Choice:
+    """Result `number` is `other` after a side: memory or a tensor made outside, or an earlier
+    result, by its number. `flag`: of the side's region, if it is not always so there."""
+
+    number: int
+    other: Any
+    memory: bool  # it is memory that is the same
+    whole: bool  # and so are the tensors
+    side: int
+    flag: Tensor | None
+
+
+class Choices:
+    """All choices of a branch; `pairs`: what the first and the second side give, `apart`: numbers
+    of those that somebody may look at side by side."""
+
+    def __init__(self, regions: tuple[RegionRecorder, RegionRecorder],
+                 pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
+        self.regions, self.found = regions, []
+        for side, region in enumerate(regions):
+            given = [pair[side] for pair in pairs]
+            memories = [region.traced(t).memory for t in given]
+            if any(len({memories[k] for k in numbers}) < len(numbers) for numbers in apart):
+                raise Refused("two results of a side share memory")
+            for number, tensor in enumerate(given):
+                found = [Choice(number, other, True, whole, side, flag) for other, whole, flag
+                         in _memories(region, tensor, given[:number])]
+                found += [Choice(number, other, False, True, side, flag) for other, flag
+                          in _tensors(region, tensor, given[:number])]
+                if counting_family(tensor) is not None and any(choice.memory for choice in found):
+                    raise Refused("a result counts writes of its own: it is `.data` of a tensor")
+                _check_views(region, tensor, found, pairs[number])
+                self.found += found
+        for number in range(len(pairs)):
+            outer = {c.other.version for c in self.found
+                     if c.number == number and is_a(c.other, Memory)}
+            if len(outer) > 1:
+                raise Refused("a result is one of two tensors that were written differently often")
+        self.flagged = [c for c in self.found if c.flag is not None]
+
+    def outputs(self, side: int) -> list[Value]:
+        """The flags, as values of a side's region: further outputs of it."""
+        region = self.regions[side]
+        with trial(region):
+            return [region.traced(c.flag if c.side == side and c.flag is not None
+                                  else full_of(None, (), False, bool_)).read()
+                    for c in self.flagged]
+
+    def remember(self, parent: Recorder, predicate: Tensor, results: Sequence[Tensor],
+                 flags: Sequence[Tensor]) -> None:
+        """The node is made: a write to a result may be one to something else."""
+        given = dict(zip(map(id, self.flagged), flags))
+        untaken = ~predicate if any(c.side and c.flag is None for c in self.found) else predicate
+        for choice in self.found:
+            flag = given.get(id(choice), untaken if choice.side else predicate)
+            result = results[choice.number]
+            other = results[choice.other] if type(choice.other) is int else choice.other
+            if not choice.memory:
+                parent.may_be(result, other, flag)
+                continue
+            memory = parent.traced(result).memory
+            if is_a(other, Tensor):
+                other = parent.traced(other).memory
+            else:
+                memory.writes.count = other.version
+            parent.may_share(memory, other, flag, choice.whole)
+
+
+def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+              ) -> Iterator[tuple[Any, bool, Tensor | None]]:
+    """Memory made outside, and earlier results, in whose memory a result may be."""
+    earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
+    place, sharing = region.traced(own).memory, region.sharing
+    # Whether what it may be in that memory are the tensors themselves, or others over it, too.
+    twins: dict[Memory, bool] = {}
+    for tensor, _ in sharing.tensors.of(own):
+        memory, known = sharing.memory_of(tensor), id(tensor) in map(id, before)
+        twins[memory] = (known or region.is_outer(tensor)) and twins.get(memory, True)
+    for memory, flag in [(place, None), *sharing.memories.of(place)]:
+        outer = region.outer_memory(memory)
+        whole = region.is_outer(own) if flag is None else (
+            twins.get(memory, False) and not sharing.in_part(place, memory))
+        if outer is not None:
+            yield outer, whole, flag
+        elif flag is not None and memory in earlier:
+            yield earlier[memory], whole, flag
+
+
+def _tensors(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+             ) -> Iterator[tuple[Any, Tensor | None]]:
+    """Tensors made outside, and earlier results, that a result may be."""
+    earlier = {id(tensor): k for k, tensor in enumerate(before)}
+    for tensor, flag in [(own, None), *region.sharing.tensors.of(own)]:
+        if region.is_outer(tensor):
+            yield tensor, flag
+        elif flag is not None and id(tensor) in earlier:
+            yield earlier[id(tensor)], flag
+
+
+def _check_views(region: RegionRecorder, tensor: Tensor, found: list, pair: Sequence[Tensor]
+                 ) -> None:
+    """A view stands for a part of its memory: only one that both sides give can be followed."""
+    if region.traced(tensor).views and found and pair[0] is not pair[1]:
+        raise Refused("a result is a view of a tensor made outside in one case only")

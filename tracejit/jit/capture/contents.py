@@ -1,0 +1,99 @@
+"""What containers hold, past methods of the user's: looking at a place must change nothing.
+
+In: lists, tuples, dicts and sets, of classes derived from them too. Out: their elements, keys and
+length; stores. Called by the state walk, guards and effects.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.jit.capture.behaviour import may_change
+from tracejit.jit.capture.computed_names import is_users
+from tracejit.jit.capture.looking import bases_of, class_attribute, names_in
+
+_READERS = ("__getitem__", "__len__", "__iter__")
+_MISSING = object()
+
+
+def kind_of_container(cls: type) -> Any:
+    """The class of Python's own that a container's class is or comes from.
+
+    >>> import collections
+    >>> kind_of_container(collections.Counter)
+    <class 'dict'>
+    """
+    return next(base for base in bases_of(cls) if not may_change(base)) if may_change(cls) else cls
+
+
+def reads_itself(cls: type) -> bool:
+    """Whether a container's class has methods of its own for being read."""
+    kind = kind_of_container(cls)
+    return any(class_attribute(cls, name) is not class_attribute(kind, name) for name in _READERS)
+
+
+def hashes_plainly(key: Any) -> bool:
+    """Return True if `hash(key)` runs no method of the user's."""
+    owner = next(c for c in bases_of(type(key)) if "__hash__" in names_in(c))
+    return not is_users(owner)
+
+
+def item(container: Any, key: Any) -> Any:
+    """`container[key]`, without `__missing__`."""
+    kind = kind_of_container(type(container))
+    if not issubclass(kind, dict):
+        return kind.__getitem__(container, key)
+    if hashes_plainly(key):
+        found = kind.get(container, key, _MISSING)
+    else:  # a method of the user's, which may not be called: objects are keys by themselves
+        found = next((x for k, x in kind.items(container) if k is key), _MISSING)
+    if found is _MISSING:
+        raise KeyError(key)
+    return found
+
+
+def length(container: Any) -> int:
+    """`len(container)`."""
+    return kind_of_container(type(container)).__len__(container)
+
+
+def elements(container: Any) -> tuple:
+    """The elements of a list, tuple or set; the keys of a dict."""
+    return tuple(kind_of_container(type(container)).__iter__(container))
+
+
+def items(container: dict) -> list[tuple]:
+    """The entries of a dict."""
+    return list(kind_of_container(type(container)).items(container))
+
+
+def put(container: Any, key: Any, value: Any) -> None:
+    """`container[key] = value`."""
+    kind_of_container(type(container)).__setitem__(container, key, value)
+
+
+def refill_sequence(container: Any, values: Sequence[Any]) -> None:
+    """Give a list or a deque these elements."""
+    kind = kind_of_container(type(container))
+    if kind is deque:
+        deque.clear(container)
+        deque.extend(container, values)
+    else:
+        kind.__setitem__(container, slice(None), values)
+
+
+def _same_key(one: Any, other: Any) -> bool:
+    """Tensors are keys by themselves: asking whether they are equal gives a tensor."""
+    return one is other or hash(one) == hash(other) and one == other
+
+
+def refill_dict(container: dict, entries: dict) -> None:
+    """Give a dict these entries, in this order."""
+    kind = kind_of_container(type(container))
+    keys = elements(container)
+    if len(entries) < len(keys) or not all(map(_same_key, keys, entries)):
+        kind.clear(container)
+    for key, value in entries.items():
+        kind.__setitem__(container, key, value)

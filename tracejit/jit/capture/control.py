@@ -1,0 +1,566 @@
+"""What rewritten functions call: control flow, calls and effects of `@script` code as they run.
+
+In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
+with plain Python values, exactly what Python does; with a deferred tensor that decides, a node of
+the graph where `branches.py` or `loops.py` can make one, else the tensor's value is needed. The
+names here are the interface `rewrite.py` writes for.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import operator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tracejit import logs
+from tracejit.jit.capture.branches import branch, truth
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.calls import adapted, check_call, check_iterable
+from tracejit.jit.capture.host_texts import (
+    deferred_format,
+    deferred_format_of,
+    deferred_percent,
+    deferred_repr,
+    deferred_str,
+)
+from tracejit.jit.capture.location import is_own, user_location
+from tracejit.jit.capture.looking import (
+    attribute_of,
+    class_attribute,
+    class_of,
+    has_in_class,
+    is_a,
+    is_exactly,
+)
+from tracejit.jit.capture.loop_body import Peel
+from tracejit.jit.capture.loop_items import (
+    Rolled,
+    item_at,
+    mentions_index,
+    store_at,
+    worth_rolling,
+)
+from tracejit.jit.capture.loop_numbers import LoopBool, tested
+from tracejit.jit.capture.loops import counted_loop, open_loop
+from tracejit.jit.capture.plain_arguments import named_plainly, plain_text
+from tracejit.jit.capture.rolled import FollowedList
+from tracejit.jit.capture.same_constant import contains_nan, same_constant
+from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_another
+from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
+from tracejit.jit.capture.unwatched import unwatched
+from tracejit.jit.capture.variables import Variables
+from tracejit.core.eager.interchange import number_of
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.indexing import update_through_mask
+from tracejit.core.ops.shapes import numel
+from tracejit.core.ops.types import bool_
+
+__all__ = [
+    "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",
+    "for_", "formatted", "fresh", "get_item", "if_", "in_", "inplace", "is_", "iterate", "iterated",
+    "itself", "named_plainly", "not_", "or_", "percent", "set_item", "settled", "ternary", "text",
+    "update_item", "value", "while_",
+]  # fmt: skip
+
+Body = Callable[[], Signal]
+NESTED = 8  # iterations that may become sides of branches, one in the other
+_COPIED: tuple[type, ...] = (
+    type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
+)  # fmt: skip
+_INPLACE = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv,
+    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul,
+    "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor, "<<=": operator.ilshift,
+    ">>=": operator.irshift,
+}  # fmt: skip
+
+
+def _recorder() -> Any:
+    """Who makes control flow a part of a graph; nobody within a function that is mapped."""
+    recorder: Any = active.recorder
+    return None if recorder is None or recorder.mapped else recorder
+
+
+def _deferred(test: Any) -> bool:
+    """Whether a test is a tensor whose value only the program will know."""
+    return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
+
+
+def _decide(test: Tensor, reason: object) -> bool:
+    """The value of a test that could not become a part of the graph."""
+    recorder: Any = active.recorder
+    if test._traced is not None and recorder is not None:
+        known = _known(recorder, test)
+        if known is not None:
+            return known
+        recorder.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
+    return bool(test)
+
+
+def _known(recorder: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
+    """The truth of a test that constants decide, and sizes."""
+    known = recorder.constant_value(test, of_sizes) if numel(test.shape) == 1 else None
+    return None if known is None else bool(number_of(known))
+
+
+# -- branches -------------------------------------------------------------------------------------
+
+
+def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequence[str],
+        loose: Sequence[str]) -> Signal:
+    """`if test: body else: orelse`; how it ends."""
+    test = tested(test)
+    if not _deferred(test):
+        return body() if test else orelse()
+    return _branched(test, body, orelse, Variables(names, (body, orelse), live, loose))
+
+
+def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Signal:
+    """`if test: body else: orelse`, with variables of whatever the two call."""
+    if _deferred(test) and (known := _known(active.recorder, test, of_sizes=False)) is not None:
+        test = known
+    if _deferred(test):
+        try:
+            return branch(active.recorder, test, body, orelse, variables)  # type: ignore[arg-type]
+        except Refused as reason:
+            test = _decide(test, reason)
+    return body() if test else orelse()
+
+
+def ternary(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """`yes() if test else no()`."""
+    test = tested(test)
+    if not _deferred(test):
+        return yes() if test else no()
+    signal = if_(test, lambda: Return(yes()), lambda: Return(no()), (), (), ())
+    return signal.value
+
+
+def and_(left: Any, right: Callable[[], Any]) -> Any:
+    """`left() and right()`."""
+    value = left()
+    return ternary(value, right, lambda: value)
+
+
+def or_(left: Any, right: Callable[[], Any]) -> Any:
+    """`left() or right()`."""
+    value = left()
+    return ternary(value, lambda: value, right)
+
+
+def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
+    """`left() and right()` where only its truth counts: a bool tensor if a tensor decides."""
+    value = tested(left())
+    if not _deferred(value):
+        return right() if value else False
+    return ternary(value, lambda: _as_truth(right()), lambda: _as_truth(False))
+
+
+def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
+    """`left() or right()` where only its truth counts."""
+    value = tested(left())
+    if not _deferred(value):
+        return True if value else right()  # not the value: its truth would be asked again
+    return ternary(value, lambda: _as_truth(True), lambda: _as_truth(right()))
+
+
+def _as_truth(value: Any) -> Tensor:
+    value = tested(value)
+    if is_a(value, Tensor):
+        return truth(value)
+    return full_of(None, (), bool(value), bool_)
+
+
+def not_(test: Any) -> Any:
+    """`not test`; a tensor's stays a tensor."""
+    test = tested(test)
+    return ~truth(test) if _deferred(test) else not test
+
+
+def is_(one: Any, other: Any) -> bool:
+    """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
+    recorder = _recorder()
+    one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
+    if recorder is None:
+        return one is other
+    if is_a(one, Tensor) and is_a(other, Tensor):
+        return are_one(recorder, one, other)
+    return same_constant(recorder, one, other)
+
+
+def in_(item: Any, container: Any) -> bool:
+    """`item in container`, which asks of each element whether it is the item itself."""
+    recorder = _recorder()
+    container = iterated(container)
+    if is_a(container, str):
+        item = plain_text(item)
+    if recorder is not None and class_of(item) is float and item != item:
+        return contains_nan(recorder, item, container)
+    if recorder is None or not is_a(item, Tensor):
+        return item in container
+    if is_a(container, (dict, set, frozenset)):
+        return known_as(recorder, item) in container
+    sequence = is_exactly(container, (list, FollowedList, tuple))
+    if sequence and any(may_be_another(recorder, x) for x in (item, *container)):
+        return any(is_(x, item) or x == item for x in container)
+    return item in container
+
+
+def assert_(test: Any, *message: Callable[[], Any]) -> None:
+    """`assert test, message`."""
+    def fail() -> Signal:
+        raise AssertionError(*[text() for text in message])
+
+    if_(test, lambda: None, fail, (), (), ())
+
+
+def value(signal: Signal) -> Any:
+    """What a function returns, given how its last statement ended."""
+    signal = settled(signal)
+    return signal.value if is_a(signal, Return) else None
+
+
+def settled(signal: Signal, within: bool = False) -> Signal:
+    """How a statement ended, where that must be known now: no Decided. `within`: of a function
+    within a `with` or `try`."""
+    if not is_a(signal, Decided):
+        return CONTINUE if signal is SKIP and not within else signal
+    if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
+        return Return(signal.value)
+    if signal.broke is not False and _decide(signal.broke, "it ends a loop"):
+        return BREAK
+    return None
+
+
+# -- loops ----------------------------------------------------------------------------------------
+
+
+def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
+           names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
+    """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
+    recorder: Any = active.recorder
+    variables = Variables(names, (body, test), live, loose)
+    after = After(orelse, rest, names, live, loose)
+    before: Decided | None = None  # how the iteration before ended
+    while True:
+        decision = tested(test()) if before is None else _unless(before, test)
+        if _deferred(decision):
+            try:
+                signal = open_loop(recorder, decision, test, body, variables, before)
+            except Refused as reason:
+                decision = _decide(decision, reason)
+            else:
+                return after(signal)
+        if not decision:
+            return after(before)
+        before, signal = None, body()
+        if is_a(signal, Return) or signal is BREAK:
+            return after(signal)
+        if is_a(signal, Decided):
+            before = signal
+
+
+def _unless(before: Decided, test: Callable[[], Any]) -> Any:
+    """Whether a loop goes on: it was not left, and the test holds."""
+    return both(lambda: not_(before.ended), test)
+
+
+class After:
+    """What follows a loop: its else part, which takes the rest of the block along, or that rest
+    alone. Called with how it ended: BREAK, Return, None at its end, or Decided."""
+
+    def __init__(self, orelse: Body | None, rest: Body | None, *described: Sequence[str]):
+        self.orelse, self.rest = orelse, rest
+        self.variables = Variables(described[0], (orelse, rest), *described[1:])
+
+    def __call__(self, signal: Signal) -> Signal:
+        if is_a(signal, Return):
+            return signal
+        if not is_a(signal, Decided):
+            return self._left(signal is BREAK)
+        broke = signal.broke
+        if signal.returned is False:
+            return self._left(broke)
+        return self._branched(signal.returned, lambda: _returning(signal),
+                              lambda: self._left(broke))
+
+    def _left(self, broke: Any) -> Signal:
+        """After a loop that was left by a `break` if `broke` holds."""
+        if self.orelse is None or broke is True:
+            return self._then()
+        return self.orelse() if broke is False else self._branched(broke, self._then, self.orelse)
+
+    def _then(self) -> Signal:
+        return None if self.rest is None else self.rest()
+
+    def _branched(self, flag: Any, body: Body, orelse: Body) -> Signal:
+        return _branched(flag, body, orelse, self.variables)
+
+
+class Iterated:
+    """A builtin that iterates, and what over: `for_` may see through it."""
+
+    def __init__(self, function: Any, arguments: tuple):
+        self.function, self.arguments = function, arguments
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.function(*self.arguments))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self.function(*self.arguments))
+
+
+def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    """`range(...)`, `enumerate(...)`, `zip(...)`, `reversed(...)` as what a loop iterates."""
+    known = function in (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
+    if known and not keywords and _recorder() is not None:
+        return Iterated(function, arguments)
+    return call(function)(*arguments, **keywords)
+
+
+def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest: Body | None,
+         names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
+    """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
+    variables = Variables(names, (body,), live, loose)
+    signal = _iterations(iterable, body, variables)
+    del iterable  # gone, as in Python, before what follows the loop
+    return After(orelse, rest, names, live, loose)(signal)
+
+
+def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variables) -> Signal:
+    """`for item in iterable: body(item)`: BREAK, Return, Decided, or None at its end."""
+    recorder = _recorder()
+    rolled = worth_rolling(iterable) if recorder is not None else None
+    before: Decided | None = None  # how the first iteration ended
+    peeled = False
+    while rolled is not None:
+        try:
+            return counted_loop(recorder, rolled, body, variables, before)
+        except Peel as reason:
+            if peeled or not rolled.trip >= 1:
+                iterable = _left_plain(rolled, peeled, iterable, reason)
+                break
+        except Refused as reason:
+            iterable = _left_plain(rolled, peeled, iterable, reason)
+            break
+        signal = body(rolled.first())
+        if is_a(signal, Return) or signal is BREAK:
+            return signal
+        before = signal if is_a(signal, Decided) else None
+        rolled, peeled = rolled.rest(), True
+    left = settled(before)
+    if left is not None:
+        return left
+    container = iterated(iterable)
+    items = iter(container)
+    return _unrolled(items, body, variables, nested=_is_fresh(items, container))
+
+
+def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Variables,
+              nested: bool = True) -> Signal:
+    """`for item in items: body(item)`, one iteration after the other. Where the program decides
+    whether the loop goes on, the other iterations become a side of a branch (`nested`)."""
+    for item in items:
+        signal = body(item)
+        if is_a(signal, Decided) and _deferred(signal.ended):
+            others = _others(items) if nested else None
+            try:
+                if others is not None:
+                    left = operator.length_hint(others)
+                    return _nested(signal, others, body, variables) if left else signal
+            except Refused as reason:
+                nested = False
+                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
+        signal = settled(signal)
+        if is_a(signal, Return) or signal is BREAK:
+            return signal
+    return None
+
+
+def _is_fresh(items: Iterator[Any], container: Any) -> bool:
+    """Whether nobody else has an iterator, to see how much of it was taken."""
+    code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
+    return items is not container and (code is None or is_own(code))
+
+
+def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal],
+            variables: Variables) -> Signal:
+    """How a loop ends of which an iteration ended so, and with others to come."""
+    def ended() -> Signal:
+        if signal.broke is False:
+            return _returning(signal)
+        return BREAK if signal.returned is False else signal
+
+    def going_on() -> Signal:  # more than once, if it raises
+        return _unrolled(unwatched(copy.copy, others), body, variables)
+
+    return branch(active.recorder, signal.ended, ended,  # type: ignore[arg-type]
+                  going_on, variables)
+
+
+def _returning(signal: Decided) -> Return:
+    """The function returns; what was made for the value may be taken apart again."""
+    recorder: Any = active.recorder
+    if recorder is not None:
+        recorder.owned(signal.own)
+    return Return(signal.value)
+
+
+def _others(items: Iterator[Any]) -> Iterator[Any] | None:
+    """What an iterator will give, without taking it; None where that cannot be, or is much."""
+    if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
+        return unwatched(copy.copy, items)
+    return None
+
+
+def _left_plain(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> Any:
+    """What is left to iterate where a loop is not rolled."""
+    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
+    return rolled.plainly() if peeled else iterable
+
+
+# -- calls and effects -----------------------------------------------------------------------------
+
+
+def call(function: Any) -> Any:
+    """What to call instead of `function`: itself, or its rewritten form."""
+    recorder: Any = active.recorder
+    if recorder is None:
+        return function
+    if recorder.root.trials:
+        return check_call(recorder, function)
+    return adapted(recorder, function)
+
+
+def effect(what: str) -> None:
+    """Announces what could be seen from outside: no trial may do it."""
+    recorder: Any = active.recorder
+    if recorder is not None and recorder.root.trials:
+        raise Refused(what)
+
+
+def unless_refused() -> None:
+    """Before a `finally` or `except`: a trial that is refused does no more, and nobody watches."""
+    refused = getattr(active.recorder, "refused", None)
+    if refused is not None:
+        raise refused
+
+
+def fresh(container: Any) -> Any:
+    """A container just made: what happens to it in the same trial is no effect."""
+    recorder: Any = active.recorder
+    if recorder is None:
+        return container
+    if type(container) is list and not container and not recorder.root.trials:
+        container = FollowedList()
+        recorder.root.followed.append(weakref.ref(container))
+    if type(container) is set:
+        container = set(known_ones(recorder, container))
+    elif type(container) is dict:
+        container = dict(zip(known_ones(recorder, container), container.values()))
+    if recorder.root.trials:
+        recorder.own.append(container)
+    return container
+
+
+def iterated(iterable: Any) -> Any:
+    """What is about to be iterated, unpacked or searched; iterators are consumed by it."""
+    recorder: Any = active.recorder
+    if recorder is not None and recorder.root.trials:
+        check_iterable(recorder, iterable)
+    return iterable
+
+
+def formatted(value: Any, conversion: str | None, spec: str) -> Any:
+    """A part of an f-string; its text may be pending."""
+    if conversion is not None:
+        value = {"s": deferred_str, "r": deferred_repr, "a": ascii}[conversion](value)
+    return deferred_format_of(value, spec)
+
+
+def text(*parts: Any) -> Any:
+    """An f-string of texts and `formatted` values."""
+    return deferred_format(parts)
+
+
+def percent(template: str, values: Any) -> Any:
+    """`template % values`."""
+    return deferred_percent(template, values)
+
+
+def itself(value: Any) -> Any:
+    """What is about to get an attribute, or to lose one."""
+    recorder = _recorder()
+    if recorder is None or not is_a(value, Tensor):
+        return value
+    return known_as(recorder, value)
+
+
+def get_item(container: Any, key: Any) -> Any:
+    """`container[key]`."""
+    if has_in_class(container, "__missing__"):
+        _changes(container, "may add a missing key")
+    if mentions_index(key) and is_a(container, Tensor):
+        return item_at(container, key)
+    return container[_key(container, key)]
+
+
+def set_item(container: Any, key: Any, item: Any) -> None:
+    """`container[key] = item`."""
+    if is_a(container, Tensor) and mentions_index(key):
+        store_at(container, key, item)
+        return
+    _changes(container, "assigns an item")
+    container[_key(container, key)] = item
+
+
+def _key(container: Any, key: Any) -> Any:
+    """A key as a dict finds it: a tensor by which one it is."""
+    recorder = _recorder()
+    if recorder is None or not is_a(container, dict) or not is_a(key, Tensor):
+        return key
+    return known_as(recorder, key)
+
+
+def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
+    """`container[key] += name` and the like; through a mask without selecting, where that does."""
+    if is_a(container, Tensor) and _recorder() is not None:
+        if update_through_mask(container, key, _INPLACE[symbol], other()):
+            return
+    set_item(container, key, inplace(symbol, get_item(container, key), other()))
+
+
+def inplace(symbol: str, target: Any, other: Any) -> Any:
+    """`target += other` and the like; the new value of the target."""
+    if symbol == "+=" and _lists(target, other) and _is_effect(target):
+        append = active.recorder.appending(target)  # type: ignore[union-attr]
+        for element in other:
+            append(element)
+        return target
+    if not is_a(target, (Tensor, int, float, complex, str, bytes, tuple)):
+        _changes(target, f"changes an object in place ({symbol})")
+    return _INPLACE[symbol](target, other)
+
+
+def _lists(*values: Any) -> bool:
+    return all(is_exactly(value, (list, FollowedList)) for value in values)
+
+
+def _is_effect(container: Any) -> bool:
+    """Whether a change of a container would be seen after a trial."""
+    recorder: Any = active.recorder
+    if recorder is None or not recorder.root.trials or is_a(container, Tensor):
+        return False
+    return not recorder.made(container)
+
+
+def _changes(container: Any, what: str) -> None:
+    if _is_effect(container):
+        raise Refused(what)
+
+

@@ -1,0 +1,112 @@
+"""`warnings.warn` in a captured function: shown when output is, and again by each replay.
+
+In: calls of it in recorded code. Out: an `Output` on the recorder, which warns as the line of the
+user's program would: what the filters say and what was shown before is asked each time. Where the
+call changes filters, as `warnings.catch_warnings` does, a replay says so, too; what warns after
+that is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from tracejit.jit.capture.host_effects import NotDeferrable, Output, deferring, frozen, instead
+from tracejit.jit.capture.known_reads import BEGINS_FILTERS, ENDS_FILTERS, SETS_FILTERS
+from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.results import Unmodelled
+
+
+def deferred_warn(
+    message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any
+) -> None:
+    """`warnings.warn(message, category, stacklevel, source)`, put off until output is."""
+    recorder = deferring()
+    plain = source is None and not more and type(stacklevel) is int
+    warn = _warner(sys._getframe(1), category or UserWarning, stacklevel) if plain else None
+    try:
+        if recorder is not None and warn is not None and not _changed(recorder):
+            recorder.output.append(Output(warn, (frozen(recorder, message),)))
+            return recorder.asks(may_be_error, category or UserWarning)
+    except NotDeferrable:
+        pass
+    instead("warnings.warn")
+    warnings.warn(message, category, stacklevel + 1, source, **more)
+    return None
+
+
+def _begun() -> None:
+    """Tell the interpreter, as the block does, that what was shown once may be shown again."""
+    with warnings.catch_warnings():
+        pass
+
+
+def _ended() -> None:
+    """Tell it once more: nothing, as its own call did both."""
+
+
+def _open_blocks(recorder: Any) -> int:
+    told = [effect.function for effect in recorder.output]
+    return told.count(_begun) - told.count(_ended)
+
+
+def _changed(recorder: Any) -> bool:
+    """Return True if recorded code has changed the filters, perhaps for a block only."""
+    return any(effect.function is _begun for effect in recorder.output)
+
+
+def changes_filters(recorder: Any, frame: FrameType) -> bool:
+    """Return True for what code of `OF_FILTERS` does, if it is over when its block ends.
+
+    False outside of such blocks, for blocks that take what is shown, and where output that waits
+    would meet other filters.
+    """
+    code = frame.f_code
+    if recorder is not deferring():
+        return False
+    if code is BEGINS_FILTERS:
+        before = recorder.output or recorder.pending
+        if frame.f_locals["self"]._record or before and not _changed(recorder):
+            return False
+        recorder.output.append(Output(_begun, ()))
+    elif code is ENDS_FILTERS:
+        recorder.output.append(Output(_ended, ()))
+    return code not in SETS_FILTERS or _open_blocks(recorder) > 0
+
+
+def must_be_over(recorder: Any) -> None:
+    """Refuse a call that leaves a block of filters open."""
+    if _open_blocks(recorder):
+        raise Unmodelled("the filters of warnings are others after the call")
+
+
+def may_be_error(category: type) -> bool:
+    """Whether a filter may make errors of such warnings."""
+    return any(
+        action == "error" and issubclass(category, kind)
+        for action, _, kind, _, _ in warnings.filters
+    )
+
+
+def _warner(frame: FrameType | None, category: Any, level: int) -> Callable[[Any], None] | None:
+    """What warns as the user's frame `level` frames up would; None where that may be an error,
+    which is raised at once, or where there is no such frame."""
+    if not is_a(category, type) or may_be_error(category):
+        return None
+    while frame is not None and (is_own(frame.f_code) or level > 1):
+        level -= not is_own(frame.f_code)
+        frame = frame.f_back
+    if frame is None or level < 1:
+        return None
+    names = frame.f_globals
+    place = frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<string>")
+
+    def warn(message: Any) -> None:
+        registry = names.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(message, category, *place, registry)
+
+    return warn

@@ -1,0 +1,63 @@
+"""Values in words: what a guard says of what it found, and of what is there now.
+
+In: a value of the caller's. Out: a text, for which no code of the user's runs. Called by `guards`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tracejit.jit.capture.computed_names import is_users
+from tracejit.jit.capture.contents import kind_of_container
+from tracejit.jit.capture.looking import (
+    class_attribute,
+    is_a,
+    is_exactly,
+    name_of_class,
+    qualname_of_class,
+)
+from tracejit.core.eager.tensor import Tensor
+
+_HOLDERS = (list, tuple, dict, set, frozenset)
+_SHOWN = 100  # elements
+
+
+def kind_text(tensor: Tensor) -> str:
+    """What of a tensor is guarded, in words."""
+    rank = len(tensor._shape)
+    return f"{tensor._dtype.name}, {rank} dimensions, requires_grad={tensor._requires_grad}"
+
+
+def describe(value: Any) -> str:
+    """A value in a recompile record."""
+    if is_a(value, Tensor):
+        return f"{kind_text(value)}, shape {list(value._shape)}"
+    text = shown(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def shown(value: Any) -> str:
+    """The text of a value, without asking a `__repr__` of the user's."""
+    cls = type(value)
+    if is_exactly(value, _HOLDERS) and not tells(value):
+        return f"{name_of_class(cls)} of {len(value)}"
+    kind = kind_of_container(cls)
+    if tells(value) or _repr_of(cls) is _repr_of(kind) and kind is not object:
+        return repr(value)
+    if is_a(value, enum.Enum):
+        return f"{qualname_of_class(cls)}.{value._name_}"
+    return f"a {qualname_of_class(cls)}" if kind is object else kind.__repr__(value)
+
+
+def _repr_of(cls: type) -> Any:
+    return class_attribute(cls, "__repr__")
+
+
+def tells(value: Any) -> bool:
+    """Whether a text of a value runs no code of the user's."""
+    cls = type(value)
+    if is_exactly(value, _HOLDERS):
+        inside = [*value, *value.values()] if cls is dict else value
+        return len(value) <= _SHOWN and all(map(tells, inside))
+    return not is_users(cls)

@@ -1,0 +1,597 @@
+"""Guards: one generated Python function per entry that finds the inputs and checks what was read.
+
+In: the `State` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
+`Guards.find(arguments)`
+-> graph inputs and what their binding depends on, or the number of the place that differs;
+`explain` names path, old and new.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from abc import get_cache_token
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture.behaviour import behaviour, subclasses
+from tracejit.jit.capture.computed_names import own_names
+from tracejit.jit.capture.contents import (
+    elements,
+    hashes_plainly,
+    item,
+    kind_of_container,
+    length,
+    reads_itself,
+)
+from tracejit.jit.capture.guard_texts import describe, kind_text, shown, tells
+from tracejit.jit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    class_attribute,
+    is_a,
+    is_exactly,
+    name_of_class,
+    own_dict,
+    qualname_of_class,
+    reads_plainly,
+)
+from tracejit.jit.capture.module_reads import METHODS, has_methods
+from tracejit.jit.capture.number_text import Asked, NumberText, asked_text
+from tracejit.jit.capture.place import (
+    Place,
+    alike,
+    behind_proxy,
+    default_of,
+    now_there,
+    referent,
+    slot_of,
+    weakly,
+)
+from tracejit.jit.capture.runtime_numbers import Question
+from tracejit.jit.capture.shortcut import Lines, Shortcut, check_text
+from tracejit.jit.capture.sources import hooks_of
+from tracejit.jit.capture.state import State
+from tracejit.core.eager.global_hooks import everywhere
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.origins import standing
+from tracejit.core.eager.recording import active, ever
+from tracejit.core.eager.tape import grad_fn_of, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family, family_of
+from tracejit.core.memory import devices
+from tracejit.core.ops import autocast
+from tracejit.core.ops.types import default as default_type
+from tracejit.core.ops.types import get_default_dtype
+
+
+@dataclass(frozen=True)
+class Miss:
+    """Why an entry does not serve a call."""
+
+    path: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.old} -> {self.new}"
+
+
+class Guards:
+    """The generated check of one entry."""
+
+    def __init__(
+        self,
+        state: State,
+        inputs: list[Any],  # places, and runtime numbers
+        reached: list[Place],
+        is_runtime: Callable[[Place], bool],
+        aliases: list[tuple[Place, Place]],
+        questions: Iterable[Question] = (),
+        place_of: Callable[[Any], Place] | None = None,
+        distinct: Sequence[Place] = (),
+        numbered: Sequence[Place] = (),
+        offsets: Container[int] = (),
+    ):
+        self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
+        self.is_runtime = is_runtime
+        self.entered = state.entered
+        self.lifted = {id(p.value) for p in inputs if is_a(p, Place)}
+        self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {
+            "ABSENT": ABSENT,
+            "Tensor": Tensor,
+            "active": active,
+            "ever": ever,
+            "default_type": default_type,
+            "autocast": autocast.switches,
+            "used": autocast.used,
+            "default": devices.default,
+            "asked": devices.asked,
+            "copysign": math.copysign,
+            "is_leaf": is_leaf,
+            "everywhere": everywhere,
+            "hooks_of": hooks_of,
+            "item": item,
+            "length": length,
+            "elements": elements,
+            "refresh": refresh,
+            "counter_of": counter_of,
+            "has_methods": has_methods,
+        }
+        self.variables: dict[int, str] = {}
+        self.places: list[Place] = []
+        self.spans: list[tuple[int, int]] = []  # of each place: its read, the end of its checks
+        self.aliases: dict[int, tuple[Place, Place]] = {}  # by the line that compares them
+        self.described: list[tuple[Place | Asked | None, str]] = []
+        self._flags()
+        self._registered(state.registered)
+        for ask, what in state.asked:
+            answer = f"{self._constant(ask)}({self._constant(what)}) != {ask(what)}"
+            self._fail(answer, None, f"{ask.__name__}({what})")
+        self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
+        for place in (*state.places, *reached):
+            self._place(place)
+        text = NumberText(
+            lambda root: self._place(place_of(root)),  # type: ignore[misc]
+            self.lines,
+            self.constants,
+        )
+        for question in questions:
+            self._question(text, question)
+        for place in numbered:
+            differs = f"id({self._place(place)}) != {id(place.value)}"
+            self._fail(differs, place, "the same object, whose number is asked for")
+        names = [self._place(x) if is_a(x, Place) else text.of(x) for x in inputs]
+        keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
+        for one, other in aliases:
+            self._alias(one, other)
+        apart = self._distinct(distinct)
+        plain = self._without_methods(state.modules() if state.reads else ())
+        del self.is_runtime, self.entered, self.tensor_places  # the caller's
+        found = f"({', '.join(names)}{',' if names else ''})"
+        result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
+        self.source = check_text("check(arguments)", [*self.lines, result], "0")
+        namespace = self.constants
+        exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
+        self.check: Callable[[tuple], Any] = namespace["check"]
+        places = [x if is_a(x, Place) else None for x in inputs]
+        lines = Lines(self.lines, self.spans, self.aliases, apart, plain)
+        names_of = [self.variables[id(place)] for place in self.places]
+        self.shortcut = Shortcut(
+            lines, self.places, names_of, list(zip(places, names)), keys, namespace
+        )
+        del self.variables, self.lines, self.spans
+
+    def find(self, arguments: tuple) -> Any:
+        """(inputs, what their binding depends on, the snapshot that vouches for the others, where
+        what it does not vouch for lies), or the number of the place that differs. For where the
+        shortcut found nothing, which may do so after this."""
+        found = self.check(arguments)
+        if type(found) is tuple and self.shortcut.patience:
+            self.shortcut.remember(arguments, self.check)
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(f"{p.text if p else 'mode'}: {what}" for p, what in self.described if what)
+
+    # -- building --------------------------------------------------------------------------------
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def _question(self, text: NumberText, question: Question) -> None:
+        condition = text.fails(question)
+        if condition:
+            self._fail(condition, *asked_text(question))
+
+    def _fail(self, condition: str, place: Place | Asked | None, what: str) -> None:
+        number = len(self.described) + 1
+        self.described.append((place, what))
+        self.lines.append(f"if {condition}: return {number}")
+
+    def _flags(self) -> None:
+        grad = is_grad_enabled()
+        self._fail(f"active.grad_enabled is not {grad}", None, f"grad mode is {grad}")
+        inference = active.inference
+        since = "" if inference else "ever.inference and "
+        differs = f"{since}active.inference is not {inference}"
+        self._fail(differs, None, f"inference mode is {inference}")
+        if not everywhere:  # else the state walker looks at each of them
+            self._fail("everywhere", None, "no hooks of all modules")
+        default = self._constant(get_default_dtype())
+        self._fail(
+            f"default_type.dtype is not {default}", None,
+            f"default dtype is {get_default_dtype()!r}",
+        )
+        casting = self._constant(autocast.switches.state)
+        since = "used.ever and " if autocast.switches.state == autocast.State() else ""
+        on = "on" if autocast.switches.on else "off"
+        self._fail(
+            f"{since}autocast.state is not {casting} and autocast.state != {casting}",
+            None,
+            f"autocast is {on}",
+        )
+        place = self._constant(devices.default.place)
+        since = "asked.ever and " if devices.default.place is None else ""
+        self._fail(
+            f"{since}default.place is not {place} and default.place != {place}",
+            None,
+            f"default device is {devices.get_default_device()}",
+        )
+
+    def _registered(self, asked: Iterable[tuple[type, type]]) -> None:
+        """Which classes count as ones of abstract ones: `register` changes none of the two."""
+        pairs = tuple(asked)
+        if pairs:
+            given, known = self._constant(pairs), self._constant(subclasses(pairs))
+            token, check = self._constant(get_cache_token), self._constant(subclasses)
+            condition = f"{token}() != {get_cache_token()!r} and {check}({given}) != {known}"
+            self._fail(condition, None, "the classes registered with abstract ones")
+
+    def _place(self, place: Place) -> str:
+        """Emit the code that reads and checks a place once; returns its variable."""
+        known = self.variables.get(id(place))
+        if known is not None:
+            return known
+        read = self._read(place)
+        if place.first is not None:
+            self._place(place.first)
+        name = self.variables[id(place)] = f"v{len(self.places)}"
+        self.places.append(place)
+        at = len(self.lines)
+        self.lines.append(f"{name} = {read}")
+        self._check(place, name)
+        self.spans.append((at, len(self.lines)))
+        return name
+
+    def _size_key(self, source: Any, name: str) -> str:
+        """What of an input a binding depends on, as an expression; "": nothing."""
+        if is_a(source, Place) and source.kind == "tensor":
+            contiguous = source.value._strides is None
+            return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
+        number = source.value if is_a(source, Place) else source.hint
+        return name if type(number) is int else ""
+
+    def _read(self, place: Place) -> str:
+        if place.how == "argument":
+            return f"arguments[{place.key}]"
+        if place.how == "global":
+            return f"{self._constant(place.container)}.get({place.key!r}, ABSENT)"
+        if place.how == "constant":
+            return self._constant(place.value)
+        if place.how == "cell":
+            return f"{self._constant(place.key)}.cell_contents"
+        parent = self._place(place.parent)  # type: ignore[arg-type]
+        if place.how == "key" and type(place.key) is not weakref.ref:
+            return self._constant(place.key)
+        if place.how == "key":
+            return f"{self._constant(referent)}({self._constant(place.key)})"
+        if place.how == "attr":
+            return f"{self._own(place.parent)}.get({place.key!r}, ABSENT)"
+        if place.how == "type":
+            owner = parent if is_a(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
+            return f"{self._constant(class_attribute)}({owner}, {place.key!r})"
+        if place.how == "variable":
+            return f"{parent}.__closure__[{place.key}]"
+        if place.how == "closure":
+            return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
+        if place.how == "slot":
+            if not reads_plainly(place.parent.value):  # type: ignore[union-attr]
+                return f"{self._constant(slot_of)}({parent}, {place.key!r})"
+            return f"getattr({parent}, {place.key!r}, ABSENT)"
+        if place.how == "names":
+            return f"{self._constant(own_names)}({parent})"
+        if place.how == "lacks" and is_a(place.parent.value, type):  # type: ignore[union-attr]
+            return f"{self._constant(now_there)}({parent}, {self._constant(tuple(place.key))})"
+        if place.how == "lacks":
+            own = self._own(place.parent)
+            return f"not {self._constant(frozenset(place.key))}.isdisjoint({own})"
+        if place.how == "context":
+            return f"{parent}.get(ABSENT)"
+        if place.how == "default":
+            return f"{self._constant(default_of)}({parent})"
+        if place.how == "proxied":
+            return f"{self._constant(behind_proxy)}({parent})"
+        if place.how == "grad":
+            return f"{parent}._grad"
+        if place.how == "hook":
+            return f"hooks_of({parent})[{place.key}]"
+        if place.how == "self":
+            return f"{parent}.__self__"
+        if place.how == "func":
+            return f"{parent}.__func__"
+        cls = type(place.parent.value)  # type: ignore[union-attr]
+        if cls is defaultdict:  # which would make what is missing
+            return f"{parent}.get({self._key(place.key)}, ABSENT)"
+        if reads_itself(cls) or class_attribute(cls, "__missing__") is not ABSENT:
+            return f"item({parent}, {self._key(place.key)})"
+        if type(place.key) is not weakref.ref and not hashes_plainly(place.key):
+            return f"item({parent}, {self._key(place.key)})"
+        return f"{parent}[{self._key(place.key)}]"
+
+    def _own(self, place: Place | None) -> str:
+        """The text of an object's `__dict__`."""
+        name = self._place(place)  # type: ignore[arg-type]
+        if reads_plainly(place.value):  # type: ignore[union-attr]
+            return f"{name}.__dict__"
+        return f"{self._constant(own_dict)}({name})"
+
+    def _key(self, key: Any) -> str:
+        if is_a(key, Tensor) and id(key) in self.tensor_places:
+            return self._place(self.tensor_places[id(key)])
+        if is_exactly(key, (int, str, bool)):
+            return repr(key)
+        weak = weakly(key)
+        constant = self._constant(weak)
+        return constant if weak is key else f"{self._constant(referent)}({constant})"
+
+    def _distinct(self, places: Sequence[Place]) -> dict[int, Sequence[Place]]:
+        """Objects that were different ones must be so: the code may have asked, or have changed
+        one of them. The line, and what it compares."""
+        if len(places) < 2:
+            return {}
+        names = [f"id({self._place(place)})" for place in places]
+        what = f"another object than at {len(places) - 1} other places"
+        self._fail(f"len({{{', '.join(names)}}}) != {len(names)}", places[0], what)
+        return {len(self.lines) - 1: places}
+
+    def _without_methods(self, modules: Iterable[Place]) -> dict[int, Sequence[Place]]:
+        """Modules that replaced no method of theirs which code of ours calls must have none on
+        replay. The line, and whose attributes it asks for."""
+        found = [p for p in modules if not any(
+            how == "attr" and key in METHODS and child.kind != "absent"
+            for (how, key), child in p.children.items())]  # fmt: skip
+        if not found:
+            return {}
+        asked = " or ".join(f"has_methods({self._own(p)})" for p in found)
+        others = f", as {len(found) - 1} other modules" if found[1:] else ""
+        self._fail(asked, found[0], f"no methods of its own{others}")
+        return {len(self.lines) - 1: found}
+
+    def _alias(self, one: Place, other: Place) -> None:
+        a, b = self._place(one), self._place(other)
+        self.aliases[len(self.lines)] = (one, other)
+        if one.value is other.value:
+            what = "tensor" if one.kind == "tensor" else "object"
+            self._fail(f"{a} is not {b}", one, f"the same {what} as {other.text}")
+        else:
+            self._fail(
+                f"{a}._storage is not {b}._storage or {a}._offset != {b}._offset "
+                f"or {a}._shape != {b}._shape "
+                f"or {a}._strides != {b}._strides",
+                one,
+                f"the same memory as {other.text}",
+            )
+
+    def _check(self, place: Place, name: str) -> None:
+        value, kind = place.value, place.kind
+        if kind == "absent":
+            self._fail(f"{name} is not ABSENT", place, "absent")
+        elif kind == "lacks":
+            self._fail(name, place, "absent")
+        elif kind == "primitive":
+            if self.is_runtime(place):
+                number = type(value).__name__
+                self._fail(f"type({name}) is not {number}", place, f"{number}, any value")
+            else:
+                self._primitive(place, name, value)
+        elif kind == "tensor":
+            self._tensor(place, name, value)
+        elif kind in ("sequence", "mapping"):
+            cls = self._constant(type(value))
+            size = "length" if reads_itself(type(value)) else "len"
+            self._fail(
+                f"type({name}) is not {cls} or {size}({name}) != {place.length}",
+                place,
+                f"{name_of_class(type(value))} of {place.length}",
+            )
+            if is_a(value, deque):
+                most = value.maxlen
+                self._fail(f"{name}.maxlen != {most}", place, f"a deque of at most {most}")
+            if kind == "mapping":
+                self._keys(place, name)
+        elif kind == "set":
+            cls = self._constant(type(value))
+            known = self._constant(tuple(map(weakly, elements(value))))
+            differ = f"not {self._constant(holds)}({name}, {known})"
+            self._fail(f"type({name}) is not {cls} or {differ}", place, f"set {set(place.keys)}")
+        elif kind == "same":
+            other = self._place(place.first)  # type: ignore[arg-type]
+            self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
+        elif kind == "names":
+            self._fail(f"{name} != {self._constant(value)}", place, f"names {list(value)}")
+        elif kind in ("object", "partial", "method", "proxy"):
+            self._fail(
+                f"type({name}) is not {self._constant(type(value))}",
+                place,
+                name_of_class(type(value)),
+            )
+        elif kind == "function":
+            self._fail(
+                f"type({name}) is not {self._constant(FunctionType)} "
+                f"or {name}.__code__ is not {self._constant(value.__code__)}",
+                place,
+                f"function {value.__qualname__}",
+            )
+            if value.__code__ in self.entered:  # and reads globals
+                found = self._constant(value.__globals__)
+                self._fail(f"{name}.__globals__ is not {found}", place, "in the same module")
+        elif kind == "class":
+            found, what = self._constant(place.keys), f"the methods of {qualname_of_class(value)}"
+            self._fail(f"{self._constant(behaviour)}({name}) != {found}", place, what)
+        elif kind in ("identity", "module"):
+            self._fail(
+                f"{name} is not {self._constant(value)}",
+                place,
+                f"{kind} {attribute_of(value, '__name__') or name_of_class(type(value))}",
+            )
+
+    def _keys(self, place: Place, name: str) -> None:
+        """The keys of a mapping, in order."""
+        if all(type(k) is str for k in place.keys):
+            what = f"keys {list(place.keys)}"
+            found = "elements" if reads_itself(type(place.value)) else "tuple"
+            self._fail(f"{found}({name}) != {self._constant(place.keys)}", place, what)
+            return
+        known = self._constant(tuple(map(weakly, place.keys)))
+        what = f"{len(place.keys)} keys in their order"
+        self._fail(f"not {self._constant(holds)}({name}, {known})", place, what)
+
+    def _primitive(self, place: Place, name: str, value: Any) -> None:
+        constant = self._constant(value)
+        if is_exactly(value, (int, float)):
+            self.guarded_numbers.append((place, value))
+        if value is None or value is True or value is False:
+            self._fail(f"{name} is not {value}", place, f"== {value}")
+            return
+        cls, own = self._constant(type(value)), kind_of_container(type(value))
+        if own is not type(value) and not tells(value):  # with an `__eq__` of the user's, maybe
+            unequal = f"not {self._constant(alike)}({name}, {constant})"
+            self._fail(f"{name} is not {constant} and {unequal}", place, f"== {shown(value)}")
+            return
+        differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
+        if is_a(value, (float, np.floating)) and value == 0.0:
+            differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
+        elif is_a(value, (complex, range)):
+            differs += f" or repr({name}) != {repr(value)!r}"
+        self._fail(differs + ")", place, f"== {value!r}")
+
+    def _tensor(self, place: Place, name: str, value: Tensor) -> None:
+        cls = self._constant(type(value))
+        dt, dev = self._constant(value._dtype), self._constant(value._device)
+        leaf = is_leaf(value)
+        stands = stands_outside(value)
+        if stands:
+            self._fail(f"{name}._view is None", place, kind_text(value))
+        self._fail(
+            f"type({name}) is not {cls} "
+            f"or {name}._view is not None and refresh({name}) != {stands} "
+            f"or {name}._dtype is not {dt} "
+            f"or {name}._device is not {dev} and {name}._device != {dev} "
+            f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
+            f"or {name}._requires_grad is not {value._requires_grad}"
+            + (f" or {_leaf_text(name, leaf)}" if value._requires_grad else ""),
+            place,
+            kind_text(value),
+        )
+        if id(value) in self.lifted:
+            counter = counter_of(value)
+            unless = f"{name}._view is None or" if counter else f"{name}._view is not None and"
+            self._fail(
+                f"{unless} counter_of({name}) != {counter!r}",
+                place,
+                f"{counter}" if counter else "neither made in inference mode nor from .data",
+            )
+            contiguous = value._strides is None
+            self._fail(
+                f"({name}._strides is None) is not {contiguous}",
+                place,
+                "contiguous" if contiguous else "not contiguous",
+            )
+        if id(value) in self.offsets:
+            self._fail(f"{name}._offset != {value._offset}", place,
+                       f"{value._offset} elements into its storage")
+        if id(value) in self.lifted and value._requires_grad:
+            hooks = hooks_of(value)
+            self._fail(
+                f"hooks_of({name}) != {self._constant(hooks)}"
+                if hooks
+                else f"{name}._hooks is not None and hooks_of({name}) != ()",
+                place,
+                f"{len(hooks)} hooks",
+            )
+
+    def explain(self, number: int, arguments: tuple) -> Miss:
+        """Path, old and new of the place that differs."""
+        if number == 0:
+            return Miss("state", "as recorded", "a part of it is gone")
+        place, what = self.described[number - 1]
+        if place is None:
+            return Miss("mode", what, "changed")
+        if is_a(place, Asked):
+            return Miss(place.text, what, "another answer")
+        now = current(place, arguments)
+        if place.kind == "lacks":
+            return Miss(f"{place.text}.{now[0]}", what, "there")
+        return Miss(place.text, what, describe(now))
+
+
+def _leaf_text(name: str, leaf: bool) -> str:
+    """That a tensor is a leaf no more, or has become one."""
+    unless = f"{name}._node is not None and " if leaf else ""
+    return f"{unless}is_leaf({name}) is not {leaf}"
+
+
+def _contents_of(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def counter_of(tensor: Tensor) -> str:
+    """What a tensor's writes are counted by if not by its storage."""
+    if made_in_inference(tensor):
+        return "made in inference mode"
+    return "" if counting_family(tensor) is None else "from .data"
+
+
+def made_in_inference(tensor: Tensor) -> bool:
+    """Whether autograd refuses to have anything to do with this tensor."""
+    return tensor._view is not None and family_of(tensor).inference
+
+
+def stands_outside(tensor: Tensor) -> int:
+    """How a view of the caller's stands, whatever the call does to what it sees."""
+    if tensor._view is None:
+        return 0
+    recorder, active.recorder = active.recorder, None
+    try:
+        return standing(tensor)
+    finally:
+        active.recorder = recorder
+
+
+def is_leaf(tensor: Tensor) -> bool:
+    """Whether nothing made this tensor on the tape."""
+    return grad_fn_of(tensor) is None
+
+
+def holds(container: Iterable[Any], known: tuple) -> bool:
+    """Whether a container has these elements in this order; objects by weak reference."""
+    found = elements(container)
+    return len(found) == len(known) and all(
+        x is k() if type(k) is weakref.ref else alike(x, k) for x, k in zip(found, known)
+    )
+
+
+def current(place: Place, arguments: tuple) -> Any:
+    """What is at a place now."""
+    if place.how == "argument":
+        return arguments[place.key]
+    if place.how == "global":
+        return place.container.get(place.key, ABSENT)
+    if place.how == "constant":
+        return place.value
+    if place.how == "cell":
+        return place.read(None)
+    parent = current(place.parent, arguments)  # type: ignore[arg-type]
+    if place.how == "grad":
+        return getattr(parent, "_grad", ABSENT)
+    return ABSENT if parent is ABSENT else place.read(parent)
+
+
+def found_at(place: Place, arguments: tuple) -> Any:
+    """As `current`; ABSENT also where what led to the place is gone."""
+    try:
+        return current(place, arguments)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+        return ABSENT

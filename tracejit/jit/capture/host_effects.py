@@ -1,0 +1,324 @@
+"""Printing and logging in a captured function, done when the values are there.
+
+In: calls of `print`, logger methods and those of progress bars in recorded code, handed over by
+the rewriting runtime. Out: `Output` on the recorder: performed in program order before the call
+returns, and again by each replay. What cannot be repeated by a replay is done on the spot, which
+ends the segment.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.jit.capture.guards import current
+from tracejit.jit.capture.host_reads import (
+    PENDING,
+    PendingInt,
+    PendingObject,
+    PendingText,
+    snapshot,
+)
+from tracejit.jit.capture.location import user_frame
+from tracejit.jit.capture.looking import is_a, is_exactly
+from tracejit.jit.capture.outlets import logger_may_wait, stdout_may_wait
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.core.eager.nodes import Node
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size
+
+_PLAIN = (str, int, float, bool, complex, bytes, type(None))
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
+ROOT_LEVELS = {getattr(logging, name): level for name, level in LEVELS.items()}
+PROGRESS = frozenset({"set_postfix", "set_postfix_str", "set_description", "update"})
+
+
+class NotDeferrable(Exception):
+    """An object whose text only the object itself can make, now."""
+
+
+# -- what is done later ---------------------------------------------------------------------------
+@dataclass
+class Output:
+    """`function(*arguments, **keywords)`, done when the pending ones among them are known."""
+
+    function: Callable[..., Any]
+    arguments: tuple
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+    def perform(self) -> None:
+        """Do it: the segments that the values come from have run."""
+        keywords = {k: _plain(v) for k, v in self.keywords.items()}
+        self.function(*[_plain(x) for x in self.arguments], **keywords)
+
+    def recipe(self, recipes: Any) -> Callable[[Any], None]:
+        """How a replay does it."""
+        function, names = self.function, tuple(self.keywords)
+        parts = [_found(x, recipes) for x in self.arguments]
+        named = [_found(x, recipes) for x in self.keywords.values()]
+
+        def perform(replay: Any) -> None:
+            keywords = dict(zip(names, [part(replay) for part in named]))
+            function(*[part(replay) for part in parts], **keywords)
+
+        perform.shows = True  # type: ignore[attr-defined]  # people see it: never twice
+        return perform
+
+
+def _plain(x: Any) -> Any:
+    if type(x) is Stdout:
+        return x.stream
+    if is_exactly(x, PENDING):
+        return x.concrete()
+    return x.hint if is_a(x, RuntimeNumber) or type(x) is Size else x
+
+
+def _found(x: Any, recipes: Any) -> Callable[[Any], Any]:
+    if type(x) is Stdout:
+        return lambda replay: sys.stdout
+    if is_a(x, logging.Logger):  # one object for each name, wherever it was found
+        place = recipes.state.place_of(x)
+        return lambda replay: x if place is None else current(place, replay.arguments)
+    return recipes.of(x)
+
+
+class History(Node):
+    """Where a text shows a tensor: the history that it had, of which the name is all there is."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str):
+        super().__init__(())
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+
+def frozen(recorder: Any, x: Any) -> Any:
+    """`x` as it is now: pending where it is made of what is not known yet. NotDeferrable where a
+    replay could not make it."""
+    if is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or is_exactly(x, (Size, *_PLAIN)):
+        return x
+    if type(x) is Tensor:
+        return _shown(recorder, x)
+    if is_exactly(x, (list, tuple)):
+        parts = tuple([frozen(recorder, y) for y in x])
+        return PendingObject(recorder, _list if type(x) is list else _tuple, parts)
+    if type(x) is dict:
+        keys = tuple([frozen(recorder, k) for k in x])
+        parts = tuple([frozen(recorder, v) for v in x.values()])
+        return PendingObject(recorder, _dict, (*keys, *parts))
+    raise NotDeferrable
+
+
+def _list(*parts: Any) -> list:
+    return list(parts)
+
+
+def _tuple(*parts: Any) -> tuple:
+    return parts
+
+
+def _dict(*parts: Any) -> dict:
+    half = len(parts) // 2
+    return dict(zip(parts[:half], parts[half:]))
+
+
+def _shown(recorder: Any, x: Tensor) -> PendingObject:
+    """What stands for a tensor in an output: its elements and the history it had when the output
+    was made. A tensor, as formats and handlers of logging may do with it what they like."""
+    grad_fn, requires_grad = x.grad_fn, x.requires_grad
+    name = None if grad_fn is None else grad_fn.name()
+    held = PendingObject(recorder, None, (snapshot(recorder, x),))
+
+    def show(tensor: Tensor) -> Tensor:
+        tensor._requires_grad = requires_grad
+        tensor._node = None if name is None else History(name)
+        return tensor
+
+    return PendingObject(recorder, show, (held,))
+
+
+def deferring() -> Any:
+    """The recorder, where what is done now may be put off; else None."""
+    recorder: Any = active.recorder
+    mapped = recorder is not None and recorder.mapped
+    return recorder if recorder is not None and not mapped and recorder.defers() else None
+
+
+def instead(what: str) -> None:
+    """Something visible is about to be done natively: what waits comes first."""
+    recorder: Any = active.recorder
+    if recorder is None:
+        return
+    if recorder.replayable or recorder.root is not recorder:
+        recorder.note(f"calls {what}, whose effects and sources cannot be seen",
+                      "move it out of the captured function")  # fmt: skip
+    if recorder.output:
+        recorder.flush()
+
+
+# -- printing -------------------------------------------------------------------------------------
+def deferred_print(*args: Any, **keywords: Any) -> None:
+    """`print(*args, **keywords)`; while recording, put off until the values are there.
+
+    >>> deferred_print("loss", 0.5, sep="=")
+    loss=0.5
+    """
+    recorder = deferring()
+    try:
+        if recorder is not None:
+            return recorder.output.append(_printing(recorder, args, keywords))
+    except NotDeferrable:
+        pass
+    instead("print")
+    print(*args, **keywords)
+    return None
+
+
+class Stdout:
+    """The stream that `sys.stdout` was when the call began; a replay has its own."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+
+def _printing(recorder: Any, args: tuple, keywords: dict[str, Any]) -> Output:
+    file = keywords.get("file")
+    if file is None:
+        if sys.stdout is not recorder.stdout or not stdout_may_wait():
+            raise NotDeferrable
+        recorder.asks(stdout_may_wait, None)
+        keywords = {**keywords, "file": Stdout(recorder.stdout)}
+    wrong = keywords.keys() - {"sep", "end", "file", "flush"}
+    texts = [keywords.get("sep"), keywords.get("end")]
+    if wrong or not (file is None or is_a(file, io.TextIOBase)):
+        raise NotDeferrable
+    if any(not is_exactly(x, (str, type(None), PendingText)) for x in texts):
+        raise NotDeferrable
+    return Output(print, tuple([frozen(recorder, x) for x in args]), keywords)
+
+
+# -- logging --------------------------------------------------------------------------------------
+def log_method(logger: logging.Logger, name: str) -> Callable[..., None]:
+    def deferred(*args: Any, **keywords: Any) -> None:
+        native = getattr(logger, name)
+        level = LEVELS.get(name)
+        if level is None and args:  # logger.log(level, message, ...)
+            level, *rest = args
+            _log(logger, level, tuple(rest), keywords, lambda: native(*args, **keywords))
+        else:
+            _log(logger, level, args, keywords, lambda: native(*args, **keywords))
+
+    return deferred
+
+
+def log_function(function: Any, level: int) -> Callable[..., None]:
+    def deferred(*args: Any, **keywords: Any) -> None:
+        _log(logging.getLogger(), level, args, keywords, lambda: function(*args, **keywords))
+
+    return deferred
+
+
+def _log(
+    logger: Any, level: Any, args: tuple, keywords: dict, native: Callable[[], None]
+) -> None:
+    recorder = deferring()
+    try:
+        if recorder is None or keywords or not args or type(level) is not int:
+            raise NotDeferrable
+        if not logger_may_wait(weakref.ref(logger)):
+            raise NotDeferrable
+        parts = tuple([frozen(recorder, x) for x in args])
+        recorder.asks(logger_may_wait, weakref.ref(logger))
+        recorder.output.append(Output(_emit, (logger, level, *_caller(), *parts)))
+        return
+    except NotDeferrable:
+        pass
+    instead("a logger")
+    native()
+
+
+def outlet_changed(function: Any) -> Callable[..., Any]:
+    """A function that changes where lines go: those that wait go first."""
+
+    def changed(*args: Any, **keywords: Any) -> Any:
+        instead(f"logging's {function.__name__}")
+        return function(*args, **keywords)
+
+    return changed
+
+
+def _caller() -> tuple[str, int, str]:
+    frame = user_frame(4)
+    if frame is None:
+        return "(unknown file)", 0, "(unknown function)"
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
+
+def _emit(
+    logger: Any, level: int, path: str, line: int, function: str, message: Any, *args: Any
+) -> None:
+    if logger.parent is None and not logger.handlers:
+        logging.basicConfig()
+    if logger.isEnabledFor(level):
+        record = logger.makeRecord(logger.name, level, path, line, message, args, None, function)
+        logger.handle(record)
+
+
+# -- streams ---------------------------------------------------------------------------------------
+STREAMS = (io.TextIOWrapper, io.StringIO)  # `sys.stdout` is one of these, or of a class of Python's
+
+
+def stream_method(stream: Any, name: str) -> Callable[..., Any]:
+    """`sys.stdout.write` and `flush`."""
+
+    def deferred(*args: Any) -> Any:
+        recorder = deferring()
+        try:
+            if recorder is None or [type(x) for x in args] not in _STREAMED[name]:
+                raise NotDeferrable
+            recorder.output.append(Output(_call_method, (stream, name, *args)))
+            if not args:
+                return None
+            text = args[0]
+            return len(text) if type(text) is str else PendingInt(recorder, len, (text,))
+        except NotDeferrable:
+            pass
+        instead(f"a stream's {name}")
+        return getattr(stream, name)(*args)
+
+    return deferred
+
+
+_STREAMED = {"write": ([str], [PendingText]), "flush": ([],)}
+
+
+# -- progress bars --------------------------------------------------------------------------------
+def progress_method(bar: Any, name: str) -> Callable[..., None]:
+    def deferred(*args: Any, **keywords: Any) -> None:
+        recorder = deferring()
+        try:
+            if recorder is None:
+                raise NotDeferrable
+            parts = tuple([frozen(recorder, x) for x in args])
+            named = {k: frozen(recorder, v) for k, v in keywords.items()}
+            recorder.output.append(Output(_call_method, (bar, name, *parts), named))
+            return
+        except NotDeferrable:
+            pass
+        instead(f"a progress bar's {name}")
+        getattr(bar, name)(*args, **keywords)
+
+    return deferred
+
+
+def _call_method(owner: Any, name: str, *args: Any, **keywords: Any) -> None:
+    getattr(owner, name)(*args, **keywords)

@@ -1,0 +1,88 @@
+"""Numbers made in a captured function of what only the program knows: pending until it has run.
+
+In: calls of `float`, `int`, `min` and `max` in recorded code, handed over by the rewriting
+runtime. Out: the number; a pending one where it is made of numbers of the recording, and nothing
+of it could raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.jit.capture.host_effects import deferring
+from tracejit.jit.capture.host_reads import (
+    NUMBERS,
+    PendingFloat,
+    PendingInt,
+    PendingText,
+    longest,
+    read,
+)
+from tracejit.jit.capture.looking import is_exactly
+from tracejit.jit.capture.structure import number_kind
+from tracejit.core.eager.tensor import Tensor
+
+
+def deferred_float(*args: Any) -> Any:
+    """`float(x)`, pending where x is, or where it is a tensor of one element."""
+    recorder = deferring()
+    x = args[0] if len(args) == 1 else None
+    if recorder is not None and type(x) is Tensor and not x.shape:
+        x = read(recorder, x)
+    if type(x) is PendingText:
+        return float(x.concrete())
+    if type(x) is PendingFloat:
+        return x
+    return x.arithmetic("float", (x,)) if type(x) is PendingInt else float(*args)
+
+
+def deferred_int(*args: Any, **keywords: Any) -> Any:
+    """`int(x)`, pending where x is an int that is, or a tensor that holds one."""
+    recorder = deferring()
+    x = args[0] if len(args) == 1 and not keywords else None
+    if recorder is not None and type(x) is Tensor and not x.shape:
+        x = read(recorder, x)
+        args = (x,)
+    if args and type(args[0]) is PendingText:
+        args = (args[0].concrete(), *args[1:])
+    return x if type(x) is PendingInt else int(*args, **keywords)
+
+
+def deferred_min(*args: Any, **keywords: Any) -> Any:
+    """`min(...)`, pending where it chooses from pending numbers of one kind.
+
+    >>> deferred_min(2.0, 1.0), deferred_min([3, 1])
+    (1.0, 1)
+    """
+    found = _chosen(_least, args, keywords)
+    return min(*args, **keywords) if found is None else found
+
+
+def deferred_max(*args: Any, **keywords: Any) -> Any:
+    """`max(...)`, pending where it chooses from pending numbers of one kind."""
+    found = _chosen(_most, args, keywords)
+    return max(*args, **keywords) if found is None else found
+
+
+def _chosen(choose: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> Any:
+    recorder = deferring()
+    given = args[0] if len(args) == 1 else args
+    if recorder is None or keywords or not is_exactly(given, (tuple, list)):
+        return None
+    waiting = [x for x in given if is_exactly(x, NUMBERS) and x.open]
+    kinds = {number_kind(x) for x in given}
+    if not waiting or len(kinds) != 1 or any(x.call is not recorder for x in waiting):
+        return None
+    (kind,) = kinds
+    if kind is float:
+        return PendingFloat(recorder, choose, tuple(given))
+    return PendingInt(recorder, choose, tuple(given), longest(given)) if kind is int else None
+
+
+def _least(*numbers: Any) -> Any:
+    return min(numbers)
+
+
+def _most(*numbers: Any) -> Any:
+    return max(numbers)

@@ -1,0 +1,154 @@
+"""What a replay does on the host once its program has run: pending numbers, texts and output.
+
+In: the pending values that recipes and recorded output need. Out: `HostProgram`, the steps of a
+replay in order, and its effects; `settle`, which puts the plain values where a recorded call left
+pending ones. Called when an entry is made, and when a recorded call ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import CellType, FrameType
+from typing import Any
+
+from tracejit.jit.capture.contents import elements
+from tracejit.jit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
+from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly, own_dict
+from tracejit.jit.capture.plain import refill
+from tracejit.core.eager.recording import active
+from tracejit.core.memory.referrers import referrers
+
+Step = Callable[[Any], Any]  # of a Replay
+
+
+class HostProgram:
+    """The pending values that a replay needs, each after what it is made of."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.positions: dict[int, int] = {}
+        self.kept: list[Pending] = []  # their ids are in use
+
+    def recipe(self, pending: Pending, recipes: Any) -> Step:
+        """How a replay makes a pending value, from what it has computed by then."""
+        known = pending.known  # what refers to `pending` itself is made plain after the call
+        if known is not UNKNOWN:
+            return lambda replay: known
+        for x in in_order(pending, set(self.positions)):
+            self.positions[id(x)] = len(self.steps)
+            self.kept.append(x)
+            self.steps.append(self._step(x, recipes))
+        position = self.positions[id(pending)]
+        return lambda replay: replay.host[position]
+
+    def _step(self, pending: Pending, recipes: Any) -> Step:
+        parts = [recipes.of(x) for x in pending.operands]
+        shape = _Shape(pending)
+        return lambda replay: computed(shape, [part(replay) for part in parts])  # type: ignore[arg-type]
+
+    def effects(self, output: list[Any], recipes: Any) -> list[Step]:
+        """What a replay does first: the values, then what was printed and logged, in order. No
+        recipe is asked for after this."""
+        shown = [effect.recipe(recipes) for effect in output]
+        self.positions.clear()
+        self.kept.clear()
+        return [self.run, *shown] if self.steps or shown else []
+
+    def run(self, replay: Any) -> None:
+        """Compute the values: nothing the caller can see is changed yet."""
+        replay.host = values = []
+        for step in self.steps:
+            values.append(step(replay))
+
+
+class _Shape:
+    """Of a pending value, what its step needs to know."""
+
+    __slots__ = ("op", "reads_number")
+
+    def __init__(self, pending: Pending):
+        self.op, self.reads_number = pending.op, pending.reads_number
+
+
+def settle(pending: Iterable[Any]) -> None:
+    """Plain values wherever a call whose segments have run left pending ones (weak references)."""
+    # What was not computed is held by garbage alone: else the call would not have a program.
+    alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
+    if alive:
+        _replace({id(x): x.concrete() for x in alive}, alive)
+
+
+def settle_numbers(numbers: Iterable[Any]) -> None:
+    """The same for numbers that loops computed."""
+    alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
+    if alive:
+        _replace({id(x): x.concrete() for x in alive}, alive)
+
+
+def surrender(recorder: Any, frame: FrameType) -> None:
+    """A library's function is about to run: what it is given are plain numbers."""
+    recording = recorder is active.recorder
+    if recording and any(map(_holds_pending, frame.f_locals.values())):
+        recorder.seen(f"item() was called and its number is given to {frame.f_code.co_qualname}")
+        give_up(recorder)
+
+
+def give_up(recorder: Any) -> None:
+    """Something unseen is about to happen: what is waiting comes first, and numbers are plain."""
+    recording = recorder is active.recorder
+    if recording and not recorder.trials:
+        recorder.flush()
+        settle(recorder.pending)
+        recorder.pending = [r for r in recorder.pending if r() is not None]
+
+
+def _holds_pending(x: Any, depth: int = 3) -> bool:
+    if is_exactly(x, PENDING) or not depth:
+        return is_exactly(x, PENDING)
+    if is_exactly(x, (list, tuple)):
+        return any(_holds_pending(y, depth - 1) for y in x)
+    return type(x) is dict and any(_holds_pending(y, depth - 1) for y in x.values())
+
+
+def _replace(values: dict[int, Any], objects: list[Any]) -> None:
+    """Put `values[id(x)]` where an x among `objects` is held; tuples are made anew."""
+    ours = {id(values), id(objects)}
+    tuples = []
+    for holder in referrers(objects):
+        if type(holder) is tuple:
+            tuples.append(holder)
+        elif id(holder) not in ours:
+            _replace_in(holder, values)
+    fresh = [t for t in tuples if gc.is_tracked(t)]
+    if fresh:
+        made = {id(t): _rebuilt(t, values) for t in fresh}
+        _replace(made, fresh)
+
+
+def _rebuilt(old: Any, values: dict[int, Any]) -> tuple:
+    parts = [values.get(id(x), x) for x in elements(old)]
+    return type(old)._make(parts) if has_in_class(old, "_make") else tuple(parts)
+
+
+def _replace_in(holder: Any, values: dict[int, Any]) -> None:
+    if is_exactly(holder, (list, deque)):
+        for k, x in enumerate(holder):
+            if id(x) in values:
+                holder[k] = values[id(x)]
+    elif is_a(holder, dict):
+        for k, x in list(holder.items()):
+            if id(x) in values:
+                dict.__setitem__(holder, k, values[id(x)])
+    elif type(holder) is set:
+        for x in [x for x in holder if id(x) in values]:
+            holder.discard(x)
+            holder.add(values[id(x)])
+    elif type(holder) is CellType:
+        holder.cell_contents = values[id(holder.cell_contents)]
+    elif type(holder) is functools.partial:
+        refill(holder, args=values.get(id(holder.args), holder.args))
+    elif not is_exactly(holder, PENDING) and type(own_dict(holder)) is dict:
+        _replace_in(own_dict(holder), values)

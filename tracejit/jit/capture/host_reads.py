@@ -1,0 +1,441 @@
+"""Numbers read out of tensors while a function is recorded, which need not be known yet.
+
+In: `.item()` of a tensor, asked through `Recorder.item`. Out: pending numbers: floats and ints
+whose value is the segment's result. Where one only flows into what a replay can repeat on the host
+(a list, an attribute, the return value, arithmetic, a text) it never ends the segment; whatever
+needs the value itself asks `concrete()`, which runs the segment.
+
+Arithmetic of pending numbers is remembered, not recorded in the graph, and done by Python on each
+replay: it is Python's own, bit for bit. Only operations that can never raise are remembered, since
+a replay does them after the program has written what it writes. `host_program.py` makes the
+replay's steps of them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
+from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
+from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
+from tracejit.core.eager.interchange import number_of
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.state import of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size
+from tracejit.core.ops.pointwise_record import cast, copy
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import bool_, float64
+
+UNKNOWN = type("Unknown", (), {"__repr__": lambda self: "(unknown)"})()
+MAX_BITS = 900  # an int with fewer becomes a float without overflow
+_IN_GRAPH = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
+_DIVISIONS = ("truediv", "floordiv", "mod")
+_NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert", "float")
+
+
+@stands_in
+class Pending:
+    """Something the host knows only when the program has run: `op(*operands)`, where `op` is a
+    Python operator's name or a function; or, where `op` is None, what its one operand (a tensor, a
+    Size) holds. `bits` bounds the length of an int."""
+
+    kind: type = object
+    on_host = False  # no replay knows it before the program runs
+    reads_number = True  # a leaf is the element of its tensor, not the tensor
+
+    def __init__(self, recorder: Any, op: Any, operands: tuple, bits: int = 64):
+        self.call, self.op, self.bits = recorder, op, bits
+        self.operands = tuple([x.waiting() if is_a(x, RuntimeNumber) else x
+                               for x in operands])
+        self.known: Any = UNKNOWN
+        self.value: Any = None  # in the current graph
+        recorder.pending.append(weakref.ref(self))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.kind
+
+    def concrete(self, why: str = "used where its value matters") -> Any:
+        """The value. Where it is not there yet, the segment ends here."""
+        if self.known is UNKNOWN:
+            if active.recorder is not None and not _are_constants(active.recorder, self):
+                active.recorder.need(None, f"item() was called and its number is {why}")
+            recorder: Any = active.recorder
+            asks = recorder is not None and recorder.root is self.call.root
+            fill_in(self, asks)
+        return self.known
+
+    @property
+    def hint(self) -> Any:
+        """The value, where it can be had without the recording that it belongs to."""
+        over = active.recorder is None and any(map(_is_deferred, leaves(self)))
+        return self if over else self.concrete()
+
+    def recipe(self, recipes: Any) -> Callable[[Any], Any]:
+        """How a replay makes it again."""
+        return recipes.host.recipe(self, recipes)
+
+    def __repr__(self) -> str:
+        return repr(self.concrete("shown"))
+
+    def __str__(self) -> str:
+        return str(self.concrete("shown"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.concrete("shown"), spec)
+
+    def __bool__(self) -> bool:
+        return bool(self.concrete("tested"))
+
+    def __hash__(self) -> int:
+        return hash(self.concrete("hashed"))
+
+    def __reduce__(self) -> tuple:
+        return (self.kind, (self.concrete("copied"),))
+
+
+class PendingNumber(Pending):
+    """A number read from a tensor, or computed from such numbers."""
+
+    element_type: Any
+
+    @property
+    def numbers(self) -> Any:
+        return self
+
+    @property
+    def open(self) -> bool:
+        return self.known is UNKNOWN
+
+    @property
+    def recorder(self) -> Any:
+        return self.call
+
+    def graph_value(self, recorder: Any) -> Any:
+        """The number in the current segment, where a tensor op takes it as an operand."""
+        if self.value is None or self.value.graph is not recorder.graph:
+            self.value = _in_graph(self, recorder)
+        return self.value
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        """Remember it where it cannot raise; else do it now."""
+        return remembered(op, operands)
+
+    def comparison(self, op: str, left: Any, right: Any) -> bool:
+        return evaluate(op, [_value(x, "compared") for x in (left, right)])
+
+    def __bool__(self) -> bool:
+        return bool(self.concrete("tested"))
+
+
+class PendingFloat(PendingNumber, RuntimeFloat):  # type: ignore[override]
+    """A float of which only the segment knows the value."""
+
+    kind = float
+
+
+class PendingInt(PendingNumber, RuntimeInt):  # type: ignore[override]
+    """An int of which only the segment knows the value."""
+
+    kind = int
+
+
+class PendingText(Pending):
+    """A text with pending numbers in it; made by `host_texts`."""
+
+    kind = str
+
+    def __add__(self, other: Any) -> Any:
+        return joined(self, other) if is_a(other, str) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return joined(other, self) if is_a(other, str) else NotImplemented
+
+    def __mod__(self, arguments: Any) -> str:
+        return self.concrete() % arguments
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("known", "call"):
+            raise AttributeError(name)
+        return getattr(self.concrete(), name)
+
+
+class PendingObject(Pending):
+    """What texts are made of, never seen by the user: tensors as they were, containers."""
+
+    reads_number = False
+
+
+NUMBERS = frozenset([PendingFloat, PendingInt])
+PendingText.__name__ = PendingText.__qualname__ = "str"  # in Python's error texts
+PENDING = frozenset([*NUMBERS, PendingText, PendingObject])
+
+
+# -- reading --------------------------------------------------------------------------------------
+def read(recorder: Any, tensor: Tensor) -> Any:
+    """`tensor.item()` (one element): pending where the recording may still become a program."""
+    dtype = tensor._dtype
+    if not recorder.defers() or dtype is bool_ or dtype.is_complex:
+        known = recorder.constant_value(tensor)
+        if known is not None:
+            return number_of(known)
+        recorder.need(tensor, "item() was called")
+        return number_of(tensor)
+    made = PendingFloat if dtype.is_floating_point else PendingInt
+    return made(recorder, None, (snapshot(recorder, tensor),))
+
+
+def snapshot(recorder: Any, tensor: Any) -> Tensor:
+    """What the tensor holds now, in memory of its own: later writes do not change it."""
+    with no_grad():
+        return recorder.run(copy, (tensor,), {})
+
+
+def is_computed(pending: Pending) -> bool:
+    """Whether everything it is made of is there."""
+    return pending.known is not UNKNOWN or not any(map(_is_deferred, leaves(pending)))
+
+
+def _is_deferred(x: Any) -> bool:
+    return is_a(x, Tensor) and x._traced is not None
+
+
+def _are_constants(recorder: Any, pending: Pending) -> bool:
+    """Whether all that it is made of is known without a run: constants become concrete here."""
+    for x in in_order(pending, set()):
+        if x.op is None and _is_deferred(x.operands[0]):
+            known = recorder.constant_value(x.operands[0])
+            if known is None:
+                return False
+            x.operands = (known,)
+    return True
+
+
+def _value(x: Any, why: str) -> Any:
+    if is_exactly(x, PENDING):
+        return x.concrete(why)
+    return x.concrete() if is_a(x, RuntimeNumber) else x
+
+
+def leaves(pending: Pending) -> Iterator[Any]:
+    """The tensors and sizes that a pending value is made of."""
+    for x in in_order(pending, set()):
+        if x.op is None:
+            yield x.operands[0]
+
+
+def in_order(pending: Pending, done: set[int]) -> Iterator[Pending]:
+    """The pending values it depends on, each after what it is made of; none whose id is in `done`
+    (which they join) and none that is known."""
+    stack = [pending]
+    while stack:
+        x = stack[-1]
+        waiting = [y for y in x.operands if is_exactly(y, PENDING) and id(y) not in done]
+        if id(x) in done or x.known is not UNKNOWN:
+            done.add(id(x))
+            stack.pop()
+        elif waiting:
+            stack.extend(waiting)
+        else:
+            done.add(id(x))
+            yield stack.pop()
+
+
+def fill_in(pending: Pending, asks: bool) -> None:
+    """Learn `known`, here and in everything it is made of; the tensors are concrete. `asks`: the
+    program depends on the numbers and sizes it is made of."""
+    for x in in_order(pending, set()):
+        x.known = computed(x, [_known(y, asks) for y in x.operands])
+        x.operands, x.value = (), None
+
+
+def _known(x: Any, asks: bool) -> Any:
+    if is_exactly(x, PENDING):
+        return x.known
+    if is_a(x, RuntimeNumber) or type(x) is Size:
+        return x.concrete() if asks else x.hint
+    return x
+
+
+def computed(pending: Pending, values: list[Any]) -> Any:
+    """What it is, given what it is made of."""
+    if pending.op is None:
+        (leaf,) = values
+        return number_of(leaf) if pending.reads_number and is_a(leaf, Tensor) else leaf
+    if is_a(pending.op, str):
+        return evaluate(pending.op, values)
+    recorder: Any = active.recorder
+    with nullcontext() if recorder is None else recorder.paused():
+        return pending.op(*values)  # a text of tensors that are known by now
+
+
+# -- arithmetic -----------------------------------------------------------------------------------
+def remembered(op: str, operands: tuple) -> Any:
+    """A Python operator on numbers, some of them pending."""
+    recorder: Any = active.recorder
+    parts = tuple([_part(recorder, x) for x in operands])
+    waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]
+    bits = _bits(op, parts)
+    if (
+        not waiting
+        or bits > MAX_BITS
+        or any(x.call is not recorder for x in waiting)
+        or not recorder.defers()
+    ):
+        return evaluate(op, [_value(x, "computed with") for x in operands])
+    floats = op in ("truediv", "float") or any(is_a(x, float) for x in parts)
+    return (PendingFloat if floats else PendingInt)(recorder, op, parts, bits)
+
+
+def _part(recorder: Any, x: Any) -> Any:
+    return PendingInt(recorder, None, (x,)) if type(x) is Size and recorder is not None else x
+
+
+def _bits(op: str, parts: tuple) -> int:
+    """How long an int the result may be; more than MAX_BITS where the operation may raise."""
+    sizes = [_length(x) for x in parts]
+    if op in _DIVISIONS:
+        return max(sizes) if _never_zero(parts[1]) else MAX_BITS + 1
+    if op == "round":
+        return sizes[0] if type(parts[-1]) is int and parts[-1] >= 0 else MAX_BITS + 1
+    if op not in _NEVER_RAISE:
+        return MAX_BITS + 1
+    return sum(sizes) if op == "mul" else max(sizes) + 1
+
+
+def _length(x: Any) -> int:
+    if is_exactly(x, NUMBERS):
+        return x.bits
+    return x.bit_length() if is_exactly(x, (int, bool)) else 64
+
+
+def longest(numbers: Iterable[Any]) -> int:
+    """How long the longest of some ints may be."""
+    return max(map(_length, numbers))
+
+
+def _never_zero(x: Any) -> bool:
+    if is_exactly(x, NUMBERS) and x.known is not UNKNOWN:
+        return bool(x.known != 0)
+    if type(x) is PendingInt and x.op is None and type(x.operands[0]) is Size:
+        return bool(x.operands[0] != 0)  # the program is guarded by the answer
+    return is_exactly(x, (int, float)) and x != 0
+
+
+def _infix(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
+    name = f"__{'r' if reflected else ''}{op.rstrip('_')}__"
+
+    def call(self: Any, other: Any, *modulus: Any) -> Any:
+        if type(other) is Size and not modulus:
+            return remembered(op, (other, self) if reflected else (self, other))
+        if type(self) is not PendingInt:
+            return getattr(RuntimeFloat, name)(self, other, *modulus)
+        return getattr(RuntimeInt, name)(self, other, *modulus)
+
+    return call
+
+
+for _op in INFIX:
+    for _reflected in (False, True):
+        _owner: Any = PendingNumber if hasattr(RuntimeFloat, f"__{_op.rstrip('_')}__") \
+            else PendingInt  # fmt: skip
+        _name = f"__{'r' if _reflected else ''}{_op.rstrip('_')}__"
+        setattr(_owner, _name, _infix(_op, _reflected))
+
+
+def _compared(op: str) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        return evaluate(op, [_value(x, "compared") for x in (self, other)])
+
+    return call
+
+
+for _op in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(PendingText, f"__{_op}__", _compared(_op))
+for _name in ("len", "iter", "contains", "getitem", "mul", "rmul"):
+    setattr(PendingText, f"__{_name}__", lambda self, *rest, _name=_name: getattr(
+        self.concrete(), f"__{_name}__")(*rest))
+PendingText.__hash__ = Pending.__hash__  # type: ignore[method-assign]
+
+
+def joined(*parts: Any) -> Any:
+    """Texts one after the other, some of them pending."""
+    recorder: Any = active.recorder
+    if recorder is None or not recorder.defers():
+        return "".join([str(x) for x in parts])
+    return PendingText(recorder, _concatenate, parts)
+
+
+def _concatenate(*parts: str) -> str:
+    return "".join(parts)
+
+
+# -- as an operand of a tensor op ------------------------------------------------------------------
+def _in_graph(number: PendingNumber, recorder: Any) -> Any:
+    """The graph value of a number; what has none is asked for and enters as a constant."""
+    made: Any = None
+    for x in in_order(number, set()):
+        if x.op is not None and all(map(_is_known, x.operands)):
+            x.concrete()  # its operands became known after it was made
+            continue
+        made = x.value
+        if made is None or made.graph is not recorder.graph:
+            made = x.value = _node_of(x, recorder)
+        if made is None:
+            number.concrete("used in a tensor operation")
+            break
+    if number.known is UNKNOWN:
+        return made
+    held = of_array_of(number)
+    if not recorder.root.breaks:  # constants alone decided it
+        held = recorder.constant(held)
+    made = recorder.operands((held,))[0]
+    made.is_weak = True
+    return made
+
+
+def _is_known(x: Any) -> bool:
+    return x.known is not UNKNOWN if is_exactly(x, PENDING) else is_exactly(x, (int, float, bool))
+
+
+def of_array_of(number: PendingNumber) -> Tensor:
+    """A known number as a rank-0 tensor of its width."""
+    return of_array(number.element_type.numpy.type(number.known).reshape(()))
+
+
+def _node_of(x: Any, recorder: Any) -> Any:
+    if x.op is None and is_a(x.operands[0], Tensor):
+        value = recorder.traced(x.operands[0]).read()
+        if len(value.type.shape):
+            value = recorder.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
+        return _weak(recorder, value, x.element_type)
+    name = _IN_GRAPH.get(x.op)
+    if name is None or type(x) is not PendingFloat:
+        return None
+    operands = [_float_operand(recorder, y) for y in x.operands]
+    if any(y is None for y in operands):
+        return None
+    return _weak(recorder, recorder.graph.append(REGISTRY[name], tuple(operands), {}), float64)
+
+
+def _float_operand(recorder: Any, x: Any) -> Any:
+    if is_exactly(x, NUMBERS):
+        if x.known is not UNKNOWN:
+            return float(x.known)
+        return None if x.value is None else _weak(recorder, x.value, float64)
+    if is_a(x, RuntimeNumber):
+        return x.graph_value(recorder) if type(x) is RuntimeFloat else None
+    return float(x)
+
+
+def _weak(recorder: Any, value: Any, dtype: Any) -> Any:
+    """The value as a Python number's: in its width, promoting like one."""
+    if value.type.dtype is not dtype:
+        value = recorder.graph.append(cast, (value,), {"dtype": dtype})
+    value.is_weak = True
+    return value

@@ -1,0 +1,177 @@
+"""Texts made in a captured function of what only the program knows: pending until it has run.
+
+In: calls of `str`, `repr`, `format`, `"".join`, f-strings and `%` in recorded code, handed over by
+the rewriting runtime. Out: the text; a `PendingText` where numbers or tensors of the recording are
+in it, which a replay makes again. What cannot be made later is made on the spot, which ends the
+segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+from tracejit.jit.capture.host_effects import NotDeferrable, deferring, frozen
+from tracejit.jit.capture.host_reads import PENDING, PendingText, joined, read
+from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size
+
+
+def deferred_str(*args: Any, **keywords: Any) -> Any:
+    """`str(x)`, pending where x is."""
+    recorder = deferring()
+    if recorder is not None and len(args) == 1 and not keywords and _pends(args[0]):
+        try:
+            return PendingText(recorder, str, (frozen(recorder, args[0]),))
+        except NotDeferrable:
+            pass
+    return str(*args, **keywords)
+
+
+def deferred_repr(x: Any) -> Any:
+    """`repr(x)`, pending where x is."""
+    recorder = deferring()
+    if recorder is not None and _pends(x):
+        try:
+            return PendingText(recorder, repr, (frozen(recorder, x),))
+        except NotDeferrable:
+            pass
+    return repr(x)
+
+
+def _pends(x: Any, depth: int = 3) -> bool:
+    """Whether a text of it shows what is not known yet, or differs from call to call."""
+    if is_exactly(x, PENDING) or is_a(x, (RuntimeNumber, Tensor)) or type(x) is Size:
+        return True
+    if depth and is_exactly(x, (list, tuple)):
+        return any(_pends(y, depth - 1) for y in x)
+    return bool(depth) and type(x) is dict and any(_pends(y, depth - 1) for y in x.values())
+
+
+def deferred_format_of(x: Any, spec: Any = "") -> Any:
+    """`format(x, spec)`, pending where x is."""
+    recorder = deferring()
+    spec = spec.concrete() if type(spec) is PendingText else spec
+    if recorder is None or type(spec) is not str or not _pends(x):
+        return format(x, spec)
+    if type(x) is Tensor and not x.shape:
+        x = read(recorder, x)
+    elif not is_exactly(x, PENDING) and not is_a(x, RuntimeNumber) and type(x) is not Size:
+        return format(x, spec) if spec else deferred_str(x)
+    if not _formats(x, spec):
+        return format(x, spec)
+    return PendingText(recorder, format, (x, spec))
+
+
+def _formats(x: Any, spec: str) -> bool:
+    """Whether every value of x's type can be formatted so."""
+    sample = _sample(x)
+    if sample is None or spec.endswith("c"):
+        return False
+    try:
+        format(sample, spec)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _sample(x: Any) -> Any:
+    if is_a(x, (float, int, str)):
+        return 0.0 if is_a(x, float) else 0 if is_a(x, int) else ""
+    return None
+
+
+def deferred_format(parts: Sequence[Any]) -> Any:
+    """An f-string: `parts` are texts and (value, conversion, spec) with conversion one of None,
+    "s", "r", "a". The text; pending where a value is.
+
+    >>> deferred_format(["loss ", (0.25, None, ".3f")])
+    'loss 0.250'
+    """
+    made = [x if is_a(x, str) else _formatted(*x) for x in parts]
+    if any(type(x) is PendingText for x in made):
+        return joined(*made)
+    return "".join(made)
+
+
+def _formatted(x: Any, conversion: str | None, spec: Any) -> Any:
+    if conversion is not None:
+        x = {"s": deferred_str, "r": deferred_repr, "a": ascii}[conversion](x)
+    return deferred_format_of(x, spec)
+
+
+def format_method(template: str) -> Callable[..., Any]:
+    def deferred(*args: Any, **keywords: Any) -> Any:
+        recorder = deferring()
+        values = (*args, *keywords.values())
+        if recorder is None or not any(map(_pends, values)):
+            return template.format(*args, **keywords)
+        names, count = tuple(keywords), len(args)
+
+        def make(*parts: Any) -> str:
+            return template.format(*parts[:count], **dict(zip(names, parts[count:])))
+
+        return _made_later(recorder, make, template, values)
+
+    return deferred
+
+
+PASSED_ON.update(c for c in format_method.__code__.co_consts if is_a(c, CodeType))
+
+
+def join_method(separator: str) -> Callable[..., Any]:
+    """`separator.join`, pending where a part is."""
+
+    def deferred(*args: Any) -> Any:
+        recorder = deferring()
+        if len(args) != 1 or not has_in_class(args[0], "__iter__"):
+            return separator.join(*args)
+        parts = list(args[0])
+        waits = any(type(x) is PendingText for x in parts)
+        if recorder is None or not waits or not all(is_a(x, str) for x in parts):
+            return separator.join([x.concrete() if type(x) is PendingText else x for x in parts])
+
+        def make(*texts: str) -> str:
+            return separator.join(texts)
+
+        return PendingText(recorder, make, tuple(parts))
+
+    return deferred
+
+
+PASSED_ON.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
+
+
+def deferred_percent(template: str, arguments: Any) -> Any:
+    """`template % arguments`, pending where an argument is."""
+    recorder = deferring()
+    if recorder is None or type(template) is not str or not _pends(arguments):
+        return template % arguments
+    values = arguments if type(arguments) is tuple else (arguments,)
+    if type(arguments) is dict:
+        return template % arguments
+
+    def make(*parts: Any) -> str:
+        return template % parts
+
+    return _made_later(recorder, make, template, values)
+
+
+def _made_later(
+    recorder: Any, make: Callable[..., str], template: str, values: Sequence[Any]
+) -> Any:
+    """`make(*values)`, tried with values of the same types: it must not raise later."""
+    try:
+        parts = [read(recorder, x) if type(x) is Tensor and not x.shape else frozen(recorder, x)
+                 for x in values]  # fmt: skip
+        samples = [_sample(x) if _pends(x) else x for x in parts]
+        if "c" in template or any(s is None and p is not None for s, p in zip(samples, parts)):
+            raise NotDeferrable
+        make(*samples)
+    except (NotDeferrable, LookupError, TypeError, ValueError, AttributeError):
+        return make(*values)
+    return PendingText(recorder, make, tuple(parts))

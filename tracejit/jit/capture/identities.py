@@ -1,0 +1,133 @@
+"""Which objects a recorded call told apart, or changed: what guards say of who is who.
+
+In: the names of the code that was entered, the objects that `id` and `hash` were asked for, what
+effects change. Out: places at which no two objects may be one on replay, keys that must be what is
+at other places, objects whose numbers count. Kept by the recorder, asked when an entry is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from types import CellType
+from typing import Any
+
+from tracejit.jit.capture.contents import elements
+from tracejit.jit.capture.looking import is_exactly
+from tracejit.jit.capture.place import Place, weakly
+from tracejit.jit.capture.state import State
+from tracejit.jit.capture.watch import NUMBERING, Names
+from tracejit.core.eager.tensor import Tensor
+
+_EQUATED = ("object", "function", "partial")  # kinds that are equal to themselves alone
+
+
+class Identities:
+    """What the code of one recorded call may ask of which objects are one."""
+
+    def __init__(self) -> None:
+        self.compared = False  # any objects: `x is y`, `x in seen`
+        self.equated = False  # those without an equality of their own: `x == y`
+        self.looked_up = False  # keys
+        self.of_modules = False  # modules and what they hold: `named_parameters`
+        self.any_number = False  # `id` and `hash` may be asked for anything
+        self.asked: set[int] = set()  # ids of what they were asked for
+
+    def mention(self, names: Names, shows_calls: bool) -> None:
+        """More code of the user's was entered; of rewritten code `numbering` sees the calls."""
+        self.compared |= names.identities
+        self.equated |= names.equalities
+        self.looked_up |= names.lookups
+        self.any_number |= names.numbering
+        self.any_number |= not shows_calls and not names.globals.isdisjoint(NUMBERING)
+
+    def numbering(self, function: Callable[[Any], int]) -> Callable[[Any], int]:
+        """`id` or `hash`, to be called by recorded code."""
+
+        def number(*args: Any) -> int:
+            of_object: tuple[Any, ...] = (Tensor.__hash__, object.__hash__)
+            if function is id or args and type(args[0]).__hash__ in of_object:
+                self.asked.update(map(id, args))
+            return function(*args)
+
+        return number
+
+    def numbered(self, state: State) -> list[Place]:
+        """Where objects are found whose numbers the call may have computed with."""
+        return [p for p in state.objects() if self.any_number or id(p.value) in self.asked]
+
+    def same(self, state: State, changed: Sequence[Any]) -> Iterator[tuple[Place, Place]]:
+        """Keys of dicts, and where else the same object is found; places of one variable."""
+        for place in self._keys(state):
+            other = state.place_of(place.value)
+            if other is not None:
+                yield place, other
+        first: dict[int, Place] = {}
+        for place in _cells(state, changed):
+            other = first.setdefault(id(place.value), place)
+            if other is not place:
+                yield place, other
+
+    def _keys(self, state: State) -> Iterator[Place]:
+        """Keys that are objects, beside those that the state has places for."""
+        if not (self.compared or self.looked_up):
+            return
+        for place in state.places:
+            for key in place.keys if place.kind == "mapping" else ():
+                found = Place(place, "key", weakly(key), key, f"a key of {place.text}")
+                if found.kind != "object":
+                    yield from _identified(found)
+
+    def distinct(
+        self, state: State, places: list[Place], changed: Sequence[Any], graded: Sequence[Any]
+    ) -> list[Place]:
+        """Those of the places at which no two objects may be one: the code may compare them, or
+        what an effect changes (`changed`; `graded`: its gradient) would be seen in the other."""
+        cells = {id(p.value): p for p in _cells(state, changed)}
+        places = [*places, *cells.values()]
+        keys = [p for p in self._keys(state) if state.place_of(p.value) is None]
+        if self.compared or keys or self.looked_up and any(p.how == "key" for p in state.places):
+            return [*places, *{id(p.value): p for p in keys}.values()]
+        types, ids = {type(x) for x in changed}, {id(x) for x in graded}
+        found = [
+            p for p in places
+            if is_exactly(p.value, types) or id(p.value) in ids
+            or self.equated and p.kind in _EQUATED
+        ]
+        if self.of_modules:
+            known = {id(p) for p in found}
+            found += [p for p in state.held_by_modules(places) if id(p) not in known]
+        number = Counter(type(p.value) for p in found)
+        return [p for p in found if number[type(p.value)] > 1]
+
+
+def _identified(key: Place) -> Iterator[Place]:
+    """What of a key is equal to itself alone."""
+    if key.kind == "tensor" or key.kind in _EQUATED:
+        yield key
+    elif key.kind == "method":
+        yield Place(key, "self", None, key.value.__self__, f"{key.text}.__self__")
+    elif key.kind == "sequence":
+        for k, element in enumerate(elements(key.value)):
+            yield from _identified(Place(key, "item", k, element, f"{key.text}[{k}]"))
+
+
+def _cells(state: State, changed: Sequence[Any]) -> list[Place]:
+    """Where variables of closures are found that may be one with some that the call changed: of
+    the same name."""
+    if not any(type(x) is CellType for x in changed):
+        return []
+    found: dict[str, list[Place]] = {}
+    for place in state.places:
+        if place.how == "closure":
+            parent, key = place.parent, place.key
+            cell, how = parent.value.__closure__[key], "variable"  # type: ignore[union-attr]
+        elif place.how == "cell":
+            parent, key, cell, how = None, place.key, place.key, "constant"
+        else:
+            continue
+        variable = Place(parent, how, key, cell, f"the variable {place.text}")
+        variable.kind = "variable"
+        found.setdefault(variable.text, []).append(variable)
+    written = {id(x) for x in changed}
+    return [p for same in found.values() if any(id(p.value) in written for p in same) for p in same]

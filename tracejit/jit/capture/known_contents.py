@@ -1,0 +1,81 @@
+"""Contents of the caller's small tensors, where a value decides what Python does.
+
+In: inputs of the graph that a value is made of which Python needs. Out: `KnownContents`, by which
+an entry serves only calls in which these tensors hold the same. So the recording goes on where it
+would end otherwise. Called by `constant_values` and the entry maker; `jit` lets it be no more where
+the contents turn out to differ between calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.plain import asked
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.saved import alias
+from tracejit.core.eager.state import of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Value
+from tracejit.core.memory import CPU
+
+LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
+OTHER_CONTENTS = "other contents"
+DIFFERED = 2  # entries that did not serve a call since contents differed: no more are made
+
+
+class KnownContents:
+    """One graph input, and what it must hold: what `learn` found when it was needed."""
+
+    def __init__(self, number: int, place: Place, known: Tensor):
+        self.number, self.name = number, place.text
+        self.answer = known.array
+        self.bytes = self.answer.tobytes()
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        """Return True if the input holds the same bits."""
+        x = inputs[self.number]
+        return x._shape == self.answer.shape and x.array.tobytes() == self.bytes
+
+
+def knowable(recorder: Any) -> Callable[[Value], bool] | None:
+    """Return who tells if an entry may depend on what an input of the graph holds: the caller's
+    numbers, and his tensors where these are small. None if it may not at all."""
+    root = recorder.root is recorder and not recorder.trials and not recorder.differentiating
+    if not root or not recorder.replayable or recorder.breaks or recorder.knows is None:
+        return None
+    numbers = {value for _, value in recorder.scalars}
+    tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
+    return lambda x: x in numbers or x in tensors and _is_small(recorder, tensors[x])
+
+
+def learn(recorder: Any, inputs: Sequence[Value]) -> None:
+    """Remember what such inputs hold; numbers are guarded."""
+    numbers = {value: number for number, value in recorder.scalars}
+    tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
+    with recorder.paused(), no_grad():
+        for x in inputs:
+            if x in tensors:
+                recorder.contents.add(x)
+                recorder.constant_values[x] = alias(tensors[x]).clone()
+    for x in inputs:
+        if x in numbers:
+            recorder.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
+
+
+def _is_small(recorder: Any, x: Tensor) -> bool:
+    """Return True for few elements on the CPU, at a place where they are likely to stay."""
+    known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
+    return known and id(x._storage) not in recorder.exposed and recorder.knows(x)
+
+
+def stays(place: Place | None) -> bool:
+    """Return True if a tensor at this place is no argument, nor in a container of arguments."""
+    at = place
+    while at is not None and at.how == "item" and at.parent is not None:
+        at = at.parent
+    return at is not None and at.how != "argument"

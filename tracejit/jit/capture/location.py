@@ -1,0 +1,148 @@
+"""Which line of the user's program an op came from.
+
+In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files.
+Called by the
+recorder for every node and by break records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import numpy
+
+from tracejit.jit.ir.graph import Location
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(os.path.dirname(_HERE)) + os.sep
+REWRITTEN = (  # own files whose control flow becomes regions, as the user's
+    os.path.join(PACKAGE, "amp", "finite_step.py"),
+    os.path.join(PACKAGE, "nn", "recurrence.py"),
+)
+# Files of einops: functions of their arguments, but for caches of what patterns and shapes mean.
+_EINOPS = {"einops.py", "packing.py", "parsing.py", "_backends.py", "_torch_specific.py"}
+_MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
+_HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
+_CAPTURING = tuple(os.path.join(PACKAGE, "jit", room) + os.sep for room in ("capture", "runtime"))
+_CALLS = os.path.join(PACKAGE, "jit", "capture", "signature.py")  # the captured function is called here
+_SIZES = os.path.join("tracejit", "jit", "ir", "sizes.py")
+INSTALLED = os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep
+COMPILERS = ("cupy", "jax", "jaxlib", "llvmlite", "numba", "numba_cuda", "numexpr", "taichi",
+             "triton", "warp")  # fmt: skip
+_COMPILERS = tuple(INSTALLED + name + os.sep for name in COMPILERS)
+_own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
+_seen: dict[tuple[CodeType, int], Location] = {}
+_naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules", default=False)
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether a code object belongs to tracejit (or to what counts as pure: the machinery Python
+    itself adds, such as import and the methods of dataclasses, and einops)."""
+    known = _own.get(id(code))
+    if known is None:
+        name = code.co_filename
+        made = code.co_qualname.startswith("__create_fn__.") or "_tuple_new" in code.co_names
+        own = name.startswith((PACKAGE, "<tracejit", *_MACHINERY)) or name == "<string>" and made
+        hook = name == "<frozen _collections_abc>" and code.co_name in _HOOKS
+        known = _own[id(code)] = code, own or hook or _is_einops(name)
+    return known[1]
+
+
+def is_of_compiler(code: CodeType) -> bool:
+    """Return True for code of a compiler such as numba, which runs on the user's behalf."""
+    return code.co_filename.startswith(_COMPILERS)
+
+
+def _is_einops(filename: str) -> bool:
+    """Whether a file belongs to the einops that is imported and holds pure functions."""
+    folder, name = os.path.split(filename)
+    package = getattr(sys.modules.get("einops"), "__file__", None) or ""
+    return name in _EINOPS and folder == os.path.dirname(package)
+
+
+def is_published(function: FunctionType) -> bool:
+    """Whether a function is tracejit's own, found where it was defined: nothing else hangs on it.
+
+    >>> import tracejit
+    >>> is_published(tracejit.nn.functional.gelu)
+    True
+    """
+    if not is_own(function.__code__):
+        return False
+    home = sys.modules.get(str(function.__module__))
+    return getattr(home, function.__name__, None) is function
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    """The innermost frame of the user's own code."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and (is_own(frame.f_code) or is_of_compiler(frame.f_code)):
+        frame = frame.f_back
+    return frame
+
+
+def is_asked_by_user() -> bool:
+    """Whether the user's own code, not tracejit's printing, asked what a size is."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
+        frame = frame.f_back
+    return frame is not None and not is_own(frame.f_code)
+
+
+def in_capture(depth: int) -> bool:
+    """Whether what the function so many frames up does is a step of capture's own work, in the
+    midst of which no segment may end: the write of memory that others may share, what follows a
+    branch or a loop or the call."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and is_own(frame.f_code):
+        name = frame.f_code.co_filename
+        if name == _CALLS:
+            return False
+        if name.startswith(_CAPTURING):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def user_location(depth: int = 2) -> Location | None:
+    """File, line and text of the user's line that is running."""
+    frame = user_frame(depth)
+    if frame is None:
+        return None
+    code, line = frame.f_code, frame.f_lineno
+    found = _seen.get((code, line))
+    if found is None:
+        text = linecache.getline(code.co_filename, line).strip()
+        found = _seen[code, line] = Location(code.co_filename, line, text, code.co_name)
+    if _naming_modules.get():
+        return found._replace(module=_module_name(sys._getframe(depth)))
+    return found
+
+
+@contextlib.contextmanager
+def naming_modules() -> Iterator[None]:
+    """Locations made within say which module of the captured one they were reached through."""
+    token = _naming_modules.set(True)
+    try:
+        yield
+    finally:
+        _naming_modules.reset(token)
+
+
+def _module_name(frame: FrameType | None) -> str:
+    """The name, in the outermost module of which a method runs, of the innermost one it has."""
+    owners: list[Any] = []
+    while frame is not None and frame.f_code.co_filename != _CALLS:
+        owner = frame.f_locals.get("self")
+        if hasattr(owner, "named_modules"):
+            owners.append(owner)
+        frame = frame.f_back
+    names = {id(m): name for name, m in owners[-1].named_modules()} if owners else {}
+    return next((names[id(m)] for m in owners if id(m) in names), "")

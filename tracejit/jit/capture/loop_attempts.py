@@ -1,0 +1,43 @@
+"""Why the body of a rolled loop is recorded once more: what one attempt learnt for the next.
+
+In: the name of a variable and which of its elements. Out: an exception with that place. Raised by
+`loop_body.py`, caught by `loops.py`.
+"""
+
+from __future__ import annotations
+
+from tracejit.jit.capture.breaks import Refused
+
+
+class Again(Refused):
+    """The body has to be recorded once more, knowing this of element `k` of a variable."""
+
+    what = ""
+
+    def __init__(self, name: str, k: int):
+        super().__init__(f"{name} {self.what}")
+        self.place = (name, k)
+
+
+class Lift(Again):
+    """A Python number changes from iteration to iteration: it must be in the graph."""
+
+    what = "changes"
+
+
+class Strewn(Again):
+    """A variable lies in memory in another way after an iteration."""
+
+    what = "has other strides after an iteration"
+
+
+class Promote(Again):
+    """A variable requires grad after an iteration: so it must from the start."""
+
+    what = "requires grad after an iteration"
+
+
+class Whole(Again):
+    """A list grows through a name that is bound again, to the same list (`+=`)."""
+
+    what = "is a list that grows"

@@ -1,0 +1,207 @@
+"""What a rolled loop iterates over, and how tensors are indexed by where it is.
+
+In: what stands behind `in` of a `for`; `x[i]` with the loop's index in the body. Out: the number of
+iterations and the item of one iteration; `x[i]` of a tensor made outside becomes a *scan*: each
+iteration gets its slice, without a gather. Called by `loops.py` and `control.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a, is_exactly
+from tracejit.jit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
+from tracejit.jit.capture.scalars import RuntimeInt
+from tracejit.jit.capture.settling import settled
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.subclasses import kept_class, of_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size
+from tracejit.core.ops.shapes import same_structure
+
+WORTH = 16  # constant numbers of iterations from which a loop is rolled
+
+
+class Rolled:
+    """An iterable a loop can be rolled over: `trip` iterations; `item(body)` inside the region,
+    `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates it.
+    Of a range: `start`, `step`."""
+
+    start: Any = 0
+    step = 0
+
+    def __init__(self, trip: Any, item: Callable[[Any], Any], first: Callable[[], Any],
+                 rest: Callable[[], Rolled], plainly: Callable[[], Iterable[Any]]):
+        self.trip, self.item, self.first, self.rest, self.plainly = trip, item, first, rest, plainly
+
+
+def worth_rolling(iterable: Any) -> Rolled | None:
+    """How to roll a loop over this; None where it is better run as Python."""
+    found = _rolled(iterable)
+    if found is None or type(found.trip) is int and found.trip < WORTH:
+        return None
+    return found
+
+
+def _rolled(iterable: Any) -> Rolled | None:
+    if is_a(iterable, Tensor):
+        deferred = iterable._traced is not None or active.recorder is not None
+        deferred = deferred and kept_class(type(iterable)) is Tensor  # else parts are of its class
+        return over_tensor(iterable, 0) if deferred and len(iterable.shape) else None
+    if type(iterable) is range:
+        return over_range(iterable.start, iterable.stop, iterable.step)
+    function = getattr(iterable, "function", None)
+    if function is builtins.range:
+        return _over_range_call(iterable.arguments)
+    if function is builtins.reversed and len(iterable.arguments) == 1:
+        return _over_reversed(iterable.arguments[0])
+    if function is builtins.enumerate:
+        return _over_enumerate(*iterable.arguments)
+    if function is builtins.zip:
+        return _over_zip(iterable.arguments)
+    return None
+
+
+def _over_range_call(arguments: tuple) -> Rolled | None:
+    if not 1 <= len(arguments) <= 3:
+        return None
+    if not all(type(x) is int or type(x) is Size for x in arguments):
+        if not all(is_exactly(x, (int, Size)) or is_a(x, RuntimeInt) for x in arguments):
+            return None
+        arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
+    start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]
+    return over_range(start, stop, step) if type(step) is int and step else None
+
+
+def over_range(start: Any, stop: Any, step: int) -> Rolled:
+    """`range(start, stop, step)`; sizes may be symbolic, also of a segment that is over; `step` is
+    an int."""
+    start, stop = settled((start, stop))
+    length = stop - start if step > 0 else start - stop
+    if length < 0:
+        length = 0
+    trip = length if abs(step) == 1 else -(-length // abs(step))
+    made = Rolled(
+        trip, lambda body: body.index(start, step), lambda: start,
+        lambda: over_range(start + step, stop, step), lambda: range(start, stop, step))
+    made.start, made.step = start, step
+    return made
+
+
+def over_tensor(x: Tensor, first: int) -> Rolled:
+    """The slices of a tensor along its first dimension, from number `first` on."""
+    trip = x.shape[0] - first
+    return Rolled(trip, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
+                  lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
+
+
+def _over_reversed(inner: Any) -> Rolled | None:
+    if type(inner) is range:
+        inner = inner[::-1]
+        return over_range(inner.start, inner.stop, inner.step)
+    if getattr(inner, "function", None) is not builtins.range:
+        return None
+    found = _over_range_call(inner.arguments)
+    if found is None or abs(found.step) != 1 or not found.trip >= 1:
+        return None
+    start, step = found.start, found.step
+    return over_range(start + step * (found.trip - 1), start - step, -step)
+
+
+def _over_enumerate(inner: Any, start: Any = 0) -> Rolled | None:
+    found = _rolled(inner)
+    return None if found is None or type(start) is not int else _counted(found, start)
+
+
+def _counted(found: Rolled, start: int) -> Rolled:
+    return Rolled(found.trip, lambda body: (body.index(start, 1), found.item(body)),
+                  lambda: (start, found.first()), lambda: _counted(found.rest(), start + 1),
+                  lambda: enumerate(found.plainly(), start))
+
+
+def _over_zip(inner: tuple) -> Rolled | None:
+    found = [_rolled(x) for x in inner]
+    if not found or any(x is None for x in found):
+        return None
+    trip = found[0].trip  # type: ignore[union-attr]
+    if not all(x.trip == trip and same_structure(x.trip, trip) for x in found):  # type: ignore
+        return None
+    return _zipped(found)  # type: ignore[arg-type]
+
+
+def _zipped(found: list[Rolled]) -> Rolled:
+    return Rolled(found[0].trip, lambda body: tuple([x.item(body) for x in found]),
+                  lambda: tuple([x.first() for x in found]),
+                  lambda: _zipped([x.rest() for x in found]),
+                  lambda: zip(*[x.plainly() for x in found]))
+
+
+def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
+    """An element whose place only the program knows, counted from the end where negative."""
+    size = container.shape[dim]
+    if not is_a(index, LoopIndex) or index.body.most is None:
+        raise Refused("a tensor is indexed by a number of the loop that may be out of range")
+    last = index.start + index.step * (index.body.most - 1)
+    low, high = (index.start, last) if index.step > 0 else (last, index.start)
+    if low < -size or high >= size:
+        raise Refused("a tensor is indexed out of range")
+    where = as_tensor(active.recorder._operand(index)).reshape((1,))  # type: ignore[union-attr]
+    if low < 0:
+        where = where + (where < 0).long() * size
+    return part_at(container, dim, where)
+
+
+def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
+    """`container.select(dim, where)`, where only the program knows where (one element) that is."""
+    recorder: Any = active.recorder
+    return recorder.part(container, dim, container.index_select(dim, where).squeeze(dim))
+
+
+def mentions_index(key: Any) -> bool:
+    """Whether a key is or holds an int that only the graph knows, in a region: elsewhere its value
+    can be had."""
+    return known_to_graph(key) or type(key) is tuple and any(map(known_to_graph, key))
+
+
+def item_at(container: Tensor, key: Any) -> Any:
+    """`container[key]` where `key` is or holds an index of a loop."""
+    keys = key if type(key) is tuple else (key,)
+    if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], LoopInt)):
+        first = item_at(container, keys[0]) if is_a(keys[0], LoopInt) else container[keys[0]]
+        left = keys[1:] if len(keys) > 2 else keys[1]
+        return item_at(first, left) if mentions_index(left) else first[left]
+    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
+    index = keys[position]
+    others = (*keys[:position], *keys[position + 1:])
+    if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
+        raise Refused("a tensor is indexed by a loop's index together with other tensors")
+    if any(type(k) is int for k in keys[:position]):
+        raise Refused("a tensor is indexed by a number between slices and a loop's index")
+    dim = position
+    if Ellipsis in keys[:position]:
+        dim = len(container.shape) - (len(keys) - position)
+    item = None
+    if is_a(index, LoopIndex):
+        item = index.body.scanned_item(container, dim, index)
+    if item is None:
+        item = _gathered(container, dim, index)
+    elif (kept := kept_class(type(container))) is not None:
+        of_class(item, kept)
+    else:
+        raise Refused("a class is asked what its parts are")
+    return item[others] if others else item
+
+
+def store_at(container: Tensor, key: Any, item: Any) -> None:
+    """`container[key] = item` where `key` is or holds an index of a loop: one row."""
+    keys = key if type(key) is tuple else (key,)
+    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
+    others = (*keys[:position], *keys[position + 1:])
+    index = keys[position]
+    if not is_a(index, LoopIndex) or not all(
+            type(k) is slice and k == slice(None) for k in others):
+        raise Refused("a tensor is written at a place that only the program knows")
+    index.body.store(container, position, index, item)

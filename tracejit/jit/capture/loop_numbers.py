@@ -1,0 +1,346 @@
+"""Python numbers inside a rolled loop, and after a loop or branch: indices, counters, choices.
+
+In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
+numbers whose value is in the graph: in a region they add and subtract there, and a comparison of
+one is a bool of the graph, which rewritten control flow understands. What asks for the value itself
+(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `merge.py`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a, is_exactly
+from tracejit.jit.capture.runtime_numbers import evaluate
+from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.sizes import Size
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import bool_, float64, int64
+
+SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
+LARGE = 1 << 62  # ints below this may grow for a while
+SMALL_STEP = 1 << 15  # indices that step by less than this may be added up
+DTYPES = {int: int64, float: float64, bool: bool_}
+_BITS = {"and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor"}
+_INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
+_FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
+
+
+class LoopNumber:
+    """What `LoopInt` and `LoopFloat` share: a value of the graph instead of one of the host."""
+
+    on_host = False
+    bounded = True  # whether it stays small however often the loop runs
+    value: Value | None
+    op: str | None
+    operands: tuple
+
+    def __init__(self, value: Value):
+        self.value, self.hint, self.source, self.op, self.operands = value, None, None, None, ()
+        value.is_weak = True
+
+    def concrete(self) -> Any:
+        raise Refused("the value of a number is needed that changes from iteration to iteration")
+
+    def graph_value(self, recorder: Any) -> Value:
+        """Its value in the graph of `recorder`, the loop's own or one within."""
+        return recorder._operand(self)
+
+    def comparison(self, op: str, left: Any, right: Any) -> Any:
+        """A bool of the graph: the answer differs from iteration to iteration."""
+        return LoopBool(_compared(op, *_as_ints((left, right))))
+
+    def __bool__(self) -> bool:
+        return bool(self.concrete())
+
+    def recipe(self, recipes: Any) -> Any:
+        return self.concrete()
+
+
+class LoopInt(LoopNumber, RuntimeInt):
+    """An int of the loop."""
+
+    bounded = False
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        return _int_arithmetic(op, operands)
+
+    def as_float(self) -> Any:
+        return LoopFloat(_applied("convert", (self,), {"dtype": float64}))
+
+
+class LoopBool(LoopNumber, RuntimeInt):
+    """A bool of the loop: the answer to a comparison."""
+
+    element_type, kind = bool_, bool
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        if op in _BITS and all(x.__class__ is bool for x in operands):
+            return LoopBool(_applied(_BITS[op], operands))
+        return _int_arithmetic(op, operands)
+
+    def as_int(self) -> LoopInt:
+        """0 or 1."""
+        made = LoopInt(_applied("convert", (self,), {"dtype": int64}))
+        made.bounded = True
+        return made
+
+    def as_float(self) -> Any:
+        return self.as_int().as_float()
+
+
+class LoopFloat(LoopNumber, RuntimeFloat):
+    """A float of the loop; float64, as Python's."""
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        return _float_arithmetic(op, operands)
+
+
+def _int_arithmetic(op: str, operands: tuple) -> Any:
+    if any(x.__class__ is float for x in operands):
+        return _float_arithmetic(op, operands)
+    chosen = op == "mul" and any(type(x) is LoopBool for x in operands)  # it or nothing
+    operands = _as_ints(operands)
+    growing = [x for x in operands if not is_bounded(x)]
+    if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
+        raise Refused(f"{op} of an int that changes from iteration to iteration")
+    made = LoopInt(_applied("mul" if chosen else _INT_OPS[op], operands))
+    made.bounded = chosen and not growing
+    return made
+
+
+def _as_ints(operands: tuple) -> tuple:
+    """Operands of Python's arithmetic, which takes bools for ints."""
+    if not all(_within(x, LARGE) for x in operands):
+        raise Refused("a large int")
+    return tuple([x.as_int() if type(x) is LoopBool else int(x) if type(x) is bool else x
+                  for x in operands])
+
+
+def _compared(op: str, left: Any, right: Any) -> Value:
+    """A comparison as Python makes it: an int that float64 would round is compared as it is."""
+    operands = left, right
+    if {x.__class__ for x in operands} != {int, float}:
+        return _applied(op, operands)
+    floats = tuple(map(_as_float, operands))
+    value = _applied(op, floats)
+    if all(map(is_bounded, operands)):
+        return value
+    rounded = _applied("eq", floats)  # then the float is a whole number
+    whole = tuple([x if x.__class__ is int else _whole(x) for x in operands])
+    return _applied("where", (rounded, _applied(op, whole), value))
+
+
+def _as_float(x: Any) -> Any:
+    """A number as a float, which rounds a large int."""
+    return x.as_float() if is_a(x, RuntimeInt) else float(x) if type(x) is int else x
+
+
+def _whole(x: Any) -> Any:
+    """A float that is a whole number as an int; anything for others."""
+    if is_a(x, RuntimeNumber):
+        return _applied("convert", (x,), {"dtype": int64})
+    return int(x) if abs(x) < LARGE else 0
+
+
+def _float_arithmetic(op: str, operands: tuple) -> Any:
+    by_constant = op == "truediv" and is_exactly(operands[1], (int, float)) and operands[1] != 0
+    if op not in _FLOAT_OPS and not by_constant:
+        raise Refused(f"{op} of a float that changes from iteration to iteration")
+    given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])
+    return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
+
+
+def is_bounded(x: Any) -> bool:
+    """Whether an int stays small, so that adding it again and again does not overflow an int64. Of
+    a number of the caller the program is guarded by the answer."""
+    if is_a(x, LoopNumber):
+        return x.bounded
+    pending = is_a(x, RuntimeInt) and not x.on_host
+    return not pending and _within(x, SMALL)
+
+
+def _within(x: Any, most: int) -> bool:
+    """Whether an int, where it is known now, is less than that in magnitude; as above."""
+    known = type(x) is int or is_a(x, RuntimeInt) and x.on_host
+    return not known or bool(-most < x) and bool(x < most)
+
+
+def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
+    """A number as a tensor of the graph at work."""
+    if not is_a(number, RuntimeNumber):
+        if kind is int and abs(number) >= LARGE:
+            raise Refused("a large int")
+        return full_of(None, (), number, DTYPES[kind])
+    value = recorder._operand(number)
+    if not is_a(value, Value):
+        raise Refused("a large int")
+    return recorder.holding(value)
+
+
+def made_in(x: Any, graph: Graph) -> bool:
+    """Whether `x` is a number whose value is one of this graph."""
+    return is_a(x, LoopNumber) and x.value is not None and x.value.graph is graph
+
+
+def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
+    recorder: Any = active.recorder
+    if recorder is None:
+        raise Refused("a number of a loop is used outside it")
+    values = tuple([recorder._operand(x) for x in operands])
+    made = recorder.graph.append(REGISTRY[op], values, attributes or {})
+    made.is_weak = True
+    return made
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A tensor that holds a value of the graph at work."""
+    recorder: Any = active.recorder
+    tensor = recorder.holding(value)
+    return tensor
+
+
+def tested(value: Any) -> Any:
+    """What decides a branch or a loop: of a bool of the graph its tensor."""
+    return number_tensor(active.recorder, value, bool) if type(value) is LoopBool else value
+
+
+class LoopIndex(LoopInt):
+    """`start + step * position`: where the loop is. `body` is the loop being recorded."""
+
+    def __init__(self, value: Value, body: Any, start: Any, step: int):
+        super().__init__(value)
+        self.body, self.start, self.step = body, start, step
+        if type(start) is int and abs(start) >= LARGE or abs(step) >= SMALL:
+            raise Refused("an index is a large int")
+        self.bounded = is_bounded(start) and abs(step) < SMALL_STEP
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        left, right = operands if len(operands) == 2 else (operands[0], None)
+        plain = right if left is self else left
+        if op == "mul" and type(plain) is int and plain and is_bounded(self.start * plain):
+            value = _applied("mul", (self, plain))
+            return LoopIndex(value, self.body, self.start * plain, self.step * plain)
+        if op in ("add", "sub") and (type(plain) is int or type(plain) is Size):
+            made: Any = super().arithmetic(op, operands)
+            if op == "sub" and left is not self:
+                start, step = plain - self.start, -self.step
+            else:
+                start, step = self.start + (plain if op == "add" else -plain), self.step
+            return LoopIndex(made.value, self.body, start, step)
+        return super().arithmetic(op, operands)
+
+
+def number_in(value: Value, kind: type) -> Any:
+    """A Python number whose value is in a region's graph."""
+    return {int: LoopInt, float: LoopFloat, bool: LoopBool}[kind](value)
+
+
+def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False) -> Any:
+    """A Python number that a loop or a branch computed. `bounded`: it is small."""
+    if parent.root is not parent:
+        made = number_in(parent.traced(tensor).read(), kind)
+    elif kind is bool:
+        return tensor.item()  # a plain one: it ends the segment
+    else:
+        made = ResultInt(tensor) if kind is int else ResultFloat(tensor)
+    made.bounded = bounded
+    return made
+
+
+def _in_region() -> bool:
+    recorder: Any = active.recorder
+    return recorder is not None and recorder.root is not recorder
+
+
+class ResultNumber:
+    """A number that a loop or a branch has computed: a tensor of the graph, and what the host will
+    read."""
+
+    value: Value | None
+    op: str | None
+    operands: tuple
+
+    def __init__(self, tensor: Tensor):
+        self.tensor, self.value, self.pending = tensor, None, tensor.item()
+        self.source, self.op, self.operands = None, None, ()
+        recorder: Any = active.recorder
+        if recorder is not None:
+            recorder.root.loop_numbers.append(weakref.ref(self))
+
+    @property
+    def hint(self) -> Any:
+        return getattr(self.pending, "hint", self.pending)
+
+    def tensors(self) -> list[Tensor]:
+        """What it holds."""
+        return [self.tensor, *getattr(self.pending, "operands", ())]
+
+    def concrete(self) -> Any:
+        """The value: the segment ends here, unless it has run."""
+        asked = getattr(self.pending, "concrete", None)
+        return self.pending if asked is None else asked()
+
+    def graph_value(self, recorder: Any) -> Value:
+        """Its value in the graph of `recorder`."""
+        value = recorder.traced(self.tensor).read()
+        value.is_weak = True
+        return value
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        """Python's own, on the host, when the program has run; in a region, in the graph."""
+        if _in_region():
+            return super().arithmetic(op, operands)  # type: ignore[misc]
+        return evaluate(op, [x.pending if is_a(x, ResultNumber) else x for x in operands])
+
+    def comparison(self, op: str, left: Any, right: Any) -> Any:
+        if _in_region():
+            return super().comparison(op, left, right)  # type: ignore[misc]
+        return self.arithmetic(op, (left, right))
+
+    def recipe(self, recipes: Any) -> Any:
+        return recipes.of(self.pending)
+
+    def waiting(self) -> Any:
+        return self.pending
+
+
+class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
+    """An int that a loop or a branch has computed."""
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        if op in ("add", "sub", "mul") and not _in_region() and all(map(_joins, operands)):
+            growing = [x for x in operands if not is_bounded(x)]
+            if len(growing) < (1 if op == "mul" else 2):  # it fits an int64
+                with no_grad():
+                    tensors = [x.tensor if is_a(x, ResultInt) else x for x in operands]
+                    return ResultInt(evaluate(op, tensors))
+        return ResultNumber.arithmetic(self, op, operands)
+
+    def as_float(self) -> Any:
+        if _in_region():
+            return super().as_float()
+        with no_grad():
+            return ResultFloat(self.tensor.double())
+
+
+def _joins(x: Any) -> bool:
+    """Whether an int may be a part of an int that the graph computes."""
+    plain = type(x) is int or type(x) is RuntimeInt
+    return is_a(x, ResultInt) or plain and _within(x, LARGE)
+
+
+def known_to_graph(x: Any) -> bool:
+    """Whether `x` is an int whose value nobody can ask for here."""
+    return is_a(x, LoopInt) and (_in_region() or not is_a(x, ResultInt))
+
+
+class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]
+    """A float that a loop or a branch has computed."""

@@ -1,0 +1,74 @@
+"""The region of a rolled loop's body: what recording one iteration may do that a branch may not.
+
+In: ops of the iteration. Out: a region's graph; random draws from a state that goes along, appends
+handed to the body, what branches within say of gradients. Made by `loop_body.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tracejit.jit.capture.aliasing import Memory, Traced
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.region import RegionRecorder
+from tracejit.jit.capture.sources import Draws
+from tracejit.core.eager.nodes import Node
+from tracejit.core.eager.subclasses import keeps_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import CPU
+from tracejit.core.ops import random
+from tracejit.core.ops.types import TensorType, int64
+
+if TYPE_CHECKING:
+    from tracejit.jit.capture.loop_body import Body
+
+
+class LoopRegion(RegionRecorder):
+    """The region of a body; knows the loop it belongs to."""
+
+    body: Body
+
+    @property
+    def may_not_run(self) -> bool:  # type: ignore[override]
+        return self.body.trip is None and not (self.body.counted and self.body.before is None)
+
+    def same_leaves(self, one: set[Node], other: set[Node]) -> None:
+        if one != other:  # the gradient of the loop knows what its variables lead to
+            self.claims.append((one, other))
+
+    def carries(self, tensor: Tensor) -> bool:
+        return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
+
+    def before(self, tensor: Tensor) -> list[Tensor]:
+        found = next((s.outer for s in self.body.slots if s.start is tensor), None)
+        if found is None:
+            return super().before(tensor)
+        same = [s.start for s in self.body.slots if s.outer is found and s.start is not tensor]
+        return [found, *same, *(twin for twin, _ in self.parent.sharing.twins(found))]
+
+    def draws_of(self, generator: random.Generator) -> Draws:
+        if self.body.trip is None:
+            raise Refused("random numbers are drawn in a loop whose end is decided by a value")
+        draws = self.generators.get(id(generator))
+        if draws is None:
+            self.parent.draws_of(generator)
+            state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
+            tensor = self._wrap(Traced(self, Memory(state)), track=False)
+            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
+        return draws
+
+    def settled(self, container: Any) -> None:
+        if self.may_not_run:
+            super().settled(container)
+        self.parent.settled(container)
+
+    def appending(self, container: list) -> Callable[[Any], None]:
+        def append(element: Any) -> None:
+            cls = type(element)
+            if cls is not Tensor and is_a(element, Tensor) and keeps_class(cls):
+                raise Refused("what is appended is of a class of tensors")
+            self.body.append(container, element)
+
+        return append

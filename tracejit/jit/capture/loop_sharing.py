@@ -1,0 +1,206 @@
+"""Variables of a rolled loop that may be one tensor when it ends: `best = y if c else best`.
+
+In: a recorded body in which a branch gave a variable something that was there before. Out: flags
+that go from iteration to iteration, further carried values of the loop; after it, what `sharing.py`
+keeps. Raises `Refused` where flags cannot tell. Called by `loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.loop_body import Body, Slot
+from tracejit.jit.capture.region import trial
+from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Value
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.types import TensorType, bool_
+
+
+@dataclass(eq=False)
+class Edge:
+    """What a slot holds after an iteration may be `other`: what a slot holds before it, what one
+    holds after it (a tensor of the body), or a tensor made outside. No flag: it is so always."""
+
+    other: Any
+    flag: Tensor | None
+
+
+@dataclass(eq=False)
+class Held:
+    """Whether `slot` holds `other`: a tensor made before the loop, or what the slot `other`
+    holds."""
+
+    slot: Slot
+    other: Any
+    flag: tuple[Value, Value, Value]  # before the loop, within an iteration, after it
+    remains: bool  # it may be so when the loop is over
+
+
+class LoopSharing:
+    """The flags of a loop. `flags`: (before the loop, within an iteration, after it)."""
+
+    def __init__(self, body: Body):
+        self.parent, self.region, self.trip = body.parent, body.region, body.trip
+        self.slots = [s for s in body.slots if s.is_tensor]
+        self.changing = [s for s in self.slots if s.end is not s.start]
+        self.edges = {id(s): [*self._edges(s)] for s in self.slots}
+        self.held: dict[tuple[int, int], Held] = {}
+        told = any(e.flag is not None for edges in self.edges.values() for e in edges)
+        for slot in self.changing:
+            self._check(slot, told)
+        if told:
+            self._follow(self._possible())
+        self.flags = [held.flag for held in self.held.values()]
+        if any(self._is_view(held.other) for held in self.held.values() if held.remains):
+            raise Refused("a variable may be a view of a tensor made outside")
+        for held in self.held.values():
+            if held.remains:
+                self._settle_strides(held)
+
+    def _settle_strides(self, held: Held) -> None:
+        """Two that may be one may lie in different ways."""
+        slot, other = held.slot, held.other
+        one = self.region.traced(slot.end)
+        another = (self.region.traced(other.end) if is_a(other, Slot)
+                   else self.parent.traced(other))
+        if not same_strides(one.shape, slot.strides, strides_kept(another)):
+            slot.strides = either_strides(slot.name, one, another)
+
+    def tells(self, slot: Slot) -> bool:
+        """Whether flags tell what a slot is, also after no iteration."""
+        return bool(self.held) and slot in self.changing
+
+    def outside(self, slot: Slot) -> list[Tensor]:
+        """Tensors made before the loop that a slot may hold when it is over."""
+        return [held.other for held in self.held.values()
+                if held.slot is slot and held.remains and not is_a(held.other, Slot)]
+
+    def remember(self, values: dict[int, Any], flags: Sequence[Tensor]) -> None:
+        """The node is made, `values` are what the slots are now (by their ids)."""
+        parent = self.parent
+        for held, flag in [(h, f) for h, f in zip(self.held.values(), flags) if h.remains]:
+            result = values[id(held.slot)]
+            other = values[id(held.other)] if is_a(held.other, Slot) else held.other
+            memory, known = parent.traced(result).memory, parent.traced(other).memory
+            parent.may_share(memory, known, flag)
+            parent.may_be(result, other, flag)
+
+    # -- what the body says ----------------------------------------------------------------------
+    def _edges(self, slot: Slot) -> Iterator[Edge]:
+        starts = {id(s.start): s for s in self.slots}
+        ends = {id(s.end) for s in self.changing}
+        if id(slot.end) in starts:
+            yield Edge(starts[id(slot.end)], None)
+        for tensor, flag in self.region.sharing.tensors.of(slot.end):
+            if id(tensor) in starts or id(tensor) in ends or self.region.is_outer(tensor):
+                yield Edge(starts.get(id(tensor), tensor), flag)
+
+    def _check(self, slot: Slot, told: bool) -> None:
+        """Refused where its memory may be another's and flags of tensors do not tell (`told`:
+        whether there are such)."""
+        region = self.region
+        met = [e.other.start if is_a(e.other, Slot) else e.other
+               for e in self.edges[id(slot)]]
+        if told and any(region.traced(t).memory.generation for t in met):
+            raise Refused(f"{slot.name} may be a tensor that is written in the loop")
+        known = {region.traced(t).memory for t in met}
+        seen = {region.traced(t).memory for s in self.slots for t in (s.start, s.end)}
+        own = region.traced(slot.end).memory
+        for memory, _ in region.sharing.memories.of(own):
+            apart = memory not in known or region.sharing.in_part(own, memory)
+            if apart and (memory in seen or region.outer_memory(memory)):
+                raise Refused(f"{slot.name} may share memory with another tensor")
+
+    # -- what goes from iteration to iteration ---------------------------------------------------
+    def _possible(self) -> dict[tuple[int, int], tuple[Slot, Any]]:
+        """Which slots may hold which tensors, or the same as which slots."""
+        outside = {id(s.outer): s.outer for s in self.slots}
+        outside |= {id(e.other): e.other for edges in self.edges.values() for e in edges
+                    if is_a(e.other, Tensor) and self.region.is_outer(e.other)}
+        pairs = [(s, t) for s in self.changing for t in outside.values()]
+        pairs += [(s, t) for k, s in enumerate(self.changing) for t in self.changing[:k]]
+        found = {(id(s), id(t)): (s, t) for s, t in pairs if _at_first(s, t)}
+
+        def now(slot: Slot, other: Any) -> bool:
+            return (id(slot), id(other)) in found or (id(other), id(slot)) in found
+
+        for _ in pairs:
+            before = len(found)
+            found |= {(id(s), id(t)): (s, t) for s, t in pairs
+                      if self._after(s, t, now, lambda flag: True)}
+            if len(found) == before:
+                break
+        return found
+
+    def _follow(self, possible: dict[tuple[int, int], tuple[Slot, Any]]) -> None:
+        region, parent = self.region, self.parent
+        starts = {}
+        for key, (slot, other) in possible.items():
+            init = parent.traced(full_of(None, (), _at_first(slot, other), bool_)).read()
+            value = region.graph.input(TensorType(bool_, ()), source="carried")
+            starts[key] = (init, value, region.holding(value))
+
+        def now(slot: Slot, other: Any) -> Any:
+            found = starts.get((id(slot), id(other))) or starts.get((id(other), id(slot)))
+            return False if found is None else found[2]
+
+        with trial(region), no_grad():
+            for key, (slot, other) in possible.items():
+                init, value, _ = starts[key]
+                after = self._after(slot, other, now, lambda f: True if f is None else f)
+                end = after if is_a(after, Tensor) else full_of(None, (), after, bool_)
+                flag = (init, value, region.traced(end).read())
+                remains = after is not False or self.trip is None and _at_first(slot, other)
+                self.held[key] = Held(slot, other, flag, remains)
+
+    def _is_view(self, other: Any) -> bool:
+        return is_a(other, Tensor) and bool(self.parent.traced(other).views)
+
+    def _after(self, slot: Slot, other: Any, now: Callable[[Slot, Any], Any],
+               flag: Callable[[Tensor | None], Any]) -> Any:
+        """Whether the slot holds `other` after an iteration, given what was so before it."""
+        found: Any = False
+        for one, when in self._holds(slot, flag):
+            for another, also in self._holds(other, flag):
+                found = _either(found, _both(_both(when, also), _one(one, another, now)))
+        return found
+
+    def _holds(self, slot: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
+        """What a slot may hold after an iteration, and when; a tensor made outside is itself."""
+        if not is_a(slot, Slot):
+            return [(slot, True)]
+        return [(slot.end, True), *((e.other, flag(e.flag)) for e in self.edges[id(slot)])]
+
+
+def _at_first(slot: Slot, other: Any) -> bool:
+    """Whether a slot holds before the loop what `other` is or holds."""
+    return slot.outer is (other.outer if is_a(other, Slot) else other)
+
+
+def _one(one: Any, other: Any, now: Callable[[Slot, Any], Any]) -> Any:
+    """Whether two are one: tensors, or what slots hold before an iteration."""
+    one, other = (x.outer if is_a(x, Slot) and x.end is x.start else x for x in (one, other))
+    if one is other:
+        return True
+    if is_a(one, Slot):
+        return now(one, other)
+    return now(other, one) if is_a(other, Slot) else False
+
+
+def _both(one: Any, other: Any) -> Any:
+    if is_a(one, bool) or is_a(other, bool):
+        return one is not False and other is not False and (other if one is True else one)
+    return one & other
+
+
+def _either(one: Any, other: Any) -> Any:
+    if is_a(one, bool) or is_a(other, bool):
+        return one is True or other is True or (other if one is False else one)
+    return one | other

@@ -1,0 +1,61 @@
+"""Objects of the user's classes that a call made: which of them a replay can make anew.
+
+In: an object that a recorded call returned or stored. Out: its parts and how to make another of
+them, past constructors, which have run already. Called by `results`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Iterable
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+from tracejit.jit.capture.behaviour import may_change, module_name
+from tracejit.jit.capture.contents import kind_of_container
+from tracejit.jit.capture.looking import (
+    bases_of,
+    class_attribute,
+    is_a,
+    names_in,
+    own_dict,
+)
+from tracejit.jit.capture.place import Place
+
+_KINDS = (object, dict, OrderedDict)
+
+
+def can_be_made(value: Any, places: Iterable[Place], entered: set[Any]) -> bool:
+    """Return True if the call made the object, and its parts are all there is to it."""
+    cls = type(value)
+    if cls is SimpleNamespace:
+        return True
+    if not may_change(cls) or not any(kind_of_container(cls) is kind for kind in _KINDS):
+        return False
+    if any(module_name(base).partition(".")[0] == "tracejit" for base in bases_of(cls)):
+        return False  # what belongs to modules and optimizers is more than their attributes
+    return _was_constructed(cls, entered) and _was_there(cls, places)
+
+
+def _was_constructed(cls: type, entered: set[Any]) -> bool:
+    """Return False if no constructor ran that every object of the class is made by."""
+    constructor = class_attribute(cls, "__init__")
+    return type(constructor) is not FunctionType or constructor.__code__ in entered
+
+
+def _was_there(cls: type, places: Iterable[Place]) -> bool:
+    """Return True if the class is found somewhere: the call did not make it."""
+    found: Any = sys.modules.get(module_name(cls))
+    for name in cls.__qualname__.split("."):
+        known = names_in(found) if is_a(found, type) else own_dict(found)
+        found = (known or {}).get(name)
+    return found is cls or any(
+        place.value is cls and (place.parent is not None or place.how in ("global", "cell"))
+        for place in places
+    )
+
+
+def blank(cls: type) -> Any:
+    """An object of the class without attributes or entries; no constructor runs."""
+    return SimpleNamespace() if cls is SimpleNamespace else kind_of_container(cls).__new__(cls)

@@ -1,0 +1,59 @@
+"""Deferred tensors become concrete: the memory their segment produced, seen through their views.
+
+In: deferred tensors, the fresh root tensor of each piece of memory. Out: nothing; the tensors are
+changed. Called by the recorder when a segment has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tracejit.jit.capture.aliasing import Memory, Traced, concrete
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tape import alias
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Value
+from tracejit.core.ops.creation import empty
+
+
+def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
+                known: Mapping[Value, Tensor]) -> None:
+    """Give deferred tensors the memory their segment produced, seen through their views; `known`:
+    further operands of these."""
+    saved, active.recorder = active.recorder, None
+    try:
+        for tensor in tensors:
+            traced = tensor._traced
+            memory = traced.memory
+            root: Any = roots[memory] if memory.owner is None else memory.owner
+            if memory.owner is None:
+                root._storage.version = memory.version
+            shown = apply_views(root, traced.views, traced, known)
+            tensor._storage, tensor._offset = shown._storage, shown._offset
+            tensor._shape, tensor._strides = shown._shape, shown._strides
+            tensor._array, tensor._traced = shown._array, None
+    finally:
+        active.recorder = saved
+
+
+def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """The same elements in other memory, where they lie like this."""
+    steps = zip(root._shape, strides)
+    span = 1 + sum((n - 1) * s for n, s in steps) if 0 not in root._shape else 0
+    made = empty((span,), dtype=root._dtype, device=root._device)
+    made = made.as_strided(root._shape, strides).detach()
+    made.array[...] = root.array
+    return made
+
+
+def apply_views(root: Tensor, views: tuple, traced: Traced, known: Mapping[Value, Tensor]) -> Any:
+    """The array views lead to, from the concrete memory they start at."""
+    array: Any = alias(root)
+    values = traced.memory.value.graph.scope.hints
+    with no_grad():
+        for op, operands, attributes in views:
+            given = {k: concrete(v, values) for k, v in attributes.items()}
+            array = op(array, *[known[x] for x in operands], **given)
+    return array

@@ -1,0 +1,67 @@
+"""What tracejit's own code reads of modules where no code of the user's names it.
+
+In: code of ours that runs. Out: whether it tells modules and tensors apart, the attributes that it
+reads of modules, the methods of theirs that it calls and an instance may have replaced. Called by
+`watch`, which passes over that code otherwise: what it reads besides are the tables of modules,
+which the state walker looks at anyway.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import NamedTuple
+
+from tracejit.jit.capture.location import PACKAGE
+
+METHODS = frozenset(
+    "named_parameters parameters named_buffers buffers named_modules modules named_children "
+    "children _named_members apply train _apply get_submodule extra_repr _get_name state_dict "
+    "_save_to_state_dict _load_from_state_dict _own_tensors _hooks_of get_extra_state "
+    "set_extra_state".split()
+)
+
+
+class Reads(NamedTuple):
+    """What the functions of one file read of modules.
+
+    modules   they tell modules and what modules hold apart
+    objects   they tell any objects apart
+    names     attributes of modules, which may be missing
+    common    attributes of other objects or classes
+    """
+
+    modules: bool = False
+    objects: bool = False
+    names: frozenset[str] = frozenset()
+    common: frozenset[str] = frozenset()
+
+
+_HOOKS = ("_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
+          "_load_state_dict_post_hooks")  # fmt: skip
+_FILES = {
+    PACKAGE + "func/functional_call.py": Reads(modules=True, objects=True),
+    PACKAGE + "nn/module_conversion.py": Reads(),
+    PACKAGE + "nn/module_listing.py": Reads(modules=True),
+    PACKAGE + "nn/module_state.py": Reads(
+        names=frozenset((*_HOOKS, "_non_persistent_buffers_set")),
+        common=frozenset(("_version", "_metadata")),
+    ),
+}
+_OF_MODULE = {PACKAGE + "nn/module.py": ("Module.__repr__", "Module.train")}
+
+
+def reads_of_modules(code: CodeType) -> Reads | None:
+    """What code of ours reads of modules; None: nothing but their tables.
+
+    >>> from tracejit import nn
+    >>> reads_of_modules(nn.Module.named_modules.__code__).modules
+    True
+    """
+    if code.co_qualname in _OF_MODULE.get(code.co_filename, ()):
+        return Reads()
+    return _FILES.get(code.co_filename)
+
+
+def has_methods(attributes: dict[str, object]) -> bool:
+    """Whether a module's own attributes replace a method that code of ours calls."""
+    return not METHODS.isdisjoint(attributes)

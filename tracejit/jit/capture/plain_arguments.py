@@ -1,0 +1,184 @@
+"""Calls of code that nobody can see into: it gets plain numbers and texts.
+
+In: functions that recorded code calls, what they are given. Out: the same calls with ints, floats
+and texts where runtime numbers, sizes and pending texts were, also in containers. Called by
+`calls`, and by the watcher of code that is not rewritten.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter, OrderedDict, defaultdict
+from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
+from typing import Any
+
+from tracejit.jit.capture.foreign_compilers import is_compiled
+from tracejit.jit.capture.host_reads import PendingText
+from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
+from tracejit.jit.capture.rolled import FollowedList, settle
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.core.eager.size import Size as Shape
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size
+
+_OF_TEXTS = (str, bytes, re.Pattern, re.Match)
+_TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
+
+
+def with_plain_numbers(function: Any) -> Any:
+    """For code nobody can see into, which may look at types: plain ints and floats."""
+    owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
+    sizes = wants_ints(function) or owner in (int, float)
+    sizes = sizes or is_cython(function) or is_compiled(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        keywords = {k: plain_numbers(x, sizes) for k, x in kwargs.items()}
+        return function(*[plain_numbers(x, sizes) for x in args], **keywords)
+
+    return call
+
+
+def wants_ints(function: Any) -> bool:
+    """Return True for C code that takes nothing for an int or a text but an int or a text.
+
+    >>> import struct
+    >>> wants_ints(struct.pack), wants_ints(math.sin)
+    (True, False)
+    """
+    home = str(attribute_of(function, "__module__") or "").lstrip("_").partition(".")[0]
+    return home in WANT_INTS or function is math.ldexp
+
+
+PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if is_a(c, CodeType))
+
+
+def is_cython(function: Any) -> bool:
+    """Whether Cython made the C code of this, which may take nothing for an int but an int.
+
+    >>> import numpy
+    >>> is_cython(numpy.random.permutation), is_cython(numpy.ones)
+    (True, False)
+    """
+    made = function.__func__ if type(function) is MethodType else function
+    return name_of_class(type(made)) in ("cython_function_or_method", "fused_cython_function")
+
+
+def of_arrays(function: Any) -> Any:
+    """For functions of NumPy's, which ask numbers for a dtype; given tensors, these compute."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(is_a(x, Tensor) for x in (*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        keywords = {k: plain_numbers(x) for k, x in kwargs.items()}
+        return function(*[plain_numbers(x) for x in args], **keywords)
+
+    return call
+
+
+PASSED_ON.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
+
+
+def wants_texts(function: Any) -> bool:
+    """Whether this is C code that changes nothing, and takes nothing for a text but a text."""
+    owner: Any = None
+    if type(function) is MethodDescriptorType:
+        owner = function.__objclass__
+    elif issubclass(type(function), BuiltinFunctionType):
+        owner = type(function.__self__)
+        if issubclass(owner, BaseException):
+            return True
+    return owner in _OF_TEXTS or any(function is f for f in _TAKES_TEXTS)
+
+
+def with_plain_texts(function: Any) -> Any:
+    """For what works on texts."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        keywords = {k: plain_text(x) for k, x in kwargs.items()}
+        return function(*[plain_text(x) for x in args], **keywords)
+
+    return call
+
+
+PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
+
+
+def asks_as_plain(function: Any) -> Any:
+    """For `getattr` and `hasattr`: what stands for a number has the attributes of a number."""
+    @functools.wraps(function, updated=())
+    def call(*args: Any) -> Any:
+        args = tuple(map(plain_text, args))
+        if args and (is_a(args[0], RuntimeNumber) or type(args[0]) is Size):
+            kind: Any = args[0].__class__
+            if len(args) > 1 and args[1] not in dir(kind):
+                args = kind(), *args[1:]
+        return function(*args)
+
+    return call
+
+
+PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
+
+
+def power(base: Any, exp: Any, mod: Any = None) -> Any:
+    """`pow(base, exp, mod)`: of three numbers, Python takes ints alone.
+
+    >>> power(3, 4), power(3, 4, 5)
+    (81, 1)
+    """
+    if mod is None:
+        return pow(base, exp)
+    return pow(*[plain_numbers(x, True) for x in (base, exp, mod)])
+
+
+PASSED_ON.add(power.__code__)
+
+
+def plain_text(x: Any) -> Any:
+    """`x`, or the text that it stands for."""
+    if is_exactly(x, (list, tuple)):
+        parts = [plain_text(y) for y in x]
+        return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
+    return x.concrete() if type(x) is PendingText else x
+
+
+def named_plainly(names: Any) -> Any:
+    """A dict, as it is or with the texts that its keys stand for: Python wants names."""
+    if type(names) is dict and any(type(k) is PendingText for k in names):
+        return {plain_text(k): x for k, x in names.items()}
+    return names
+
+
+# Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
+WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
+                       "plistlib", "random", "sqlite3", "statistics", "struct"})
+
+
+def plain_numbers(x: Any, sizes: bool = False) -> Any:
+    """`x` with the values of runtime numbers; `sizes`: these count as well. Lists and dicts stay
+    themselves and hold other numbers, since what they are given to may change them."""
+    if is_a(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
+        return x.concrete()
+    if is_a(x, FollowedList):
+        settle(x)
+    if is_exactly(x, (list, tuple, Shape)):
+        parts = [plain_numbers(y, sizes) for y in x]
+        if any(a is not b for a, b in zip(parts, x)):
+            if type(x) is not list:
+                return type(x)(parts)
+            x[:] = parts
+    elif is_exactly(x, _DICTS):
+        held = [(plain_numbers(k, sizes), plain_numbers(v, sizes)) for k, v in x.items()]
+        if any(k is not known for (k, _), known in zip(held, x)):
+            x.clear()
+        for k, v in held:
+            if k not in x or x[k] is not v:
+                x[k] = v
+    return x

@@ -1,0 +1,42 @@
+"""What random ops draw from while a function is recorded: the generator's state, as an input.
+
+In: a generator. Out: its state as a tensor of the graph, and how many draws came before. Importing
+this file makes random ops ask the recorder, or outside of a recording the generator itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tracejit.jit.capture.sources import Draws
+from tracejit.core.eager.recording import active
+from tracejit.core.memory import CPU
+from tracejit.core.ops import random
+from tracejit.core.ops.types import TensorType, int64
+
+if TYPE_CHECKING:
+    from tracejit.jit.capture.recorder import Recorder
+
+
+def draws_of(recorder: Recorder, generator: random.Generator) -> Draws:
+    """What this graph draws from a generator."""
+    draws = recorder.generators.get(id(generator))
+    if draws is not None and not draws.untouched():
+        recorder.need(None, "the generator was seeded inside the captured function")
+        draws = None
+    if draws is None:
+        state = recorder.graph.input(TensorType(int64, (2,), CPU), source="generator state")
+        tensor = recorder.untracked(state)
+        draws = recorder.generators[id(generator)] = Draws(generator, tensor, state)
+    return draws
+
+
+def _state_of(generator: random.Generator) -> tuple[Any, int]:
+    """What random ops ask: the recorder's answer while recording, the generator's own else."""
+    recorder = active.recorder
+    if recorder is None:
+        return generator.take(), 0
+    return recorder.random_state(generator)
+
+
+random.install_state_provider(_state_of)

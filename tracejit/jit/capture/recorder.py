@@ -1,0 +1,710 @@
+"""Recording: ops on tensors become nodes instead of results.
+
+In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
+methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
+`runtime.capture_call` for each recorded call. How tensors come in is in `lifting.py`, how a segment
+ends in `segment_end.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture import host_reads, segment_end, value_checks
+from tracejit.jit.capture.aliasing import (
+    UNKNOWN,
+    Memory,
+    Spans,
+    Traced,
+    Writes,
+    overlaps_itself,
+)
+from tracejit.jit.capture.breaks import Break, CaptureError, Refused, leaked
+from tracejit.jit.capture.constant_values import constant_value, run_on_constants
+from tracejit.jit.capture.identities import Identities
+from tracejit.jit.capture.lifting import lift
+from tracejit.jit.capture.location import in_capture, is_asked_by_user, user_location
+from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
+from tracejit.jit.capture.random_state import draws_of
+from tracejit.jit.capture.reachable import remains
+from tracejit.jit.capture.recursion import Blocks
+from tracejit.jit.capture.runtime_numbers import Numbers
+from tracejit.jit.capture.scalars import RuntimeNumber, asked, runtime_number
+from tracejit.jit.capture.settling import settled
+from tracejit.jit.capture.sharing import Sharing, known_as, matters
+from tracejit.jit.capture.sources import Draws, Lifted, NumberSource
+from tracejit.jit.capture.unread_source import with_unread
+from tracejit.jit.capture.unwatched import unwatched
+from tracejit.jit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
+from tracejit.config import flags
+from tracejit.core.eager.meta import is_meta
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.nodes import Node
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.state import make, of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import Family, actual, counting_family
+from tracejit.core.eager.writing import bump_version, check_writable, write_memory
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.sizes import Size
+from tracejit.core.memory import CPU
+from tracejit.core.memory.readers import shown_in
+from tracejit.core.ops import random
+from tracejit.core.ops.indexing import DYNAMIC_OPS
+from tracejit.core.ops.record import REGISTRY, Op
+from tracejit.core.ops.select_at import select_at
+from tracejit.core.ops.types import TensorType
+
+_LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
+
+
+class Recorder:
+    """One recorded call. `run_segment(graph, inputs)` compiles a finished graph and returns what
+    runs it; jit installs it."""
+
+    parent: Any = None  # of a region: the recorder around
+    happening: Any = True  # whether what is written does happen, or the flag that says so
+    exact = False  # the program must give eager mode's bits
+    converting = False  # what a method gives now must be a number itself
+    mapped = False
+    knows: Callable[[Tensor], bool] | None = None  # may a program depend on what it holds
+
+    def __init__(
+        self,
+        name: str,
+        run_segment: Callable[[Graph, list[Any]], Callable[[], list[Any]]],
+        fullgraph: bool = False,
+        static: bool = False,
+    ):
+        self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
+        self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.found_same: list[tuple[Tensor, Tensor]] = []  # results that are the caller's tensors
+        self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
+        self.lists_read: list[Any] = []  # of those, in a trial
+        self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
+        self.reads_source = False  # functions are rewritten
+        self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
+        self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
+        self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
+        self.trials = 0  # regions that are being recorded, one within the other
+        self.blocks = Blocks()
+        self.refusals: list[str] = []  # what was seen in a trial that no region may do
+        self.static = static  # one program per exact shape
+        self.replayable = True  # an entry is to be made of this call, if nothing prevents it
+        self.breaks: list[Break] = []
+        self.only_once = True  # each break is of what a function does before it keeps a result
+        self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
+        self.grads_known: dict[int, Tensor] = {}
+        self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
+        self.identities = Identities()
+        self.cached: Any = None  # `KeptCalls`, of functions that keep results
+        self.keys = False  # numbers may become keys of these, unseen
+        self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
+        self.constants: dict[int, Tensor] = {}
+        self.refresh: Callable[[Any], None] = lambda container: (
+            None
+        )  # the state walker looks at it again
+        self.restarted = False  # sizes of segments that are over may come along
+        self.first_node = Node(()).sequence  # later nodes of the tape are the call's own
+        self.differentiating = (
+            False  # nodes of a backward pass over the recording can be differentiated again
+        )
+        self.arrivals: Any = None  # what gradients depend on, in such a pass
+        self.runs_code = False  # the tape calls custom Functions, or hooks in regions
+        self.numbers = Numbers(self, runtime_number)
+        self.pending: list[weakref.ref] = []  # values that only the program knows
+        self.stdout = sys.stdout
+        self.output: list[Any] = []  # what is printed and logged when the values are there
+        self.start()
+
+    def start(self) -> None:
+        """Begin a new segment: an empty graph, and nothing lifted."""
+        self.graph = Graph(self.name)
+        self.graph.scope.where = lambda: str(user_location(3) or "")
+        self.graph.scope.shown = lambda: active.recorder is not None or is_asked_by_user()
+        self.lifted: dict[int, Lifted] = {}
+        self.offsets_read: set[int] = set()  # ids of the caller's tensors
+        self.by_place: dict[tuple, Traced] = {}
+        self.spans = Spans()
+        self.writes: dict[int, Writes] = {}  # by id of the Storage
+        self.deferred: list[weakref.ref[Tensor]] = []
+        self.generators: dict[int, Draws] = {}
+        self.scalars: list[tuple[RuntimeNumber, Value]] = []
+        self.sharing = Sharing(self)
+        self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
+        self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
+        self.contents: set[Value] = set()  # inputs that are to hold the same in replays
+
+    # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
+    def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """Record one op; returns deferred tensors."""
+        return unwatched(self._record, op, operands, attributes)
+
+    def _record(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        if self.root.exposed and any(map(self._is_exposed, operands)):
+            return value_checks.run_now(self, op, operands, attributes)
+        if any(map(is_meta, (*operands, attributes.get("device")))):
+            self.need(None, "ops on tensors without values (device meta) are not recorded")
+            return value_checks.run_now(self, op, operands, attributes)
+        if op.name in DYNAMIC_OPS:
+            return self._run_now(op, operands, attributes)
+        full = len(self.graph.nodes) >= flags.max_segment_nodes
+        if full and not self.differentiating and not in_capture(4):
+            draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
+            if not any(x is state for x in operands for state in draws):
+                self.need(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
+        attributes = asked(op.name, attributes)  # may end the segment, and operands are read then
+        if op.name == "reshape":
+            self.laid_out(operands[0])
+        values = self.operands(operands)
+        if op.may_fail and self.root is self and not self.differentiating:
+            if self.restarted:
+                attributes, values = settled(attributes), settled(values)
+            values = value_checks.checked(self, op, operands, values, attributes)
+        graph = self.graph
+        if self.restarted:
+            attributes, values = settled(attributes), settled(values)
+        graph.location = user_location()
+        graph.detached = not is_grad_enabled() and not self.differentiating
+        made = graph.append(op, values, attributes)
+        if not op.views and self.root is self and value_checks.too_large(made):
+            return value_checks.run_eagerly(self, op, operands, attributes)
+        if not is_a(made, tuple):
+            return self._result(op, operands, values, attributes, made)
+        return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
+
+    def control(
+        self, op: Op, values: Sequence[Value], attributes: dict, regions: Sequence[Graph]
+    ) -> tuple[Tensor, ...]:
+        """Record an op with regions over values of this graph; its outputs, in fresh memory."""
+        self.graph.location, self.graph.detached = user_location(), False
+        made = self.graph.append(op, values, attributes, regions=tuple(regions))
+        made = made if is_a(made, tuple) else (made,)
+        node = self.graph.nodes[-1]
+        if self.root is self and node.may_fail and not self.differentiating:
+            if not value_checks.node_succeeds(self, node.outputs):
+                self.graph.nodes.pop()
+                raise Refused("it fails for these values")
+        return tuple([self._wrap(Traced(self, Memory(v))) for v in made])
+
+    def holding(self, value: Value) -> Tensor:
+        """A tensor that holds a value of this graph, in memory of its own."""
+        return self._wrap(Traced(self, Memory(value)))
+
+    def shape(self, tensor: Tensor) -> tuple:
+        return self.traced(tensor).shape
+
+    def strides(self, tensor: Tensor) -> tuple:
+        """Strides in elements."""
+        return tuple(strides(self.laid_out(tensor)))
+
+    def laid_out(self, tensor: Tensor) -> Traced:
+        """The tensor's state where it is known how it lies in memory."""
+        if self.traced(tensor).memory.strides is UNKNOWN:
+            self.need(tensor, "how a tensor lies in memory depends on a value")
+        return self.traced(tensor)
+
+    def shared(self, tensor: Tensor) -> list[int]:
+        """The dimensions along which the example's elements share memory."""
+        traced = self.laid_out(tensor)
+        if traced.dense:
+            return []
+        return [d for d, s in enumerate(traced.layout().strides) if s == 0]
+
+    def identify(self, tensor: Tensor, outputs: Sequence[Any] | None) -> None:
+        """Which tensor a variable is matters now: where a value decides it, it is needed.
+        `outputs`: if it does to gradients of these."""
+        if outputs is None or matters(self, tensor, outputs):
+            known_as(self, tensor)
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return is_contiguous(self.laid_out(tensor))
+
+    def offset(self, tensor: Tensor) -> Any:
+        traced = self.traced(tensor)
+        owner, base = traced.memory.owner, 0
+        if owner is not None:
+            base = owner._offset
+            self.root.offsets_read.add(id(owner))
+        found = offset(traced, base)
+        if found is None:
+            self.need(tensor, "storage_offset() of a view was read")
+            return tensor._offset
+        return found
+
+    def version(self, tensor: Tensor) -> int:
+        return self.traced(tensor).memory.version
+
+    def keeps(self, saved: Any) -> None:
+        """As long as `saved` is there, the tape needs its tensor as it is now."""
+        self.root.kept.append(weakref.ref(saved))
+
+    def check_kept(self, memory: Memory, family: Family | None) -> None:
+        """Refused where a backward would depend on whether memory of this graph is written;
+        `family`: of what it is written through, if that counts writes of its own."""
+        if self.is_kept(memory, family):
+            raise Refused("a tensor is written that history outside needs as it is")
+
+    def is_kept(self, memory: Memory, family: Family | None) -> bool:
+        """Whether a backward needs memory of this graph as it is, and sees writes that the family,
+        or none, counts."""
+        storage = None if memory.owner is None else memory.owner._storage
+        for saved in (found() for found in self.root.kept):
+            if saved is None:
+                continue
+            tensor = saved.tensor
+            if tensor._traced is not None:
+                is_it = tensor._traced.memory is memory
+            else:
+                is_it = tensor._storage is storage
+            if is_it and counting_family(tensor) is family:
+                return True
+        return False
+
+    def write(self, tensor: Tensor, value: Any) -> None:
+        """The tensor's memory now holds `value` where the tensor looks at it."""
+        self.operands((tensor, value))
+        content, traced = self._operand(value), self.traced(tensor)
+        owner = traced.memory.owner
+        if owner is not None and owner._storage.readonly:
+            self.flush()
+            with self.paused():
+                write_memory(tensor, value)  # raises
+        exposed = bool(self.root.exposed) and self._is_exposed(tensor) or is_meta(tensor)
+        if exposed or self.overlaps(traced):
+            if exposed:
+                self.flush()
+            else:
+                self.need(tensor, "memory is written that overlaps another tensor's, or itself")
+            tensor = actual(tensor)
+            self._write_now(tensor, value)
+            writes = self.writes.get(id(tensor._storage))
+            if writes is not None:
+                writes.count = tensor._storage.version  # type: ignore[union-attr]
+            return
+        tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
+        family = counting_family(tensor)
+        if self.remains(lambda: self._must_know(traced.memory, tracked, family)):
+            self.need(tensor, "a tensor is written that may be another one, depending on a value")
+            self._write_now(actual(tensor), value)
+            return
+        self.graph.location, self.graph.detached = user_location(), True
+        happens = self.happening is not False
+        counted = happens and counting_family(tensor) is None
+        if happens and not counted:
+            bump_version(tensor)
+            traced.memory.apart += self.counts_outside(tensor)
+        traced.write(content, counted, self.if_asked(traced.memory, self.happening))
+        self.sharing.written(traced.memory, counted)
+
+    def remains(self, holds: Callable[[], bool]) -> bool:
+        """Whether something holds without garbage; that is let go only for a program's sake."""
+        return remains(holds) if self.root.replayable else holds()
+
+    def _must_know(self, memory: Memory, tracked: bool, family: Family | None) -> bool:
+        """Whether it matters at once, when memory is written, which other memory it is: for its
+        history (`tracked`), or to a backward. Of the caller's the program counts the writes."""
+        return any(tracked or other.owner is None and self.is_kept(other, family)
+                   for other, _ in self.sharing.partners(memory))
+
+    def _write_now(self, tensor: Tensor, value: Any) -> None:
+        """The same to a concrete tensor."""
+        with self.paused():
+            check_writable(tensor, overlap=True)
+            write_memory(tensor, value)
+            if not bool(self.happening):
+                bump_version(tensor, -1)
+
+    @contextmanager
+    def perhaps(self, happened: Any) -> Iterator[None]:
+        """What is written meanwhile leaves memory as it is unless this holds: True, False, or a
+        flag."""
+        self.happening = happened
+        try:
+            yield
+        finally:
+            self.happening = True
+
+    def counts_outside(self, tensor: Tensor) -> bool:
+        """Whether the family of a tensor of the caller's counts writes to this one."""
+        owner, family = self.traced(tensor).memory.owner, counting_family(tensor)
+        return family is not None and owner is not None and counting_family(owner) is family
+
+    def exposes(self, tensor: Tensor) -> None:
+        """An array over a concrete tensor's memory is given away: reads and writes of it happen at
+        once, between those of the recorded ops."""
+        self.root.exposed[id(tensor._storage)] = tensor._storage
+
+    def exposes_what(self, buffer: Any) -> None:
+        """Code that runs from now on can write memory of tensors through an array of the caller's:
+        what was recorded reads it as it is."""
+        found = {id(storage): storage for storage in shown_in(buffer)}
+        if found.keys() - self.exposed.keys():
+            self.exposed.update(found)
+            if not self.trials:  # which are refused: an array was seen
+                self.flush()
+
+    def _is_exposed(self, x: Any) -> bool:
+        if type(x) is tuple:
+            return any(map(self._is_exposed, x))
+        if not is_a(x, Tensor):
+            return False
+        owner = x if x._traced is None else x._traced.memory.owner
+        return owner is not None and id(owner._storage) in self.root.exposed
+
+    def if_asked(self, memory: Memory, happened: Any) -> Any:
+        """Whether a write happened, as far as anybody asks: what the call made counts it anyway."""
+        return happened if memory.owner is not None or self.root is not self else True
+
+    def outer_memory(self, memory: Memory) -> Memory | None:
+        """What memory is in the recording around; None where it was made in this one."""
+        return None
+
+    def same_leaves(self, one: set[Node], other: set[Node]) -> None:
+        """What sides of a branch lead to must be the same tensors."""
+        if one != other:
+            raise Refused("a tensor receives a gradient through one side only")
+
+    def carries(self, tensor: Tensor) -> bool:
+        """Whether a tensor stands for what a variable is at the start of an iteration."""
+        return False
+
+    def before(self, tensor: Tensor) -> list[Tensor]:
+        """What such a tensor is in the first iteration."""
+        return []
+
+    def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
+        """`result` is `other`, the very tensor, if `flag` holds when the program runs."""
+        self.sharing.identify(result, other, flag)
+
+    def may_share(self, memory: Memory, other: Memory, flag: Tensor, whole: bool = True) -> None:
+        """`memory` is `other`, if `flag` holds when the program runs; `whole`: the tensors are
+        one then."""
+        self.sharing.add(memory, other, flag, whole)
+
+    def overlaps(self, traced: Traced) -> bool:
+        """Whether a write reaches other elements of this memory, or of what may be the same."""
+        memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
+        return any(may_overlap(op.name, attributes) for op, _, attributes in traced.views) or any(
+            m.entangled or self.repeats(m) or m.owner is not None and overlaps_itself(m.owner)
+            for m in memories
+        )
+
+    def repeats(self, memory: Memory) -> bool:
+        """Whether elements share memory; other strides need another program."""
+        return memory.strides is not UNKNOWN and any(s == 0 for s in memory.strides or ())
+
+    def item(self, tensor: Tensor) -> Any:
+        """The only element as a number, which need not be known yet."""
+        return host_reads.read(self, tensor)
+
+    def defers(self) -> bool:
+        """Whether the call may still become a program, so that values may stay pending."""
+        over = self.breaks or self.trials or self.converting or self.keys
+        return self.replayable and not over and self.root is self
+
+    def constant_value(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
+        """What the tensor holds, concrete, if no input of the call decides it."""
+        return constant_value(self, tensor, of_sizes)
+
+    def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+        """A value is needed now: run what was recorded."""
+        self.note(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
+        self.flush()
+        if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
+            self.start()
+            self.restarted = True
+
+    def seen(self, reason: str, hint: str = "") -> None:
+        """As `note`, from where no exception may be raised: a trial is refused when it ends."""
+        if self.trials:
+            self.refusals.append(reason)
+        else:
+            self.note(reason, hint)
+
+    def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
+        self.root.asked.add((ask, what))
+
+    def note(self, reason: str, hint: str = "") -> None:
+        """Remember why this call cannot be replayed; raises where the user asked for one graph."""
+        if self.trials:
+            raise Refused(reason)
+        found = Break(reason, user_location(), hint)
+        self.only_once &= self.root.cached is not None and self.root.cached.runs()
+        if found not in self.breaks:
+            self.breaks.append(found)
+        if self.fullgraph:
+            raise CaptureError(str(found))
+
+    def random_state(self, generator: random.Generator) -> tuple[Any, int]:
+        """The generator's state as a tensor of this graph, and the draws recorded since."""
+        draws = self.draws_of(generator)
+        draws.count, draws.since = draws.count + 1, draws.since + 1
+        return draws.tensor, draws.since - 1
+
+    def draws_of(self, generator: random.Generator) -> Draws:
+        """What this graph draws from a generator."""
+        return draws_of(self, generator)
+
+    def alias(self, tensor: Tensor) -> Tensor:
+        """`detach()`: the same memory through the same views, without history."""
+        traced = self.traced(tensor)
+        return self._wrap(Traced(self, traced.memory, traced.views, traced.read()))
+
+    def severed(self, tensor: Tensor) -> Tensor:
+        """Only this thread's tape has its history."""
+        return tensor
+
+    def forgets(self, tensor: Tensor) -> None:
+        """From here on its value is one that gradients do not flow through."""
+        traced = tensor._traced
+        self.graph.location = user_location()
+        traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})
+
+    def hides(self, tensors: Sequence[Any]) -> None:
+        """Only one tape is at work."""
+        self.runs_code = True
+
+    def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
+        """Nobody else looks."""
+
+    def pushes(self, tensors: Sequence[Any]) -> None:
+        """No tensor has a tangent."""
+
+    # -- lifting -------------------------------------------------------------------------------
+    def traced(self, tensor: Tensor) -> Traced:
+        """The tensor's state here; a concrete tensor becomes an input at its first use."""
+        state = tensor._traced
+        if state is not None:
+            if state.recorder is self:
+                return state
+            raise CaptureError(leaked(state))
+        lifted = self.lifted.get(id(tensor))
+        return lifted.traced if lifted is not None else lift(self, tensor)  # type: ignore[return-value]
+
+    def has_met(self, tensor: Tensor) -> bool:
+        """Whether its state is known, here or around."""
+        return tensor._traced is not None or id(tensor) in self.lifted
+
+    def operands(self, operands: tuple) -> tuple:
+        """Graph values for tensors and runtime numbers."""
+        while True:
+            graph = self.graph
+            values = tuple([self._operand(x) for x in operands])
+            if graph is self.graph:  # lifting one may have ended the segment
+                return values
+
+    def _operand(self, x: Any) -> Any:
+        if is_a(x, Tensor):
+            return self.traced(x).read()
+        # a number of the running program
+        graph_value = getattr(x, "graph_value", None) if is_stand_in(x) else None
+        if graph_value is not None:
+            return graph_value(self)
+        if is_a(x, np.ndarray):
+            return self.traced(self.constant(of_array(x.copy()))).read()
+        return float(x) if issubclass(type(x), float) else x  # also one of a class of the user's
+
+    # -- results -------------------------------------------------------------------------------
+    def _result(
+        self, op: Op, operands: tuple, values: tuple, attributes: dict, made: Value
+    ) -> Tensor:
+        if op.views and is_a(operands[0], Tensor):
+            parent = self.traced(operands[0])
+            if self._stays_view(op, parent, attributes):
+                return self._wrap(parent.viewed(op, values[1:], attributes, made))
+        return self._wrap(Traced(self, Memory(made)))
+
+    def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
+        """`tensor.select(dim, index)`, a view, where only the program knows which."""
+        return select_at(tensor, dim, index)
+
+    def viewable(self, tensor: Tensor, shape: tuple) -> bool:
+        """Whether `view` may show the tensor in another shape."""
+        return self._stays_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
+
+    def may_turn(self, tensor: Tensor) -> bool:
+        """Return True for a tensor of this graph over memory that the call made, unless it stands
+        for a variable of a loop."""
+        traced = tensor._traced
+        made = traced is not None and traced.recorder is self and traced.memory.owner is None
+        return made and not self.carries(tensor)
+
+    def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
+        """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
+        memory = parent.memory
+        ordered = not parent.views and memory.owner is None and memory.strides is None
+        if op.name != "reshape" or ordered:
+            return True
+        return stays_view(parent, attributes["shape"])
+
+    def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
+        value = traced._value
+        tensor = make(None, 0, traced.shape, None, value.type.dtype, value.type.device or CPU)
+        tensor._traced = traced
+        if track:
+            self.deferred.append(weakref.ref(tensor))
+        return tensor
+
+    def _run_now(self, op: Op, operands: tuple, attributes: dict) -> Any:
+        """An op whose result's shape depends on values runs eagerly: at once where no input of the
+        call decides them, else between segments."""
+        made = run_on_constants(self, op, operands, attributes)
+        if made is not None:
+            return tuple(map(self.constant, made)) if type(made) is tuple else self.constant(made)
+        reason = f"the shape of {op.name}'s result depends on values"
+        self.need(None, reason, DYNAMIC_OPS[op.name])
+        with self.paused():
+            return Tensor.dispatch(op, operands, attributes)
+
+    def paused(self) -> Paused:
+        """Context: ops run eagerly meanwhile (on tensors that are concrete)."""
+        return Paused(self)
+
+    # -- numbers and gradients that are read ---------------------------------------------------
+    def adapted(self, function: Any) -> Any:
+        """The form of a user's function, or method, that is recorded."""
+        target = attribute_of(function, "__func__")
+        if target is None:
+            return self.root.adapt(function)
+        found = self.root.adapt(target)
+        return function if found is target else MethodType(found, function.__self__)
+
+    def number(self, container: Any, key: Any, value: int | float) -> Any:
+        """`container[key]` as a runtime scalar."""
+        return self.numbers.item(container, key, value, NumberSource(container, key))
+
+    def grad_read(self, tensor: Tensor) -> None:
+        """The program depends on whether the caller's tensor has a gradient."""
+        if tensor._traced is None and id(tensor) not in self.grads_known:
+            self.grads_known[id(tensor)] = tensor
+            self.grads_read.append((tensor, tensor._grad))
+
+    def applies(self, node: Any) -> None:
+        """A backward pass runs a node; one made before the call may be another one next time."""
+        if node.sequence < self.first_node:
+            self.note(
+                "backward() runs through history that was made outside the call",
+                "detach the input, or compute what it comes from inside",
+            )
+
+    def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+        """What a backward pass made of gradients."""
+        return results if self.arrivals is None else self.arrivals.linked(given, results)
+
+    def undecided(self) -> None:
+        """Whether a gradient arrives matters, and a value decides that."""
+        reason = "runs what a value may leave out: a hook, or history that was overwritten"
+        if self.differentiating:
+            raise Refused(reason)
+        self.need(None, f"a backward {reason}")
+
+    def grad_written(self, tensor: Tensor) -> None:
+        """From here on the gradient is the program's own."""
+        self.grads_known.setdefault(id(tensor), tensor)
+        if tensor._traced is None:
+            self.grads_set[id(tensor)] = tensor
+
+    def history_written(self, tensor: Tensor) -> None:
+        """requires_grad, the history or hooks of a tensor are about to change."""
+
+    def same_place(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two tensors look at one memory in the same way."""
+        a, b = self.traced(one), self.traced(other)
+        return a.memory is b.memory and (a.views is b.views or not a.views and not b.views)
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        """A tensor just made from Python data: each run works on a fresh copy of it."""
+        if tensor._traced is not None:
+            return tensor
+        self.constants[id(tensor)] = tensor
+        made = self.run(REGISTRY["clone"], (tensor,), {})
+        if made._traced is not None:
+            self.constant_values[made._traced.read().node.inputs[0]] = tensor
+        return made
+
+    def plain(self, data: Any) -> Any:
+        """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
+        them."""
+        if is_exactly(data, (list, tuple)):
+            return type(data)(self.plain(x) for x in data)
+        if is_a(data, RuntimeNumber) or type(data) is Size:
+            return data.concrete()
+        return data
+
+    def owned(self, containers: Sequence[Any]) -> None:
+        """Containers that the recording has made."""
+
+    def settled(self, container: Any) -> None:
+        """What the container holds now was made for good: it is the state from which replays
+        start."""
+        self.refresh(container)
+
+    def tangent(self, like: Tensor) -> Tensor:
+        """A deferred tensor standing for the gradient of `like`: a new input of the graph."""
+        value = self.graph.input(like_type(self.traced(like)), source="tangent")
+        return self.untracked(value)
+
+    def untracked(self, value: Value) -> Tensor:
+        """A tensor that holds a value and is no result, however long it lives."""
+        return self._wrap(Traced(self, Memory(value)), track=False)
+
+    # -- ending a segment ----------------------------------------------------------------------
+    def alive(self) -> list[Tensor]:
+        """Deferred tensors somebody still holds, oldest first."""
+        return [t for t in (r() for r in self.deferred) if t is not None and t._traced is not None]
+
+    def lifted_tensors(self) -> list[Lifted]:
+        return [item for item in self.lifted.values() if item.traced is not None]
+
+    def written(self) -> list[Memory]:
+        """The caller's memory that the recording writes."""
+        memories = [i.traced.memory for i in self.lifted.values() if i.traced is not None]
+        return [m for m in dict.fromkeys(memories) if m.generation]
+
+    def input_sources(self) -> dict[Value, Any]:
+        """What each graph input stands for: a tensor, a Generator, a RuntimeNumber."""
+        found: dict[Value, Any] = {}
+        for item in self.lifted.values():
+            found.setdefault(item.value, item.tensor)
+        for number, value in self.scalars:
+            found[value] = number
+        for draws in self.generators.values():
+            found[draws.value] = draws
+        return found
+
+    def flush(self) -> None:
+        """Compile and run what was recorded; tensors that are still alive become concrete."""
+        unwatched(segment_end.flush, self)
+
+    def abandon(self) -> None:
+        """After an exception in the user's code: what ran before it has happened, so make it so."""
+        active.recorder = self
+        try:
+            self.flush()
+        finally:
+            active.recorder = None
+
+
+def like_type(traced: Traced) -> TensorType:
+    return traced.read().type
+
+
+class Paused:
+    """Context manager: no recording inside."""
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        active.recorder = None
+
+    def __exit__(self, *exc: object) -> None:
+        active.recorder = self.recorder

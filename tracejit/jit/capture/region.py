@@ -1,0 +1,418 @@
+"""Recording a part of a program apart from the rest: a branch, the body of a loop.
+
+In: ops on deferred tensors while a branch or a body runs once, on trial. Out: a graph of its own,
+whose inputs are values of the surrounding graph (`captured`) and placeholders. What a trial cannot
+do without being seen from outside (a value needed now, a random draw, an effect) raises `Refused`;
+then the branch is decided by the value, natively. Called by `branches.py` and `loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from tracejit.jit.capture.aliasing import Memory, Traced, Writes
+from tracejit.jit.capture.breaks import CaptureError, Defect, Refused, leaked
+from tracejit.jit.capture.looking import is_a, is_stand_in
+from tracejit.jit.capture.recorder import Recorder
+from tracejit.jit.capture.sources import Lifted
+from tracejit.jit.capture.trial_watch import TrialWatch
+from tracejit.jit.capture.viewable import strides_kept
+from tracejit.config import flags
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.nodes import Node
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.subclasses import kept_class, of_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.core.ops import random
+from tracejit.core.ops.gather_scatter import read_at
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import TensorType
+
+
+def _is_stopped(value: Value) -> bool:
+    """Whether gradients do not flow to what this is a view of."""
+    while value.node is not None and value.node.op.views:
+        value = value.node.inputs[0]
+    return value.node is not None and value.node.op.name == "stop_gradient"
+
+
+class RegionRecorder(Recorder):
+    """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
+
+    may_not_run = True
+
+    def __init__(self, parent: Recorder, name: str):
+        self.parent: Any = parent
+        super().__init__(name, parent.run_segment, False, parent.static)
+        self.root = parent.root
+        self.refused: Refused | None = None  # the first refusal raised in this region
+        self.restarted = parent.restarted
+
+    def start(self) -> None:
+        super().start()
+        self.graph.scope = self.parent.graph.scope
+        self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
+        self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here
+        self.copies: dict[Memory, Memory] = {}  # and back
+        self.parts: dict[Memory, Memory] = {}  # a copy that stands for a view -> of what
+        self.claims: list[tuple[set[Node], set[Node]]] = []  # what must lead to the same leaves
+        self.own: list[Any] = []  # containers made here: changing them is no effect
+
+    # -- meeting tensors of the parent -----------------------------------------------------------
+    def traced(self, tensor: Tensor) -> Traced:
+        state = tensor._traced
+        if state is not None and state.recorder is self:
+            return state
+        known = self.lifted.get(id(tensor))
+        if known is not None:
+            return known.traced  # type: ignore[return-value]
+        if state is not None and not self._surrounds(state.recorder):
+            raise CaptureError(leaked(state))
+        outer = self.parent.traced(tensor)
+        if outer.memory.entangled:
+            raise Refused("memory that overlaps other memory is used")
+        memory = self.inner_memory(outer.memory)
+        value = memory.value
+        views = []
+        for op, operands, attributes in outer.views:
+            inner = tuple([self.capture(x) if is_a(x, Value) else x for x in operands])
+            value = self.graph.append(op, (value, *inner), attributes)
+            views.append((op, inner, attributes))
+        if _is_stopped(outer.read()):
+            value = self.graph.append(REGISTRY["stop_gradient"], (value,), {})
+        traced = Traced(self, memory, tuple(views), value)
+        self.lifted[id(tensor)] = Lifted(tensor, memory.input, traced)
+        return traced
+
+    def has_met(self, tensor: Tensor) -> bool:
+        return super().has_met(tensor) or self.parent.has_met(tensor)
+
+    def _surrounds(self, recorder: Any) -> bool:
+        outer: Any = self.parent
+        while is_a(outer, RegionRecorder) and outer is not recorder:
+            outer = outer.parent
+        return outer is recorder
+
+    def outer_memory(self, memory: Memory) -> Memory | None:
+        return self.copies.get(memory)
+
+    def same_leaves(self, one: set[Node], other: set[Node]) -> None:
+        if one != other:
+            self.parent.same_leaves(one, other)
+
+    def carries(self, tensor: Tensor) -> bool:
+        return self.parent.carries(tensor)
+
+    def before(self, tensor: Tensor) -> list[Tensor]:
+        return self.parent.before(tensor)
+
+    def is_outer(self, tensor: Tensor) -> bool:
+        """Whether a tensor was made outside this region."""
+        return tensor._traced is None or tensor._traced.recorder is not self
+
+    def inner_memory(self, outer: Memory) -> Memory:
+        """What memory of the parent is here."""
+        memory = self.memories.get(outer)
+        if memory is None:
+            value = self.capture(outer.value)
+            memory = self.memories[outer] = Memory(value, Writes(outer.version), outer.owner)
+            memory.input, memory.strides = value, outer.strides
+            self.copies[memory] = outer
+        return memory
+
+    def capture(self, value: Value) -> Value:
+        """A value of the parent's graph, as an input here."""
+        known = self.captured.get(value)
+        if known is None:
+            known = self.captured[value] = self.graph.input(value.type, source=value.source)
+            known.is_weak = value.is_weak
+        return known
+
+    def placeholder(self, like: Tensor, requires_grad: bool) -> Tensor:
+        """A deferred tensor of the type of `like`, standing for what an iteration starts from."""
+        return self.placeholder_of(self.parent.traced(like).read().type, requires_grad)
+
+    def placeholder_of(self, type: TensorType, requires_grad: bool) -> Tensor:
+        tensor = self._wrap(Traced(self, Memory(self.graph.input(type, source="carried"))))
+        if requires_grad:  # not a leaf: it may be written in place
+            tensor._requires_grad, tensor._node = True, Start()
+        return tensor
+
+    def twin(self, tensor: Tensor) -> Tensor:
+        """Another tensor over the same memory with the same history, as each subscript gives."""
+        made = self.alias(tensor)
+        made._requires_grad = tensor._requires_grad
+        made._node, made._output_nr = tensor._node, tensor._output_nr
+        return made
+
+    def _operand(self, x: Any) -> Any:
+        if not is_stand_in(x) or not hasattr(x, "graph_value"):
+            return super()._operand(x)
+        if x.value is not None and x.value.graph is self.graph:
+            return x.value
+        value = self.parent._operand(x)
+        return self.capture(value) if is_a(value, Value) else value  # else a large int
+
+    # -- views whose place only the program knows --------------------------------------------------
+    def part(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
+        """`item`, a copy, stands for a view of `container`: as long as neither is written, and the
+        item does not leave the region, nobody can tell."""
+        memory, whole = self.traced(item).memory, self.traced(container)
+        kept = kept_class(type(container))
+        if kept is None:
+            raise Refused("a class is asked what its parts are")
+        of_class(item, kept)
+        self.parts[memory] = whole.memory
+        if strides_kept(whole, without=dim) is not None:
+            memory.strides = strides_kept(whole, always=True)
+        return item
+
+    def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
+        return self.part(tensor, dim, read_at(tensor, dim, index))
+
+    def is_part(self, tensor: Tensor) -> bool:
+        """Whether a tensor is, or may be, a copy made here that stands for a view."""
+        memory = self.traced(tensor).memory
+        known = [memory, *(other for other, _ in self.sharing.memories.of(memory))]
+        return any(m in self.parts for m in known)
+
+    def _check_parts(self, tensor: Tensor) -> None:
+        for region, memory in self._layers(tensor):
+            others = [other for other, _ in region.sharing.memories.of(memory)]
+            if any(m in region.parts or m in region.parts.values() for m in [memory, *others]):
+                raise Refused("a tensor is written of which a part is in use")
+
+    def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, Memory]]:
+        """What a tensor looks at, here and in the regions around."""
+        region: Any = self
+        memory: Any = self.traced(tensor).memory
+        while memory is not None and is_a(region, RegionRecorder):
+            yield region, memory
+            memory, region = region.copies.get(memory), region.parent
+
+    # -- what a region may not do ------------------------------------------------------------------
+    def write(self, tensor: Tensor, value: Any) -> None:
+        traced = self.traced(tensor)
+        self._check_parts(tensor)
+        outer = self.copies.get(traced.memory)
+        if outer is not None:
+            if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
+                raise Refused("a tensor made outside is written while gradients are recorded")
+            if self.counts_outside(tensor):
+                raise Refused("a tensor is written that the caller has from `.data`")
+            self._check_kept(tensor)
+        super().write(tensor, value)
+
+    def _check_kept(self, tensor: Tensor) -> None:
+        """History outside may not depend on whether a region runs."""
+        maybe = False
+        for region, memory in self._layers(tensor):
+            maybe = maybe or region.may_not_run
+            outer = region.copies.get(memory)
+            if maybe and outer is not None:
+                region.parent.check_kept(outer, counting_family(tensor))
+
+    def repeats(self, memory: Memory) -> bool:
+        outer = self.copies.get(memory)
+        return super().repeats(memory) if outer is None else self.parent.repeats(outer)
+
+    def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+        raise Refused(reason)
+
+    def note(self, reason: str, hint: str = "") -> None:
+        raise Refused(reason)
+
+    def flush(self) -> None:
+        raise Refused("a value is needed")
+
+    def draws_of(self, generator: random.Generator) -> Any:
+        raise Refused("random numbers are drawn")
+
+    def grad_written(self, tensor: Tensor) -> None:
+        if tensor._traced is None or tensor._traced.recorder is not self:
+            raise Refused("the gradient of a tensor made outside is changed")
+
+    def history_written(self, tensor: Tensor) -> None:
+        if tensor._traced is None or tensor._traced.recorder is not self:
+            raise Refused("requires_grad, the history or hooks of a tensor made outside change")
+        self.hides(())
+
+    def hides(self, tensors: Sequence[Any]) -> None:
+        self.runs_code = True
+        self.parent.hides(tensors)
+
+    def applies(self, node: Any) -> None:
+        if node.sequence < self.first_node:
+            raise Refused("backward() runs through history made outside")
+
+    # -- what the surrounding call keeps ---------------------------------------------------------
+    def number(self, container: Any, key: Any, value: float) -> Any:
+        return self.parent.number(container, key, value)
+
+    def grad_read(self, tensor: Tensor) -> None:
+        if tensor._traced is None:
+            self.parent.grad_read(tensor)
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        if tensor._traced is not None:
+            return tensor
+        self.root.constants[id(tensor)] = tensor
+        return self.run(REGISTRY["clone"], (tensor,), {})
+
+    def settled(self, container: Any) -> None:
+        raise Refused("an optimizer makes the state of its parameters")
+
+    def owned(self, containers: Sequence[Any]) -> None:
+        self.own += containers
+
+    def made(self, container: Any) -> bool:
+        """Whether a container was made in this region or in one around it within the trial."""
+        if any(x is container for x in self.own):
+            return True
+        return False
+
+    def taking(self) -> Callable[[Any], bool]:
+        """`made`, for taking results apart; a container found twice cannot become two."""
+        taken: set[int] = set()
+
+        def take(container: Any) -> bool:
+            if not self.made(container):
+                return False
+            if id(container) in taken:
+                raise Refused("a list or dict is found in two places")
+            taken.add(id(container))
+            return True
+
+        return take
+
+    def appending(self, container: list) -> Callable[[Any], None]:
+        """What stands for `container.append` here."""
+        raise Refused("a list is appended to under a condition")
+
+    # -- the result --------------------------------------------------------------------------------
+    def written_outside(self) -> dict[Memory, Memory]:
+        """Memory of the parent that was written here: the parent's -> what it became."""
+        return {outer: m for m, outer in self.copies.items() if m.generation}
+
+    def may_fail(self) -> bool:
+        """Whether something fails for some values."""
+        return any(node.may_fail for node in self.graph.nodes)
+
+    def reads(self, outer: Memory) -> bool:
+        """Whether memory of the parent is read here."""
+        memory = self.memories.get(outer)
+        return memory is not None and any(
+            memory.input is x for node in self.graph.nodes for x in node.operand_values())
+
+    def outer_tensors(self) -> list[Tensor]:
+        """Tensors of the parent that were met here and require grad."""
+        found = [item.tensor for item in self.lifted.values()]
+        return [t for t in found if t._requires_grad]
+
+    def unchanged(self) -> None:
+        """Raises Refused where a tensor made outside got another history or gradient here."""
+        for item in self.lifted.values():
+            tensor = item.tensor
+            grad, (requires, *_) = item.before
+            if tensor._grad is not grad or tensor._requires_grad is not requires:
+                tensor._grad, tensor._requires_grad = grad, requires
+                raise Refused("requires_grad or a gradient of a tensor made outside is changed")
+
+    def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+        """The part of what was recorded that computes `outputs` from `inputs`; every output has
+        memory of its own."""
+        own: list[Value] = []
+        for value in outputs:
+            shared = value.node is None or any(value is x for x in own)
+            own.append(self.graph.append(REGISTRY["clone"], (value,), {}) if shared else value)
+        return extract(self.graph, self.name, inputs, own)
+
+
+class Start(Node):
+    """The history of a placeholder: there is none within the region."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        return ()
+
+
+@contextmanager
+def trial(region: RegionRecorder) -> Iterator[None]:
+    """Record into `region` meanwhile. Leaves with `Refused` where something could not be recorded,
+    also where the user's own code took the exception for one of its own."""
+    root, watch = region.root, TrialWatch()
+    root.trials += 1
+    active.recorder = region
+    modes = active.grad_enabled, active.inference
+    try:
+        with watch:
+            yield
+        if modes != (active.grad_enabled, active.inference):
+            raise Refused("grad mode is left changed")
+        if region.refused is not None:
+            raise region.refused
+        if root.refusals:
+            raise Refused(root.refusals[0])
+    finally:
+        watch.end()
+        region.refused = None  # its traceback would keep the user's variables alive
+        root.trials -= 1
+        active.recorder = region.parent
+        active.grad_enabled, active.inference = modes
+        if not root.trials:
+            root.lists_read.clear()
+            pending, root.refusals = root.refusals, []
+            for reason in dict.fromkeys(pending):
+                root.note(reason)
+
+
+@contextmanager
+def without_breaks(root: Recorder) -> Iterator[None]:
+    """What would end the segment raises `Refused`: what was recorded of a region belongs to it."""
+    root.trials += 1
+    try:
+        yield
+    finally:
+        root.trials -= 1
+
+
+@contextmanager
+def own_work() -> Iterator[None]:
+    """Around the making of nodes: an error here is not the user's. The region is refused."""
+    try:
+        yield
+    except Exception as error:
+        if flags.verify_passes:
+            raise Defect(f"{type(error).__name__}: {error}") from error
+        raise Refused(f"it could not be made part of the graph ({error})") from error
+
+
+class RegionGradients(Protocol):
+    """What differentiation offers: gradients of nodes with regions, put on the tape by `attach`."""
+
+    def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
+                wrt: list[Tensor], tracked: list[int], alone: list[int | None],
+                given: list[list[Tensor]]) -> Any: ...
+
+    def of_loop(self, node: Any) -> Any: ...
+
+
+_gradients: list[RegionGradients] = []
+
+
+def install_region_gradients(gradients: RegionGradients) -> None:
+    """Differentiation says how gradients flow through regions."""
+    _gradients[:] = [gradients]
+
+
+def region_gradients() -> RegionGradients:
+    return _gradients[0]

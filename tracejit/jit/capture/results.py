@@ -1,0 +1,499 @@
+"""What a replay must produce: a recipe for the return value and for every effect.
+
+In: objects made by a recorded call (return value, new attributes, container contents). Out:
+recipes: small trees that
+`build` turns into fresh Python objects from the tensors a replay computed. What has no recipe is
+named (C1).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.behaviour import behaviour, module_name
+from tracejit.jit.capture.contents import (
+    elements,
+    item,
+    items,
+    length,
+    put,
+    refill_dict,
+    refill_sequence,
+)
+from tracejit.jit.capture.guards import current
+from tracejit.jit.capture.host_program import HostProgram
+from tracejit.jit.capture.host_reads import PENDING
+from tracejit.jit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    bases_of,
+    class_attribute,
+    filled_slots,
+    has_in_class,
+    is_a,
+    is_exactly,
+    name_of_class,
+    names_in,
+    own_dict,
+)
+from tracejit.jit.capture.made_objects import blank, can_be_made
+from tracejit.jit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
+from tracejit.jit.capture.plain import plain
+from tracejit.jit.capture.rolled import FollowedList
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.sinks import appending
+from tracejit.jit.capture.state import State
+from tracejit.core.eager.subclasses import keeps_class, of_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.sizes import Size, evaluate
+
+
+class Unmodelled(Exception):
+    """An object a replay could not make."""
+
+
+@dataclass
+class Replay:
+    """What a replay has at hand: arguments, tensors standing for each recorded result, sizes.
+
+    before  what was at the places that recipes name, when nothing was changed yet
+    """
+
+    arguments: tuple
+    tensors: list[Any]
+    sizes: dict[str, int]
+    numbers: tuple = ()  # the runtime numbers that recipes need
+    before: Sequence[Any] = ()
+    host: Any = None  # values that only the program knows, once it has run
+    made: dict[Any, Any] = field(default_factory=dict)  # containers that are found twice, by recipe
+
+
+Recipe = Callable[[Replay], Any]
+
+
+class ResultNumber:
+    """The recipe of a tensor that the call made."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __call__(self, replay: Replay) -> Any:
+        return replay.tensors[self.number]
+
+
+def _of_class(cls: type, number: int) -> Recipe:
+    """The recipe of a tensor that the call made, of a class derived from `Tensor`."""
+    return lambda replay: of_class(replay.tensors[number], cls)
+
+
+class ResultNumbers:
+    """The recipe of a container of nothing but tensors that the call made."""
+
+    __slots__ = ("make", "numbers")
+
+    def __init__(self, make: Callable[[list[Any]], Any], numbers: list[int]):
+        self.make, self.numbers = make, numbers
+
+    def __call__(self, replay: Replay) -> Any:
+        return self.make([replay.tensors[k] for k in self.numbers])
+
+
+class Made:
+    """The recipe of a container that the call made: one, wherever it is found."""
+
+    __slots__ = ("build", "shared")
+
+    def __init__(self) -> None:
+        self.build: Any = None
+        self.shared = False
+
+    def __call__(self, replay: Replay) -> Any:
+        if not self.shared:
+            return self.build(replay)
+        if self not in replay.made:
+            replay.made[self] = self.build(replay)
+        return replay.made[self]
+
+
+def plainest(recipe: Recipe) -> Recipe:
+    """What does the same in fewer steps, when all recipes are there."""
+    return recipe.build if is_a(recipe, Made) and not recipe.shared else recipe
+
+
+class Recipes:
+    """Makes recipes; collects the distinct result tensors in `tensors`, in order of appearance."""
+
+    def __init__(self, state: State, scope: Any):
+        self.state, self.scope = state, scope
+        self.tensors: list[Tensor] = []
+        self.positions: dict[int, int] = {}
+        self.numbers: list[RuntimeNumber] = []  # what a replay has to compute, in order
+        self.host = HostProgram()  # what it computes after the program
+        self.places: list[Place] = []  # where it looks before it changes anything
+        self.looked: dict[int, int] = {}  # their numbers, by id
+        self.containers: dict[int, tuple[Any, Made]] = {}  # by id
+        self.objects = False  # the call made objects of the user's classes
+        self.changed: list[Any] = []  # objects of the caller's that effects change
+
+    def of(self, value: Any) -> Recipe:
+        if type(value) is Size:
+            if value.scope is not self.scope:  # left by a recording that is over
+                return lambda replay: value.hint
+            return lambda replay: evaluate(value, replay.sizes)
+        if is_a(value, RuntimeNumber) or is_exactly(value, PENDING):
+            return value.recipe(self)
+        if is_a(value, Tensor):
+            return self._tensor(value)
+        if is_a(value, PRIMITIVE):
+            return lambda replay: value
+        place = self.state.place_of(value)
+        if place is not None:
+            return self.before(place)
+        _, known = self.containers.get(id(value), (value, None))
+        if known is None:
+            known = Made()
+            self.containers[id(value)] = value, known
+            known.build = self._container(value)
+        elif known.build is None:
+            raise Unmodelled("a container that holds itself is returned or stored")
+        else:
+            known.shared = True
+        return known
+
+    def key(self, value: Any, text: str) -> Recipe:
+        """The recipe of a key: plain, or an object of the caller's that is itself and no other's
+        equal. Unmodelled, with the text, for the rest."""
+        value = plain(value)
+        if is_a(value, PRIMITIVE):
+            return lambda replay: value
+        itself = is_a(value, Tensor) or told_by_identity(value)
+        place = self.state.place_of(value) if itself else None
+        if place is None:
+            raise Unmodelled(text)
+        return self.before(place)
+
+    def before(self, place: Place) -> Recipe:
+        """What was at a place before the call: its effects may put other things there."""
+        number = self.looked.setdefault(id(place), len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+        return lambda replay: replay.before[number]
+
+    def computed(self, number: RuntimeNumber) -> int:
+        """The position of a runtime number among those a replay computes."""
+        self.numbers.append(number)
+        return len(self.numbers) - 1
+
+    def _tensor(self, tensor: Tensor) -> Recipe:
+        if tensor._traced is None:
+            place = self.state.place_of(tensor)
+            if place is None:
+                raise Unmodelled(
+                    "a tensor made outside the recorded call, found nowhere, is returned or stored"
+                )
+            return self.before(place)
+        if tensor.__dict__:
+            raise Unmodelled("a tensor with attributes of its own is returned or stored")
+        cls = type(tensor)
+        if cls is not Tensor and not keeps_class(cls):
+            raise Unmodelled(f"a {name_of_class(cls)} that the call made is returned or stored")
+        number = self.positions.setdefault(id(tensor), len(self.tensors))
+        if number == len(self.tensors):
+            self.tensors.append(tensor)
+        return ResultNumber(number) if cls is Tensor else _of_class(cls, number)
+
+    def _container(self, value: Any) -> Recipe:
+        cls = type(value)
+        if is_a(value, dict) and module_name(cls) in ("builtins", "collections"):
+            text = "a dict with keys that the call made is returned or stored"
+            items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
+            if cls is not dict:
+                return self._filled(value, items)
+            return lambda replay: {k(replay): r(replay) for k, r in items}
+        if is_a(value, (list, tuple)):
+            parts = [self.of(v) for v in elements(value)]
+            if not is_exactly(value, (list, tuple, FollowedList)) and not _is_plain_record(cls):
+                return self._like(value, parts)
+            make = list if cls is FollowedList else cls
+            make = cls._make if has_in_class(value, "_make") else make
+            numbers = [r.number for r in parts if type(r) is ResultNumber]
+            if len(numbers) == len(parts):
+                return ResultNumbers(make, numbers)
+            return lambda replay: make([r(replay) for r in parts])
+        if has_in_class(value, "sparse_product"):
+            parts = [self.of(v) for v in value.parts()]
+            return lambda replay: cls(*[r(replay) for r in parts])
+        if cls is deque:
+            parts, most = [self.of(v) for v in value], value.maxlen
+            return lambda replay: deque([r(replay) for r in parts], most)
+        if can_be_made(value, self.state.places, self.state.entered):
+            return self._object(value)
+        raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+
+    def _object(self, value: Any) -> Recipe:
+        """An object of a class of the user's, whose constructor has run already."""
+        cls, attributes, entries = type(value), self._attributes(value), []
+        filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
+        if is_a(value, dict):
+            text = "a dict with keys that the call made is returned or stored"
+            entries = [(self.key(k, text), self.of(v)) for k, v in items(value)]
+        self.objects = True
+
+        def make(replay: Replay) -> Any:
+            made = blank(cls)
+            for slot, recipe in filled:
+                slot.__set__(made, recipe(replay))
+            for key, recipe in entries:
+                put(made, key(replay), recipe(replay))
+            attributes(made, replay)
+            return made
+
+        return make
+
+    def _filled(self, value: Any, items: list[tuple[Recipe, Recipe]]) -> Recipe:
+        """A dict of one of the classes of `collections`."""
+        cls, attributes = type(value), self._attributes(value)
+        factory = attribute_of(value, "default_factory")
+        if factory is not None and module_name(factory) != "builtins":
+            raise Unmodelled("a defaultdict with a factory of the user's is returned or stored")
+
+        def make(replay: Replay) -> Any:
+            made = cls(factory) if issubclass(cls, defaultdict) else cls()
+            for key, recipe in items:
+                made[key(replay)] = recipe(replay)
+            attributes(made, replay)
+            return made
+
+        return make
+
+    def _like(self, value: Any, parts: list[Recipe]) -> Recipe:
+        """A list or tuple of a class of its own, whose constructor has run already."""
+        cls, attributes = type(value), self._attributes(value)
+        if not _is_all_contents(cls):
+            raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+
+        def make(replay: Replay) -> Any:
+            found = [r(replay) for r in parts]
+            made = tuple.__new__(cls, found) if issubclass(cls, tuple) else list.__new__(cls)
+            if is_a(made, list):
+                list.extend(made, found)
+            attributes(made, replay)
+            return made
+
+        return make
+
+    def _attributes(self, value: Any) -> Callable[[Any, Replay], None]:
+        """What gives another object the attributes of this one."""
+        found = [(name, self.of(x)) for name, x in (own_dict(value) or {}).items()]
+        if not found:
+            return lambda made, replay: None
+        return lambda made, replay: own_dict(made).update({n: r(replay) for n, r in found})
+
+
+def _is_plain_record(cls: type) -> bool:
+    """Whether a class is a namedtuple's own, whose objects are their elements."""
+    return class_attribute(cls, "_make") is not ABSENT and cls.__bases__ == (tuple,)
+
+
+def _is_all_contents(cls: type) -> bool:
+    """Whether a list or tuple of this class is its elements and its `__dict__`."""
+    mine = [c for c in bases_of(cls) if c is not list and c is not tuple and c is not object]
+    return not any(names_in(c).get("__slots__", ()) for c in mine)
+
+
+Effect = Callable[[Replay], None]
+
+
+class SetGrad:
+    """The effect of a backward inside the call: a tensor of the caller's has another gradient."""
+
+    __slots__ = ("place", "target", "recipe")
+
+    def __init__(self, place: Place, target: Recipe, recipe: Recipe):
+        self.place, self.target, self.recipe = place, target, recipe
+
+    def __call__(self, replay: Replay) -> None:
+        self.target(replay)._grad = self.recipe(replay)
+
+
+def effects(
+    state: State,
+    arguments: tuple,
+    recipes: Recipes,
+    held: dict[int, RuntimeNumber],
+    grown: dict[int, int],
+) -> list[Effect]:
+    """What the call changed of the places it could see, each as an action to repeat on replay.
+    By the place's id, `held` has the runtime numbers at places, and `grown` how long the lists
+    were that were only appended to."""
+    found: list[Effect] = []
+    state.places += [new for place in state.places for new in _made_attributes(place)]
+    for place in _in_order_of_making(state.places):
+        try:
+            now = _now(place, arguments)
+        except ValueError:  # an empty closure cell
+            continue
+        if place.kind not in ("names", "lacks") and not _unchanged(place, now, held):
+            found.append(_assignment(place, now, recipes))
+        was = place.value  # it may be elsewhere by now, and changed
+        if id(place) in grown:
+            fresh = [recipes.of(v) for v in elements(was)[grown[id(place)] :]]
+            found.append(appending(recipes.before(place), fresh))
+            recipes.changed.append(was)
+        elif place.kind == "class" and behaviour(was) != place.keys:
+            raise Unmodelled(f"the methods of {place.text} were changed")
+        elif place.kind == "set" and frozenset(elements(was)) != place.keys:
+            raise Unmodelled(f"the set {place.text} was changed")
+        elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
+            found.append(_refill(place, was, recipes))
+            recipes.changed.append(was)
+    return found
+
+
+def _in_order_of_making(places: list[Place]) -> list[Place]:
+    """The places, with attributes that are new in the order in which the object has them."""
+    found = list(places)
+    new = [k for k, p in enumerate(places) if p.how == "attr" and p.value is ABSENT]
+    made = {id(p): list(_own_attributes(p.value)) for k in new if (p := places[k].parent)}
+    new = [k for k in new if places[k].key in made[id(places[k].parent)]]
+    ordered = sorted(new, key=lambda k: made[id(places[k].parent)].index(places[k].key))
+    for k, other in zip(new, ordered):
+        found[k] = places[other]
+    return found
+
+
+def _now(place: Place, arguments: tuple) -> Any:
+    """What is where the place was, in the object that held it then."""
+    return current(place, arguments) if place.parent is None else place.read(place.parent.value)
+
+
+def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
+    before, number = place.value, held.get(id(place))
+    if number is not None and (now is number or now is number.original):
+        return True
+    if number is None and (now is before or place.kind == "primitive" and alike(now, before)):
+        return True
+    return (
+        place.how in ("self", "func")
+        or place.how == "item"
+        and place.parent is not None
+        and (place.parent.kind in ("sequence", "mapping"))
+    )  # containers are refilled whole
+
+
+def _made_attributes(place: Place) -> Iterator[Place]:
+    """Where attributes are that the call made under names that no code mentions as stored to."""
+    parent: Any = place.parent
+    if place.kind not in ("names", "lacks"):
+        return
+    for how, name in place.made(parent.value):
+        if (how, name) in parent.children:
+            continue
+        if how == "type" and name not in names_in(parent.value):
+            raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
+        text = f"{place.text}.{name}"
+        found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
+        yield found
+
+
+def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
+    if is_a(now, tuple):
+        return False
+    keys = range(length(now)) if place.kind == "sequence" else elements(now)
+    if place.kind == "mapping" and not all(map(alike, keys, place.keys)):
+        return True
+    before = {
+        key_of(child.key): child
+        for (how, _), child in place.children.items()
+        if how == "item"
+    }
+    if length(now) != place.length:
+        return True
+    for key in keys:
+        child = before.get(key_of(key))
+        new = item(now, key)
+        if child is None:
+            continue
+        number = held.get(id(child))
+        if number is not None:
+            if new is not number and new is not number.original:
+                return True
+        elif new is not child.value and not (
+            is_a(new, PRIMITIVE) and alike(new, child.value)
+        ):
+            return True
+    return False
+
+
+def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
+    key = place.key
+    parent: Any = place.parent
+    if now is ABSENT and place.how == "attr":
+        owner = recipes.before(parent)
+        recipes.changed.append(parent.value)
+        return lambda replay: _own_attributes(owner(replay)).pop(key, None)
+    if now is ABSENT:
+        raise Unmodelled(f"{place.text} was deleted")
+    recipe = recipes.of(now)
+    if place.how == "type" and not is_a(parent.value, type):
+        return _class_assignment(place, recipes, recipe)
+    if place.how in ("attr", "slot", "type"):
+        owner = recipes.before(parent)
+        recipes.changed.append(parent.value)
+        if place.how == "attr":  # past `__setattr__` of the user's, whose effects are others
+            return lambda replay: _own_attributes(owner(replay)).__setitem__(key, recipe(replay))
+        put = type.__setattr__ if place.how == "type" else object.__setattr__
+        return lambda replay: put(owner(replay), key, recipe(replay))
+    if place.how == "context":
+        recipes.changed.append(parent.value)
+        variable = parent.value
+        return lambda replay: variable.set(recipe(replay))
+    if place.how == "global":
+        container = place.container
+        return lambda replay: container.__setitem__(key, recipe(replay))
+    if place.how == "closure":
+        owner = recipes.before(parent)
+        recipes.changed.append(parent.value.__closure__[key])
+        return lambda replay: setattr(
+            owner(replay).__closure__[key], "cell_contents", recipe(replay)
+        )
+    if place.how == "cell":
+        recipes.changed.append(key)
+        return lambda replay: setattr(key, "cell_contents", recipe(replay))
+    raise Unmodelled(f"{place.text} was changed")
+
+
+def _class_assignment(place: Place, recipes: Recipes, recipe: Recipe) -> Effect:
+    """`type(x).name = value`, of a class that is found by its objects."""
+    parent, key = place.parent, place.key
+    cls = type(parent.value)  # type: ignore[union-attr]
+    if key not in names_in(cls):  # a base's was changed, or this one's deleted
+        raise Unmodelled(f"{place.text}, an attribute of a base class, was changed")
+    recipes.changed.append(cls)
+    owner = recipes.before(parent)  # type: ignore[arg-type]
+    return lambda replay: type.__setattr__(type(owner(replay)), key, recipe(replay))
+
+
+def _own_attributes(value: Any) -> dict[str, Any]:
+    return own_dict(value)
+
+
+def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
+    target = recipes.before(place)
+    if is_a(now, (list, deque)):
+        parts = [recipes.of(v) for v in elements(now)]
+        return lambda replay: refill_sequence(target(replay), [r(replay) for r in parts])
+    text = f"{place.text}, a dict, got keys that the call made"
+    items = [(recipes.key(k, text), recipes.of(item(now, k))) for k in elements(now)]
+    return lambda replay: refill_dict(target(replay), {k(replay): r(replay) for k, r in items})
+
+
+def memories(tensors: list[Tensor]) -> list[Memory]:
+    """The distinct pieces of fresh memory behind result tensors."""
+    return list(dict.fromkeys(t._traced.memory for t in tensors if t._traced.memory.owner is None))

@@ -1,0 +1,210 @@
+"""A list that a rolled loop appended to: its elements are slices of one stacked tensor.
+
+In: empty list displays of `@script` code, which become `FollowedList`s; `append`s inside a rolled
+loop. Out: `stack` and `cat` of such a list without taking it apart; as soon as anything else
+looks at it, it is an ordinary list of tensors (then the number of iterations is guarded). Called
+by `control.py`, `calls.py` and `loops.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import operator
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a, stands_in
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.joining import cat, stack
+
+
+class Slices:
+    """`count` elements: the slices of `whole` along its first dimension. `last`: the last of them,
+    where a variable has it; what it holds is `value` if nobody has written it."""
+
+    def __init__(self, whole: Tensor, count: Any, last: Tensor | None):
+        self.whole, self.count, self.last = whole, count, last
+        self.value = None if last is None else _recorder().traced(last).read()
+
+    def taken(self) -> list[Tensor]:
+        """The elements, each over memory of its own; then their number is guarded."""
+        made = [self.whole[k].clone() for k in range(int(self.count) - (self.last is not None))]
+        return made if self.last is None else [*made, self.last]
+
+    def are_rows(self) -> bool:
+        """Whether the elements still hold what `whole` does."""
+        if self.last is None or _recorder() is None:
+            return self.last is None
+        shown = _recorder().traced(self.last).read()
+        return shown is _as_met(_recorder(), self.value)
+
+
+def _recorder() -> Any:
+    return active.recorder
+
+
+def _as_met(recorder: Any, value: Any) -> Any:
+    """A value of this graph or of one around it, as it is in this one; None where it is not."""
+    if value.graph is recorder.graph or recorder.root is recorder:
+        return value
+    return recorder.captured.get(_as_met(recorder.parent, value))
+
+
+@stands_in
+class FollowedList(list):
+    """A list whose tail may be slices of stacked tensors not taken yet. What works on the tail are
+    functions: a list has no such attributes."""
+
+    __slots__ = ("_tail", "_ordinary", "__weakref__")
+
+    def __init__(self, *given: Any):
+        list.__init__(self, *given)
+        self._ordinary: list[Any] | None = None  # what takes its place when the call is over
+        self._tail: list[Any] = []  # Slices and elements, after what the list itself holds
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return list
+
+    def append(self, *element: Any, **given: Any) -> None:
+        if self._tail and len(element) == 1 and not given:
+            self._tail.append(element[0])
+        else:
+            list.append(self, *element, **given)
+
+    def __reduce__(self) -> Any:
+        return (list, (list(self),))
+
+
+def ordinary(followed: FollowedList) -> list[Any]:
+    """The list that takes its place wherever it was left."""
+    if followed._ordinary is None:
+        followed._ordinary = list(followed)
+    return followed._ordinary
+
+
+def _read(followed: FollowedList) -> None:
+    """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
+    region = active.recorder
+    if region is not None and region.root.trials:  # type: ignore[attr-defined]
+        region.root.lists_read.append(followed)  # type: ignore[attr-defined]
+
+
+def extend_by(followed: FollowedList, whole: Tensor, count: Any, last: Tensor | None) -> None:
+    """Append the slices of `whole`."""
+    followed._tail.append(Slices(whole, count, last))
+
+
+def settle(followed: FollowedList) -> None:
+    """Take the slices: from now on an ordinary list."""
+    region = active.recorder
+    if region is not None and region.root.trials:  # type: ignore[attr-defined]
+        raise Refused("a list that a loop filled is looked at")
+    tail, followed._tail = followed._tail, []
+    for part in tail:
+        if is_a(part, Slices):
+            list.extend(followed, part.taken())
+        else:
+            list.append(followed, part)
+
+
+def length(followed: FollowedList) -> Any:
+    """How many elements there are, an int or a size."""
+    _read(followed)
+    return list.__len__(followed) + sum(
+        part.count if is_a(part, Slices) else 1 for part in followed._tail)
+
+
+def joined(followed: FollowedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
+    """`stack(followed, dim)` or `cat(followed, dim)`; None where that needs the elements."""
+    _read(followed)
+    parts = [part for part in followed._tail if is_a(part, Slices)]
+    if not parts or not all(part.are_rows() for part in parts):
+        return None
+    first = list(list.__iter__(followed))
+    found = [together(first, dim)] if first else []
+    for part in followed._tail:
+        if is_a(part, Slices):
+            found.append(_laid(part.whole, together, dim))
+        else:
+            found.append(together([part], dim))
+    return found[0] if len(found) == 1 else cat(found, dim)
+
+
+def _laid(whole: Tensor, together: Callable[..., Tensor], dim: int) -> Tensor:
+    if together is stack:
+        return whole.movedim(0, dim).clone().contiguous()
+    rank = len(whole.shape) - 1
+    dim = dim % rank
+    moved = whole.movedim(0, dim)
+    shape = moved.shape
+    joined = moved.clone().contiguous()
+    return joined.view((*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
+
+
+def _looked_at(followed: FollowedList) -> FollowedList:
+    _read(followed)
+    if followed._tail:
+        settle(followed)
+    return followed
+
+
+def _settling(name: str) -> Callable[..., Any]:
+    plain = getattr(list, name)
+
+    def method(self: FollowedList, *args: Any, **kwargs: Any) -> Any:
+        return plain(_looked_at(self), *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+for _name in (
+    "__len__ __iter__ __getitem__ __setitem__ __delitem__ __contains__ __eq__ __ne__ __lt__ __le__ "
+    "__gt__ __ge__ __reversed__ __repr__ extend insert pop remove clear index count sort reverse "
+    "copy"
+).split():
+    setattr(FollowedList, _name, _settling(_name))
+
+
+def _operator(operate: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[..., Any]:
+    """`+` and `*`: what the other operand makes of a list counts as well, so a list is asked."""
+
+    def method(self: FollowedList, other: Any) -> Any:
+        plain = list(self)
+        return operate(other, plain) if reflected else operate(plain, other)
+
+    return method
+
+
+def _extended(self: FollowedList, other: Any) -> Any:
+    ask = getattr(type(other), "__radd__", None)  # first, as Python does
+    made = NotImplemented if ask is None else ask(other, list(self))
+    return list.__iadd__(_looked_at(self), other) if made is NotImplemented else made
+
+
+def _repeated(self: FollowedList, other: Any) -> Any:
+    return list.__imul__(_looked_at(self), other) if is_a(other, int) else list(self) * other
+
+
+for _name, _operate in (("add", operator.add), ("mul", operator.mul)):
+    setattr(FollowedList, f"__{_name}__", _operator(_operate))
+    setattr(FollowedList, f"__r{_name}__", _operator(_operate, reflected=True))
+FollowedList.__iadd__, FollowedList.__imul__ = _extended, _repeated  # type: ignore
+FollowedList.__name__ = FollowedList.__qualname__ = "list"  # in Python's error texts
+
+
+def settle_lists(followed: list[weakref.ref[FollowedList]]) -> None:
+    """Make ordinary lists of those that are still somewhere."""
+    if any(found._tail for found in _alive(followed)):
+        gc.collect(1)  # what only a young cycle of garbage holds is nobody's
+    for found in _alive(followed):
+        if found._tail:
+            settle(found)
+
+
+def _alive(followed: list[weakref.ref[FollowedList]]) -> list[FollowedList]:
+    return [found for found in (reference() for reference in followed) if found is not None]

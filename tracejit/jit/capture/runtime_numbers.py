@@ -1,0 +1,157 @@
+"""Arithmetic on numbers that differ between calls: expressions over them, and what was asked.
+
+In: roots (a number at a place) and Python operators on them, while a call is recorded. Out:
+`Numbers`, which shares equal expressions and keeps, in order, the `Question`s whose answers the
+recorded program depends on. `number_text.py` prints both as Python, so that a replay computes
+exactly what the plain function would: ints of any size, IEEE doubles (C2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.jit.capture.looking import is_exactly, is_stand_in
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "neg": operator.neg, "abs": abs, "invert": operator.invert, "round": round, "float": float,
+    "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
+}  # fmt: skip
+OF_FLOATS: dict[Any, str] = {  # what makes a float of numbers, and of nothing else
+    getattr(math, name): name
+    for name in "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc "
+    "exp exp2 expm1 fabs fmod gamma hypot lgamma log log10 log1p log2 radians sin sinh sqrt tan "
+    "tanh".split()
+} | {math.pow: "math_pow"}  # `pow` is Python's operator, which makes ints too
+FUNCTIONS |= {name: function for function, name in OF_FLOATS.items()}
+_SAFE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert")
+_MAX_EXPRESSIONS = 4096
+INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a program depends on: `value` of a number, its `kind`, that it can be `computed`, that
+    it `fits` an int64, or the answer to a comparison (`op` and two operands)."""
+
+    what: str
+    operands: tuple
+    answer: Any = None
+
+
+class Numbers:
+    """The runtime numbers of one recording."""
+
+    def __init__(self, recorder: Any, make: Callable[..., Any]):
+        self.recorder, self.make = recorder, make
+        self.shared: dict[tuple, Any] = {}
+        self.questions: dict[tuple, Question] = {}
+        self.stored: dict[tuple[int, Any], Any] = {}  # by container and key
+        self.roots: list[Any] = []
+        self.open = True
+
+    def root(self, value: Any, source: Any) -> Any:
+        """A number found at `source`; `value` is the example's."""
+        number = self.make(self, value, source=source)
+        self.roots.append(number)
+        return number
+
+    def item(self, container: Any, key: Any, value: Any, source: Any) -> Any:
+        """`container[key]`, the same object as long as the same number is there."""
+        known = self.stored.get((id(container), key))
+        if known is None:
+            known = self.stored[id(container), key] = self.root(value, source)
+            known.original = value
+        return known if known.original is value else value
+
+    def apply(self, op: str, operands: tuple) -> Any:
+        """`op` of numbers, runtime or plain. What Python raises for the example is raised."""
+        hints = [x.hint if is_runtime(x) else x for x in operands]
+        if not self.open or len(self.shared) >= _MAX_EXPRESSIONS:
+            return evaluate(op, self.asked(operands))
+        hint: Any = None
+        with contextlib.suppress(ArithmeticError, TypeError, ValueError):  # raised again below
+            hint = evaluate(op, hints)
+        if not is_exactly(hint, (int, float)):
+            return evaluate(op, self.asked(operands))
+        key = (op, *map(_identity, operands))
+        known = self.shared.get(key)
+        if known is None:
+            known = self.shared[key] = self.make(self, hint, op=op, operands=operands)
+            if op not in _SAFE or len({type(h) for h in hints}) > 1:
+                self._note(Question("computed", (known,)))
+            if op == "pow":
+                self._note(Question("kind", (known,), type(hint)))
+        return known
+
+    def asked(self, operands: tuple) -> list[Any]:
+        """The operands as plain numbers, on which the program now depends."""
+        return [x.concrete() if is_runtime(x) else x for x in operands]
+
+    def compare(self, op: str, left: Any, right: Any) -> bool:
+        """The answer to a comparison: only the answer is guarded, not the numbers."""
+        hints = [x.hint if is_runtime(x) else x for x in (left, right)]
+        answer = evaluate(op, hints)
+        self._note(Question(op, (left, right), answer))
+        return answer
+
+    def value_of(self, number: Any) -> Any:
+        """The example's value, guarded."""
+        self._note(Question("value", (number,), number.hint))
+        return number.hint
+
+    def is_asked(self, number: Any) -> bool:
+        """Whether the program depends on the value of this number."""
+        return ("value", id(number)) in self.questions
+
+    def guarded_questions(self) -> list[Question]:
+        """All questions but those for the value at a place, which is guarded like any other."""
+        return [
+            q for q in self.questions.values() if q.what != "value" or q.operands[0].op is not None
+        ]
+
+    def fits(self, number: Any) -> bool:
+        """Whether an int can be an input of a program."""
+        if number.hint not in INT64:
+            return False
+        self._note(Question("fits", (number,)))
+        return True
+
+    def _note(self, question: Question) -> None:
+        if self.open:
+            key = (question.what, *map(_identity, question.operands))
+            self.questions.setdefault(key, question)
+
+    def close(self) -> None:
+        """The recording is over: its numbers are plain from now on and hold nothing."""
+        self.open, self.recorder = False, None
+        for number in (*self.shared.values(), *self.roots):
+            number.operands, number.source, number.value = (), None, None
+            number.original = None  # not itself: where nobody holds it, it is gone
+        for kept in (self.shared, self.questions, self.stored, self.roots):
+            kept.clear()
+
+
+def is_runtime(x: Any) -> bool:
+    """Whether this is a number of a recording that is evaluated on the host."""
+    return is_stand_in(x) and getattr(type(x), "on_host", False)
+
+
+def evaluate(op: str, operands: Any) -> Any:
+    """What Python makes of plain operands."""
+    function = FUNCTIONS.get(op) or getattr(operator, op)
+    return function(*operands)
+
+
+def _identity(x: Any) -> Any:
+    """A key under which equal operands are one: -0.0 is not 0.0, 1 is not 1.0, nan is itself."""
+    return id(x) if is_runtime(x) else (type(x), repr(x))

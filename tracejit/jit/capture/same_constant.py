@@ -1,0 +1,45 @@
+"""Whether two numbers or texts are one object, as far as a replay can know.
+
+In: the operands of `is`, or of `in` where the item is nan, in recorded code; runtime numbers, sizes
+and what is pending stand for plain ones. Out: Python's answer. Small ints are one object each and
+different values are different objects: that a guard on values can tell. Who holds which of two
+equal floats it cannot: such a call is not replayed, and says so (C1). Called by `control`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracejit.jit.capture.looking import class_of, is_a
+from tracejit.jit.capture.plain import asked
+
+_CONSTANTS: Any = (int, float, complex, str, bytes)
+_ONE_OBJECT = range(-5, 257)  # ints that CPython makes once
+_REASON = "it is asked whether two equal constants are one object"
+
+
+def same_constant(recorder: Any, one: Any, other: Any) -> bool:
+    """`one is other`."""
+    kind = class_of(one)
+    if kind not in _CONSTANTS or class_of(other) is not kind:
+        return one is other
+    left, right = asked(one), asked(other)
+    if not _equal(left, right):
+        return False
+    if kind is int and left in _ONE_OBJECT:
+        return True
+    recorder.seen(_REASON, "compare with `==`")
+    return one is other or left is right
+
+
+def contains_nan(recorder: Any, item: Any, container: Any) -> bool:
+    """`item in container`, where the item equals nothing, not even itself."""
+    recorder.seen(_REASON, "use `math.isnan`")
+    plain_item = asked(item)
+    if is_a(container, (list, tuple)):
+        return any(asked(x) is plain_item or x == plain_item for x in container)
+    return plain_item in container
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one == other or one != one and other != other

@@ -1,0 +1,372 @@
+"""Python numbers that change between calls without a recompilation: runtime scalars.
+
+In: ints and floats of the caller (arguments, attributes, container entries, globals, what the
+optimizers read through `read_number`). Out: `RuntimeInt`s and `RuntimeFloat`s. Arithmetic among
+them stays on the host, as expressions a replay evaluates in Python; where a tensor meets one, its
+value becomes a rank-0 input of the graph. Comparing asks for the answer, everything else (a
+shape, an index, text, a C function) for the value: what was asked is guarded (C2).
+
+A number that only the program knows subclasses `RuntimeInt` or `RuntimeFloat`, sets `on_host` to
+False and says in `arithmetic`, `comparison`, `concrete`, `graph_value` and `recipe` what becomes
+of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Number
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
+from tracejit.jit.capture.number_sizes import size_of
+from tracejit.jit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Value
+from tracejit.jit.ir.sizes import Size, has_order
+from tracejit.core.ops.movement import expand
+from tracejit.core.ops.pointwise_record import coerce, constant
+from tracejit.core.ops.types import FLOATING, TensorType, float64, int64
+
+_PLAIN = (int, float, bool)
+_NUMBERS: Any = (int, float, Number)
+_OF_SIZES = ("add", "sub", "mul", "floordiv", "mod")
+_RANDOM = ("bernoulli", "randint", "randperm", "standard_exponential", "standard_normal", "uniform")
+# Attributes that may be sizes, by op: programs differ in nothing but how far loops go.
+_SIZES = {
+    "full": ("shape",), "iota": ("size",), "expand": ("shape",), "reshape": ("shape",),
+    "select": ("index",), "slice": ("start", "stop"), "slice_scatter": ("start", "stop"),
+    "constant_pad": ("pads",), **dict.fromkeys(_RANDOM, ("shape",)),
+}  # fmt: skip
+_BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
+
+
+@stands_in
+class RuntimeNumber:
+    """A Python number known only when the program runs; `hint` is the example's value."""
+
+    shape: tuple = ()
+    is_weak = True  # promotes like a Python number
+    on_host = True  # a replay computes it in Python, before the program runs
+    element_type: Any = None
+    kind: type = object
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = cls.__qualname__ = cls.kind.__name__  # in Python's error texts
+
+    def __init__(
+        self,
+        numbers: Numbers,
+        hint: Any,
+        source: Any = None,
+        op: str | None = None,
+        operands: tuple = (),
+    ):
+        self.numbers, self.hint, self.source = numbers, hint, source
+        self.op, self.operands = op, operands
+        self.value: Value | None = None
+        self.original: Any = self  # what lies at its place while the call is recorded
+
+    @property  # type: ignore[misc]
+    def __class__(self):
+        return self.kind
+
+    @property
+    def dtype(self) -> Any:
+        """None where nobody records, as in another thread: ops take it for a Python number."""
+        return None if active.recorder is None else self.element_type
+
+    @property
+    def name(self) -> str:
+        return getattr(self.source, "text", "number")
+
+    @property
+    def recorder(self) -> Any:
+        """Who records it; None once the recording is over."""
+        return self.numbers.recorder
+
+    # -- the ways out and in ---------------------------------------------------------------------
+    def concrete(self) -> Any:
+        """The example's value; the program now depends on it."""
+        return self.numbers.value_of(self)
+
+    def decides(self, special: Sequence[float]) -> Any:
+        """Which of some values it is, or itself; its value, where the program must give every bit
+        that eager mode gives."""
+        recorder: Any = active.recorder
+        if recorder is not None and recorder.root.exact:
+            return self.concrete()
+        if not self.on_host:
+            return self
+        me: Any = self
+        return next((self.kind(x) for x in special if me == x), self)
+
+    def graph_value(self, recorder: Any) -> Any:
+        """Its value in the current segment; after a flush it enters the new one as an input."""
+        if recorder is not self.recorder:
+            return self.hint
+        if self.value is None or self.value.graph is not recorder.graph:
+            if self.kind is int and not self.numbers.fits(self):
+                return coerce(self.concrete(), int64)
+            self.value = recorder.graph.input(TensorType(self.element_type, ()), source=self.name)
+            self.value.is_weak = True
+            recorder.scalars.append((self, self.value))
+        return self.value
+
+    def arithmetic(self, op: str, operands: tuple) -> Any:
+        """A Python operator on numbers, this one among them."""
+        return self.numbers.apply(op, operands)
+
+    def comparison(self, op: str, left: Any, right: Any) -> bool:
+        """A Python comparison of numbers, this one among them."""
+        return self.numbers.compare(op, left, right)
+
+    def waiting(self) -> Any:
+        """What texts and pending numbers keep of it."""
+        return self
+
+    def recipe(self, recipes: Any) -> Callable[[Any], Any]:
+        """How a replay makes it again."""
+        number = recipes.computed(self)
+        return lambda replay: replay.numbers[number]
+
+    @staticmethod
+    def dispatch(op: Any, operands: tuple, attributes: dict) -> Any:
+        """Ops take it for a rank-0 tensor; made floating it is rounded as Python would round."""
+        first = operands[0]
+        if op.name == "convert" and is_a(first, RuntimeInt):
+            target = attributes["dtype"]
+            if first.on_host and not first.numbers.fits(first):
+                return coerce(first.concrete(), target)
+            if target.category >= FLOATING:
+                operands = (first.as_float(), *operands[1:])
+                if target is float64:
+                    return operands[0]
+                if type(operands[0]) is float:  # its value was known by now
+                    return coerce(operands[0], target)
+        return Tensor.dispatch(op, operands, attributes)
+
+    # -- asked for its value ---------------------------------------------------------------------
+    def __float__(self) -> float:
+        return float(self.concrete())
+
+    def __int__(self) -> int:
+        return int(self.concrete())
+
+    def __bool__(self) -> bool:
+        return self.comparison("ne", self, 0)
+
+    def __hash__(self) -> int:
+        return hash(self.concrete())
+
+    def __repr__(self) -> str:
+        return repr(self.concrete())
+
+    def __str__(self) -> str:
+        return str(self.concrete())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.concrete(), spec)
+
+    def __complex__(self) -> complex:
+        return complex(self.concrete())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.concrete(), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions compute with the plain number, whose type gives way to others'."""
+        plain = [x.concrete() if is_a(x, RuntimeNumber) else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __reduce__(self):
+        return (self.kind, (self.concrete(),))
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'")
+        return getattr(self.concrete(), name)
+
+    # -- arithmetic that no table below holds ----------------------------------------------------
+    def __pos__(self) -> Any:
+        return self
+
+    def __divmod__(self: Any, other: Any) -> Any:
+        return _quotient_and_rest(self, other) if is_a(other, _NUMBERS) else NotImplemented
+
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return _quotient_and_rest(other, self) if is_a(other, _NUMBERS) else NotImplemented
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self.arithmetic("round", (self,) if digits is None else (self, index(digits)))
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self.concrete(), other, modulus)
+        return _binary("pow", self, other, self)
+
+    def expand(self, *shape: Any) -> Any:
+        """A tensor full of it: ops take it for a rank-0 tensor."""
+        return expand(self, *shape)
+
+
+class RuntimeFloat(RuntimeNumber):
+    """A Python float known only when the program runs."""
+
+    element_type, kind = float64, float
+
+
+class RuntimeInt(RuntimeNumber):
+    """A Python int known only when the program runs."""
+
+    element_type = int64
+    kind: type = int
+
+    def __index__(self) -> int:
+        return self.concrete()
+
+    def as_size(self) -> Any:
+        """A size of the program that is being recorded, or the value, on which it then depends."""
+        recorder: Any = active.recorder
+        if recorder is None or not self.on_host or recorder.root is not self.recorder:
+            return self.concrete()
+        return size_of(recorder.root, self)
+
+    def in_a_word(self) -> Any:
+        """Itself, or its value, on which the program then depends, where no int64 holds that."""
+        return self if not self.on_host or self.numbers.fits(self) else self.concrete()
+
+    def as_float(self) -> Any:
+        """`float(self)`, without asking for the value."""
+        return self.arithmetic("float", (self,))
+
+
+def _binary(op: str, left: Any, right: Any, me: RuntimeNumber) -> Any:
+    other = right if me is left else left
+    kind = type(other)
+    if not is_exactly(other, _PLAIN) and not is_a(other, RuntimeNumber):
+        if is_stand_in(other) and hasattr(kind, "graph_value") or is_a(other, Tensor):
+            return NotImplemented
+        if kind is Size and me.kind is float:
+            other = other.concrete()
+        elif kind is Size and op in _OF_SIZES:
+            mine = me.as_size()
+            if type(mine) is int and mine.bit_length() > 32:  # no size is made of it
+                other = other.concrete()
+            return evaluate(op, (mine, other) if me is left else (other, mine))
+        else:  # what the plain number and this object make of each other
+            values = [x.concrete() if x is me else x for x in (left, right)]
+            return evaluate(op, values)
+        left, right = (me, other) if me is left else (other, me)
+    return _arbiter(me, other).arithmetic(op, (left, right))
+
+
+def _arbiter(me: RuntimeNumber, other: Any) -> RuntimeNumber:
+    """Who decides: a number that is not on the host, else one of this thread's recording."""
+    if not me.on_host or not is_a(other, RuntimeNumber):
+        return me
+    return me if other.on_host and me.numbers.open else other
+
+
+def _operator(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        return _binary(op, other, self, self) if reflected else _binary(op, self, other, self)
+
+    return call
+
+
+def _comparison(op: str) -> Callable[[Any, Any], Any]:
+    def call(self: Any, other: Any) -> Any:
+        if is_exactly(other, _PLAIN) or is_a(other, RuntimeNumber):
+            return _arbiter(self, other).comparison(op, self, other)
+        if is_stand_in(other) and hasattr(other, "graph_value") or is_a(other, Tensor):
+            return NotImplemented
+        if type(other) is Size and self.kind is int:
+            return evaluate(op, (self.as_size(), other))
+        if not (is_a(other, Number) if op in ("eq", "ne") else has_order(other)):
+            return NotImplemented  # no value is asked
+        return evaluate(op, (self.concrete(), other))
+
+    return call
+
+
+def _quotient_and_rest(left: Any, right: Any) -> tuple:
+    try:
+        return left // right, left % right
+    except (TypeError, ZeroDivisionError):  # `divmod` says it in words of its own
+        return divmod(constant(left), constant(right))
+
+
+def _function(op: str) -> Callable[[Any], Any]:
+    return lambda self: self.arithmetic(op, (self,))
+
+
+def _install() -> None:
+    for op in INFIX:
+        name = op.rstrip("_")
+        owner: type = RuntimeInt if op in _BITS else RuntimeNumber
+        if op != "pow":
+            setattr(owner, f"__{name}__", _operator(op, False))
+        setattr(owner, f"__r{name}__", _operator(op, True))
+    for op in COMPARISONS:
+        setattr(RuntimeNumber, f"__{op}__", _comparison(op))
+    for op in ("neg", "abs", "floor", "ceil", "trunc"):
+        setattr(RuntimeNumber, f"__{op}__", _function(op))
+    setattr(RuntimeInt, "__invert__", _function("invert"))  # noqa: B010
+    RuntimeNumber.__hash__ = lambda self: hash(self.concrete())  # type: ignore[method-assign]
+
+
+_install()
+
+
+def runtime_number(numbers: Numbers, hint: Any, **what: Any) -> RuntimeNumber:
+    """The runtime scalar of the example's type."""
+    return (RuntimeInt if type(hint) is int else RuntimeFloat)(numbers, hint, **what)
+
+
+def asked(op: str, attributes: dict) -> dict:
+    """Attributes of an op with runtime scalars made sizes where there can be one, else made plain:
+    the program depends on them."""
+    for name, value in attributes.items():
+        plain = _asked(value, name in _SIZES.get(op, ()))
+        if plain is not value:
+            attributes = {**attributes, name: plain}
+    return attributes
+
+
+def _asked(value: Any, sizes: bool) -> Any:
+    if is_a(value, RuntimeNumber):
+        return value.as_size() if sizes and is_a(value, RuntimeInt) else value.concrete()
+    if is_exactly(value, (tuple, list)) and value:
+        parts = [_asked(v, sizes) for v in value]
+        if any(a is not b for a, b in zip(parts, value)):
+            return type(value)(parts)
+    return value
+
+
+def applied(function: str, number: Any) -> Any:
+    """`math.<function>(number)` without asking a runtime number for its value."""
+    if is_a(number, RuntimeNumber):
+        return number.arithmetic(function, (number,))
+    return FUNCTIONS[function](number)
+
+
+def read_number(container: Any, key: Any) -> Any:
+    """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends
+    through this. A tuple of numbers is read as a tuple of runtime scalars."""
+    recorder: Any = active.recorder
+    number = container[key]
+    if recorder is None:
+        return number
+    if type(number) is tuple:
+        return tuple(read_number(number, k) for k in range(len(number)))
+    return recorder.number(container, key, number) if is_exactly(number, (int, float)) else number

@@ -1,0 +1,46 @@
+"""Symbolic sizes and runtime floats of recordings that are over, as the plain numbers they were.
+
+In: what a tape node, a view or an op call still holds. Out: the same, with what no longer belongs
+to the recording at work replaced by its value in the call that made it. Called by the recorder,
+and by the eager tape through `eager.recording.settled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.core.eager import recording
+from tracejit.core.eager.recording import active
+from tracejit.jit.ir.sizes import Size
+from tracejit.core.ops.types import TensorType
+
+
+def settled(x: Any) -> Any:
+    """`x` with the numbers of ended recordings made plain; no guard is recorded."""
+    return with_numbers(x, _settled)
+
+
+def _settled(x: Any) -> Any:
+    recorder: Any = active.recorder
+    if type(x) is Size:
+        return x if recorder is not None and recorder.graph.scope is x.scope else x.hint
+    if issubclass(type(x), RuntimeNumber):
+        return x if recorder is not None and recorder.root is x.recorder else x.hint
+    return x
+
+
+def with_numbers(x: Any, number: Callable[[Any], Any]) -> Any:
+    """An op's attributes or operands with what `number` gives for each number in them."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return kind([with_numbers(y, number) for y in x])
+    if kind is dict:
+        return {k: with_numbers(y, number) for k, y in x.items()}
+    if kind is TensorType:
+        return TensorType(x.dtype, with_numbers(x.shape, number), x.device)
+    return number(x)
+
+
+recording.install_settled(settled)

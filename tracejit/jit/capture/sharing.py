@@ -1,0 +1,245 @@
+"""Memory that is shared if a value says so: after `if c: y = x * 2 else: y = x`, y may be x.
+
+In: pairs of memory, and of tensors, and the flag under which they are one, from `branches.py` and
+`loops.py`; writes to either. Out: a write to one reaches the other where the flag holds. Results
+that may be the caller's own tensors are found here when a segment ends. Called by the recorder.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.nodes import edge_of, grad_fn_of, reaches
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import View, actual, family_of, stand_for, standing_for
+from tracejit.core.ops.pointwise import where
+from tracejit.core.ops.shapes import known_same_shape
+
+Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
+
+
+class Pairs:
+    """Things that may be one. Nothing is kept alive but the flags."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[tuple[int, int], tuple[weakref.ref, weakref.ref, Tensor]] = {}  # by id
+
+    def alive(self) -> list[Pair]:
+        """In the order in which the younger ones were made."""
+        held = [(key, (a(), b(), flag)) for key, (a, b, flag) in self.pairs.items()]
+        left = [(key, now) for key, now in held if now[0] is not None and now[1] is not None]
+        if len(left) < len(held):  # a flag that goes may take more with it
+            self.pairs = {key: self.pairs[key] for key, _ in left}
+        return [now for _, now in left]
+
+    def of(self, one: Any) -> list[tuple[Any, Tensor]]:
+        """What `one` may be, and when."""
+        return [(b if a is one else a, flag) for a, b, flag in self.alive() if one is a or one is b]
+
+    def put(self, new: Any, other: Any, flag: Any) -> None:
+        """`new` is `other` if `flag` holds, or one found before."""
+        key = id(new), id(other)
+        known = self.pairs.get(key)
+        if known is not None and known[0]() is new and known[1]() is other:
+            either = known[2] | flag  # other pairs may go meanwhile
+            self.pairs[key] = (*known[:2], either)
+            return
+        self.pairs.pop(key, None)  # of what is gone
+        self.pairs[key] = weakref.ref(new), weakref.ref(other), flag
+
+
+class Sharing:
+    """Which memory, and which tensors, of a recording may be the same as others.
+
+    For any two that may be the same there is a pair, also where a third is between them. Pairs
+    of memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
+    """
+
+    def __init__(self, recorder: Any):
+        self.recorder = recorder
+        self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
+        self.leaves: list[Tensor] = []  # made by the call: results may be them
+
+    def partners(self, memory: Memory) -> list[tuple[Memory, Tensor]]:
+        """Memory that may be the same, and when; in a region also what may be so around it."""
+        found = self.memories.of(memory)
+        outer = self.recorder.outer_memory(memory)
+        if outer is not None:
+            around = self.recorder.parent.sharing.partners(outer)
+            found += [(self.recorder.inner_memory(other), flag) for other, flag in around]
+        return found
+
+    def add(self, new: Memory, other: Memory, flag: Tensor, whole: bool) -> None:
+        """Memory made just now is `other` if `flag` holds; `whole`: so are the tensors."""
+        if not known_same_shape(new.value.type.shape, other.value.type.shape):
+            raise Refused("memory may be another one, of which it is a part or a view")
+        with no_grad():
+            for known, same in [*self.partners(other), (other, None)]:
+                if known is not new:
+                    self.memories.put(new, known, flag if same is None else flag & same)
+                    if not whole or same is not None and self.in_part(other, known):
+                        self.parts.put(new, known, flag)
+
+    def in_part(self, one: Memory, other: Memory) -> bool:
+        """Whether two pieces of memory may be one without the tensors being so."""
+        if any(found is other for found, _ in self.parts.of(one)):
+            return True
+        outer = [self.recorder.outer_memory(memory) for memory in (one, other)]
+        return None not in outer and self.recorder.parent.sharing.in_part(*outer)
+
+    def written(self, memory: Memory, counted: bool) -> None:
+        """`memory` was written: so was what may be the same; if it counts, in that too, where the
+        write happened."""
+        recorder = self.recorder
+        happened = recorder.happening
+        with no_grad():
+            for other, flag in self.partners(memory):
+                new, old = recorder.holding(memory.value), recorder.holding(other.value)
+                value = recorder.traced(where(flag, new, old)).read()
+                both = flag if happened is True else flag & happened
+                other.write(value, counted, recorder.if_asked(other, both))
+
+    def flags(self) -> list[Tensor]:
+        """All flags in use; those of what is gone are let go."""
+        kinds = (self.memories, self.tensors, self.parts)
+        return [flag for pairs in kinds for _, _, flag in pairs.alive()]
+
+    def unite(self, roots: dict[Memory, Tensor]) -> None:
+        """The program has run, `roots` are the tensors it made: memory that was the same is."""
+        for memory, other, flag in self.memories.alive():
+            if _holds(flag, roots):
+                if other.owner is not None:
+                    memory.owner = other.owner
+                elif memory in roots and other in roots:
+                    most = max(memory.writes, other.writes, key=attrgetter("count"))
+                    memory.writes = other.writes = most
+                    roots[memory] = roots[other]
+
+    def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
+        """A tensor made just now is the very tensor `other` if `flag` holds."""
+        other = actual(other)
+        if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
+            self.leaves.append(other)
+        memory = self.recorder.traced(new).memory
+        over: dict[Memory, set[int]] = {}  # ids of what the new one may be, by memory
+        for known, _ in self.tensors.of(new):
+            over.setdefault(self.memory_of(known), set()).add(id(known))
+        with no_grad():
+            for known, same in [*self.twins(other), (other, None)]:
+                if known is not new:
+                    self.tensors.put(new, known, flag if same is None else flag & same)
+                    place = self.memory_of(known)
+                    ones = over.setdefault(place, set())
+                    ones.add(id(known))
+                    if len(ones) > 1:  # it may be in that memory without being one of them
+                        self.parts.put(memory, place, flag)
+
+    def memory_of(self, tensor: Tensor) -> Memory:
+        """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
+        another tensor it would end the segment."""
+        names = [tensor, *standing_for(tensor)]
+        met = next((one for one in names if self.recorder.has_met(one)), tensor)
+        return self.recorder.traced(met).memory
+
+    def twins(self, tensor: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Tensors that may be the very same, and when."""
+        parent = self.recorder.parent
+        return self.tensors.of(tensor) + ([] if parent is None else parent.sharing.twins(tensor))
+
+    def leaves_of(self, results: list[Tensor]) -> list[Tensor]:
+        """Leaves that the call made, which results may be."""
+        return [x for x in self.leaves if any(known is r for known, _ in self.tensors.of(x)
+                                              for r in results)]
+
+    def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """(result, tensor made outside or earlier result that it may be, flag)."""
+        wanted = {id(t) for t in results}
+        return [(one, same, flag) for one, same, flag in self.tensors.alive()
+                if id(one) in wanted and (same._traced is None or id(same) in wanted)]
+
+    def of_memories(self, shown: Collection[Memory]) -> list[tuple[Memory, Memory, Tensor]]:
+        """(memory of results, the caller's or an earlier result's that it may be, flag)."""
+        return [(one, same, flag) for one, same, flag in self.memories.alive()
+                if one in shown and (same.owner is not None or same in shown)]
+
+
+def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
+    if flag._traced is None:
+        return bool(flag.array)
+    root = roots.get(flag._traced.memory)
+    return root is not None and bool(root.array)
+
+
+def are_one(recorder: Any, one: Tensor, other: Tensor) -> bool:
+    """`one is other`; where a value decides, it is needed."""
+    known = actual(other)
+    if any(actual(tensor) is known for tensor, _ in recorder.sharing.twins(one)):
+        recorder.need(one, "which tensor a variable is depends on a value")
+    if actual(one) is actual(other):
+        return True
+    around = [one, other, *(t for x in (one, other) for t, _ in recorder.sharing.twins(x))]
+    if any(recorder.carries(tensor) for tensor in around):
+        raise Refused("whether variables of a loop are one tensor is asked")
+    return False
+
+
+def known_as(recorder: Any, tensor: Tensor) -> Tensor:
+    """The tensor, or the one it turned out to be; where a value decides, it is needed."""
+    twins = [other for other, _ in recorder.sharing.twins(tensor)]
+    if any(recorder.carries(x) for x in (tensor, *twins)):
+        raise Refused("which tensor a variable of a loop is is asked")
+    if twins:
+        recorder.need(tensor, "which tensor a variable is depends on a value")
+    return actual(tensor)
+
+
+def matters(recorder: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
+    """Whether gradients of `outputs` with respect to a tensor are others if it is one that it may
+    be: they arrive there on another way, which does not go on to the tensor."""
+    if not tensor._requires_grad:
+        return True
+    here = edge_of(tensor)
+    others = [other for other, _ in recorder.sharing.twins(tensor)] + recorder.before(tensor)
+    return any(
+        reaches(outputs, edge_of(other), here) and not reaches([other], here)
+        for other in others if other._requires_grad
+    )
+
+
+def known_ones(recorder: Any, values: Iterable[Any]) -> list[Any]:
+    """The values, and of tensors those they turned out to be."""
+    return [known_as(recorder, x) if is_a(x, Tensor) else x for x in values]
+
+
+def may_be_another(recorder: Any, x: Any) -> bool:
+    """Whether a value decides, or decided, which tensor `x` is."""
+    if not is_a(x, Tensor):
+        return False
+    return actual(x) is not x or recorder.carries(x) or bool(recorder.sharing.twins(x))
+
+
+def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:
+    """A concrete tensor that turned out to be another one stands for it from now on; views of it
+    among those `alive` are views of the other one's family."""
+    old = tensor._view
+    other.__dict__.update(tensor.__dict__)
+    tensor.__dict__ = other.__dict__
+    stand_for(tensor, other)
+    if old is not None:
+        family = old.family if type(old) is View else old
+        for view in (view for x in alive for view in _views_to(x)):
+            if view.family is family:
+                view.family, view.generation = family_of(other), -1
+
+
+def _views_to(x: Tensor) -> Iterator[View]:
+    while type(x._view) is View:
+        yield x._view
+        x = x._view.parent

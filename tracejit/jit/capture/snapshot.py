@@ -1,0 +1,338 @@
+"""Snapshots: what of an entry's state did not change since the last call, told by a few words.
+
+In: an entry's places, and the objects found there in a call whose guards held. Out: a `Snapshot`:
+rows (address, expected word) that prove, while they hold, that the checks of the places they cover
+would pass again and find the same objects. Built and used by `guards`; compared natively by what
+the runtime installs here.
+
+A place is covered where every step from a root to it is: dicts, classes and lists tell of every
+change by a version or by their elements, tensors by the objects in their slots. What is compared by
+address alone is kept alive (numbers, shapes, dtypes) or compared in full itself (tensors, modules,
+containers), so that another object at the same address is seen. Nothing of the user's that could
+be freed is kept alive.
+
+An owner of rows that changes from call to call is left to Python from then on: its places are read
+there, and what they hold become roots of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from tracejit.jit.capture import memory_words as words
+from tracejit.jit.capture.contents import length
+from tracejit.jit.capture.looking import class_attribute, is_a, is_exactly, is_thread_local, own_dict
+from tracejit.jit.capture.place import Place
+from tracejit.core.eager.nodes import LeafSink
+from tracejit.core.eager.state import TensorState
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import View
+from tracejit.core.memory import Storage
+
+Rows = list[tuple[int, int]]
+Owner = tuple[int, str]  # number of a place, which of its words
+
+
+# Kinds of places of which comparing what is there is the whole check.
+_COMPARED = ("primitive", "absent", "identity", "module", "names", "lacks")
+_LASTING = ("identity", "primitive")  # guards keep what they compare with
+_OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
+
+
+class Uncovered(Exception):
+    """A place that words do not cover."""
+
+
+# (addresses of roots, rows, inputs: an address, or -1 - the number of a later argument)
+# -> function of (*roots, *later arguments): the graph's inputs, or None where a row differs. Nobody
+# else runs between the first comparison and the last reference taken.
+Comparer = Callable[[Sequence[int], Rows, Sequence[int]], Callable[..., tuple | None]]
+_comparer: list[Comparer] = []
+
+
+def install_comparer(make: Comparer) -> None:
+    """The runtime says how rows are compared."""
+    _comparer[:] = [make]
+
+
+def available() -> bool:
+    """Whether snapshots can be made here."""
+    return bool(_comparer) and words.supported()
+
+
+class Coverage:
+    """What of a list of places words cover, and the rows of one call."""
+
+    def __init__(self, places: Sequence[Place], values: dict[int, Any], changing: set[Owner]):
+        self.values, self.changing = values, changing
+        self.number = {id(place): k for k, place in enumerate(places)}
+        self.rows: dict[Owner, Rows] = {}  # in the order in which they may be read
+        self.pins: list[Any] = []
+        self.reads: set[int] = set()  # numbers of places found by rows alone
+        self.roots: list[int] = []  # places that Python reads and rows go on from
+        self.checks: set[int] = set()  # places whose check the rows replace
+        self.loose: set[int] = set()  # places that hold another object each time
+        for k, place in enumerate(places):
+            self._cover(k, place)
+
+    def _cover(self, k: int, place: Place) -> None:
+        if (k, "root") in self.changing or self.number.get(id(place.parent)) in self.loose:
+            self.loose.add(k)
+            return
+        value = self.values[k]
+        before = len(self.pins)
+        try:
+            read = self._read(place, value)
+        except Uncovered:
+            read = None
+        try:
+            rows = self._value(k, place, value)
+        except Uncovered:
+            rows = None
+            del self.pins[before:]
+        if read is not None:
+            for owner, found in read.items():
+                self.rows.setdefault(owner, found)
+            self.reads.add(k)
+        elif place.kind in _COMPARED:
+            return  # comparing it is what its check does
+        elif rows is not None:
+            self.roots.append(k)
+        if rows is not None:
+            self.checks.add(k)
+            if rows:
+                self.rows[k, "value"] = rows
+
+    # -- how a place is found ---------------------------------------------------------------------
+    def _read(self, place: Place, value: Any) -> dict[Owner, Rows]:
+        """Rows that fix which object is at a place, given that its parent is fixed."""
+        how, key = place.how, place.key
+        if how == "constant":
+            return {}
+        if how == "global":
+            table = place.container
+            return self._steady((-1 - id(table), "entries"), lambda: _dict_rows(table))
+        if how == "cell":
+            self._held(place, value)
+            return {(self.number[id(place)], "cell"): [(id(key) + words.CELL, id(value))]}
+        k = self._fixed(place.parent)
+        parent = self.values[k]
+        told = how in ("names", "lacks")
+        if how == "attr" or told and not is_a(parent, type):
+            return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
+        if how == "item":
+            return self._item(k, place, parent, value)
+        if how == "type" or told:
+            cls = parent if is_a(parent, type) else type(parent)
+            return self._steady((k, "class"), lambda: _class_rows(cls))
+        own = (self.number[id(place)], how)
+        if how == "closure":
+            self._held(place, value)
+            return {own: _closure_rows(parent, key, value)}
+        if how == "slot" and key in _OF_FUNCTIONS and is_a(parent, FunctionType):
+            self._held(place, value)
+            at = id(parent) + words.function_offset(key)
+            return {own: [(at, id(value) if value is not None else 0)]}  # no defaults: no pointer
+        if how == "slot" and key == "default_factory" and place.kind in _LASTING:
+            self._held(place, value)
+            at = words.slot_offset(vars(defaultdict)["default_factory"])
+            return {own: [(id(parent) + at, id(value))]}
+        if how in ("self", "func"):
+            at = words.METHOD_SELF if how == "self" else words.METHOD_FUNCTION
+            return {own: [(id(parent) + at, id(value))]}
+        raise Uncovered
+
+    def _item(self, k: int, place: Place, parent: Any, value: Any) -> dict[Owner, Rows]:
+        if is_a(parent, dict):  # its version fixes what is in it
+            return {}
+        if not is_a(parent, (list, tuple)):
+            raise Uncovered
+        self._held(place, value)
+        start = words.TUPLE_ITEMS + id(parent)
+        if is_a(parent, list):
+            start = words.word(id(parent) + words.LIST_ITEMS)
+        own = (self.number[id(place)], "item")
+        return self._steady(own, lambda: [(start + 8 * place.key, id(value))])
+
+    def _held(self, place: Place, value: Any) -> None:
+        """What an address alone identifies must live on."""
+        if place.kind == "primitive":
+            self.pins.append(value)
+
+    def _fixed(self, parent: Place | None) -> int:
+        """The number of a parent whose object the rows, or Python, have fixed."""
+        k = self.number.get(id(parent), -1)
+        if k not in self.checks and getattr(parent, "kind", "") not in ("identity", "module"):
+            raise Uncovered
+        return k
+
+    def _steady(self, owner: Owner, rows: Callable[[], Rows]) -> dict[Owner, Rows]:
+        if owner in self.changing:
+            raise Uncovered
+        return {owner: self.rows[owner] if owner in self.rows else rows()}
+
+    # -- what is there ----------------------------------------------------------------------------
+    def _value(self, k: int, place: Place, value: Any) -> Rows:
+        """Rows that hold only while the check of the place's value would pass."""
+        kind = place.kind
+        if (k, "value") in self.changing:
+            raise Uncovered
+        if kind in _COMPARED:
+            return []
+        if kind == "same":
+            other = self.number[id(place.first)]
+            if other not in self.checks:
+                raise Uncovered
+            return []
+        if kind == "class":
+            return _class_rows(value)
+        rows = [(id(value) + words.TYPE, id(type(value)))]
+        if kind == "tensor":
+            return rows + self._tensor(value)
+        if kind == "sequence":
+            return rows + _sequence_rows(value)
+        if kind == "mapping":
+            return rows + _dict_rows(value)
+        if kind == "function":
+            names = ("__code__", "__globals__")
+            return rows + [
+                (id(value) + words.function_offset(n), id(getattr(value, n))) for n in names
+            ]
+        if kind in ("object", "method", "partial"):
+            return rows
+        raise Uncovered
+
+    def _tensor(self, x: Tensor) -> Rows:
+        if not is_exactly(x._node, (type(None), LeafSink)) or x._hooks is not None:
+            raise Uncovered
+        if type(x._view) is View:  # a write to what it is a view of gives it a history
+            raise Uncovered
+        storage = x._storage
+        if storage is None or x._device.type != "cpu":
+            raise Uncovered
+        kept = [getattr(x, name) for name in _SLOTS]
+        self.pins += [*kept, storage.ptr]
+        slots, its_storage, its_pointer = _offsets()
+        rows = [(id(x) + at, id(one)) for at, one in zip(slots, kept)]
+        at = id(storage)
+        return [*rows, (id(x) + its_storage, at), (at + words.TYPE, id(type(storage))),
+                (at + its_pointer, id(storage._ptr))]  # fmt: skip
+
+
+_SLOTS = ("_dtype", "_device", "_requires_grad", "_traced", "_node", "_hooks", "_shape", "_strides",
+          "_offset")  # fmt: skip
+
+
+@functools.cache
+def _offsets() -> tuple[list[int], int, int]:
+    """Of a tensor's slots, of its Storage, and of the address in that."""
+    slots = TensorState.__dict__
+    found = [words.slot_offset(slots[name]) for name in _SLOTS]
+    pointer = words.slot_offset(Storage.__dict__["_ptr"])
+    return found, words.slot_offset(slots["_storage"]), pointer
+
+
+def _dict_rows(table: Any) -> Rows:
+    if any(not _reads_as(table, dict, name) for name in ("__getitem__", "__iter__")):
+        raise Uncovered  # an OrderedDict keeps its order elsewhere
+    at = id(table)
+    return [(at + words.SIZE, dict.__len__(table)), (at + words.DICT_VERSION, _version(table))]
+
+
+def _reads_as(value: Any, kind: type, name: str) -> bool:
+    """Return True if the class of a container has this method of Python's own."""
+    return class_attribute(type(value), name) is class_attribute(kind, name)
+
+
+def _version(table: dict) -> int:
+    return words.word(id(table) + words.DICT_VERSION)
+
+
+def _attribute_rows(value: Any) -> Rows:
+    own = own_dict(value)
+    lasting = type(own) is dict and not is_thread_local(type(value))
+    at = words.dict_pointer(value) if lasting else 0
+    if not at:
+        raise Uncovered
+    return [(at, id(own)), *_dict_rows(own)]
+
+
+def _class_rows(cls: type) -> Rows:
+    if not words.class_version(cls):
+        raise Uncovered
+    at = id(cls) + words.TYPE_VERSION
+    return [(at, words.word(at))]
+
+
+def _closure_rows(function: Any, key: int, value: Any) -> Rows:
+    cells = function.__closure__
+    return [
+        (id(function) + words.function_offset("__closure__"), id(cells)),
+        (id(cells) + words.TUPLE_ITEMS + 8 * key, id(cells[key])),
+        (id(cells[key]) + words.CELL, id(value)),
+    ]
+
+
+def _sequence_rows(value: Any) -> Rows:
+    size = (id(value) + words.SIZE, length(value))
+    if is_a(value, tuple) and _reads_as(value, tuple, "__getitem__"):
+        return [size]
+    if is_a(value, list) and _reads_as(value, list, "__getitem__"):
+        return [size, (id(value) + words.LIST_ITEMS, words.word(id(value) + words.LIST_ITEMS))]
+    raise Uncovered
+
+
+class Snapshot:
+    """The rows of one call, ready to be compared.
+
+    compare   function of (*roots, *inputs not covered): the graph's inputs, or None
+    addresses of the inputs that are covered tensors; `loose` are the numbers of the others
+    found     the graph's inputs of the call that it is made of; `fixed` are those that rows tell
+    ids       of the covered objects among those that are different ones
+    hits      calls it has served
+    """
+
+    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "loose")
+
+    def __init__(
+        self,
+        coverage: Coverage,
+        inputs: Sequence[int | None],
+        apart: Sequence[int],
+        found: Sequence[Any],
+        fixed: Sequence[bool],
+    ):
+        values, covered = coverage.values, coverage.checks
+        self.rows, self.pins, self.hits = coverage.rows, coverage.pins, 0
+        self.ids = frozenset([id(values[k]) for k in apart if k in covered])
+        self.roots = {k: id(values[k]) for k in coverage.roots}
+        taken, others = [], 0
+        for k, x, known in zip(inputs, found, fixed):
+            if known and k is None:  # a number
+                self.pins.append(x)
+            taken.append(id(x) if known else -1 - len(self.roots) - others)
+            others += not known
+        self.addresses = [
+            _address(values[k]) if k is not None and k in covered else None for k in inputs
+        ]
+        self.loose = [n for n, address in enumerate(self.addresses) if address is None]
+        rows = [row for part in self.rows.values() for row in part]
+        self.compare = _comparer[0](list(self.roots.values()), rows, taken)
+
+    def differing(self, now: Coverage) -> list[Owner]:
+        """Owners of what is not what it was."""
+        found = [k for k, part in self.rows.items() if now.rows.get(k, part) != part]
+        return found + [
+            (k, "root") for k, root in self.roots.items() if id(now.values[k]) != root
+        ]
+
+
+def _address(x: Any) -> int | None:
+    """Where a covered tensor's elements lie."""
+    if not is_a(x, Tensor):
+        return None
+    return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]

@@ -1,0 +1,57 @@
+"""Reasons why the source of a function could not be read, so that control flow is not in sight.
+
+In: the frame of a function of the user's, which a value is needed in. Out: the reason, in words.
+Called by the recorder when a value ends a segment.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from types import CodeType, FrameType
+
+from tracejit.jit.capture.location import user_frame
+from tracejit.jit.capture.source import candidates, is_left_unread
+
+HINT = "define it with `def` in a file that stays as it is, or decide with tensors (`where`)"
+
+
+def with_unread(reason: str, hint: str) -> tuple[str, str]:
+    """Return a reason and a hint; where the user's code that runs was not read, they say so.
+
+    >>> with_unread("it is asked", "do not")
+    ('it is asked', 'do not')
+    """
+    unread = why_unread(user_frame())
+    return (reason, hint) if unread is None else (f"{reason}; {unread}", hint or HINT)
+
+
+def why_unread(frame: FrameType | None) -> str | None:
+    """Return why the code that a frame runs was not rewritten; None if nothing was in the way.
+
+    >>> why_unread(None) is None
+    True
+    """
+    if frame is None or not is_left_unread(frame.f_code):
+        return None
+    return f"the source of {frame.f_code.co_name} cannot be read: {_cause(frame)}"
+
+
+def _cause(frame: FrameType) -> str:
+    code = frame.f_code
+    name, lines = code.co_filename, linecache.getlines(code.co_filename, frame.f_globals)
+    if name.startswith("<") and not lines:
+        return f"it is from {name}, a text that no file has (exec, -c, a prompt)"
+    if not lines:
+        there = os.path.exists(name)
+        return f"{name} {'is empty or no text' if there else 'is not there'}"
+    return _of_lines(code, candidates(code, frame.f_globals))
+
+
+def _of_lines(code: CodeType, number: int) -> str:
+    at = f"line {code.co_firstlineno} of {code.co_filename}"
+    if not number:
+        return f"no such function begins at {at}, which was edited since"
+    if number > 1 and code.co_name == "<lambda>":
+        return f"{number} lambdas begin at {at}, and which it is cannot be told"
+    return f"what is at {at} does not compile to the code that runs: it was edited since"

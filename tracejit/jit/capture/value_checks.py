@@ -1,0 +1,146 @@
+"""Ops that fail for some values, looked at while a function is recorded.
+
+In: an op about to be recorded, its operands. Out: graph values to record it with; or the error of
+eager mode, raised where the user's line stands, before what comes after that line has happened.
+Called by the recorder for ops with `may_fail`; a replay needs none of this, its program checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture.breaks import Break
+from tracejit.jit.capture.location import user_location
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.sources import values_of
+from tracejit.core.eager.state import of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.interpret import at_size, interpret
+from tracejit.jit.ir.verify import GraphError
+from tracejit.core.memory.allocator import memory_limit
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.shapes import hint, overflows
+from tracejit.core.ops.types import INTEGER
+
+_LARGE = memory_limit()
+
+
+def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: dict) -> tuple:
+    """`values` again, where the op does not fail for what its operands hold now.
+
+    Raises what eager mode raises.
+    """
+    decisive = [v for v in values if _is_decisive(op, v)]
+    replayable = recorder.replayable and not recorder.breaks
+    if not replayable and any(v.node is not None and v not in recorder.looked for v in decisive):
+        operands = _with_states(recorder, operands)
+        attributes = at_size(attributes)
+        recorder.flush()  # cheaper than computing them here and in the program
+        return checked(recorder, op, operands, recorder.operands(operands), attributes)
+    for value in decisive:
+        if value not in recorder.looked:
+            recorder.looked[value] = _content(recorder, value)
+    if _succeeds(op, values, attributes, recorder.looked):
+        return values
+    run_eagerly(recorder, op, operands, attributes)
+    return recorder.operands(operands)
+
+
+def node_succeeds(recorder: Any, outputs: Sequence[Value]) -> bool:
+    """Whether a node with regions, which may fail, runs on what its operands hold now."""
+    sources = recorder.input_sources()
+    inputs = [v for v in recorder.graph.inputs if v in sources]
+    part = extract(recorder.graph, "check", inputs, outputs)
+    arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
+    try:
+        interpret(part, arrays, symbols=recorder.graph.scope.hints)
+    except GraphError:
+        return False
+    return True
+
+
+def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+    """End the segment and run the op as eager mode does: usually it raises."""
+    # An exception that the function catches: what follows depends on it.
+    recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
+    return run_now(recorder, op, operands, attributes)
+
+
+def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+    """End the segment and run the op as eager mode does."""
+    operands = _with_states(recorder, operands)
+    recorder.flush()
+    attributes = at_size(attributes)  # some may be of segments before
+    operands = tuple([x.concrete() if is_a(x, RuntimeNumber) else x for x in operands])
+    with recorder.paused():
+        return Tensor.dispatch(op, operands, attributes)
+
+
+def too_large(made: Any) -> bool:
+    """Whether no memory could hold a result, or its size is negative: then eager mode says so, at
+    once."""
+    for value in made if is_a(made, tuple) else (made,):
+        shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
+        if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
+            return True
+        if min(shape, default=0) < 0:
+            return True
+    return False
+
+
+def _is_decisive(op: Op, value: Any) -> bool:
+    """Whether what a value holds decides if the op fails: positions and predicates do, and weights
+    of host ops."""
+    return is_a(value, Value) and (
+        op.kind == "extern" or value.type.dtype.category <= INTEGER
+    )
+
+
+def _with_states(recorder: Any, operands: tuple) -> tuple:
+    """Operands, generators' states among them as tensors of their own: a flush draws from them."""
+    words = {id(draws.tensor): draws.words for draws in recorder.generators.values()}
+    return tuple(of_array(words[id(x)].copy()) if id(x) in words else x for x in operands)
+
+
+def _content(recorder: Any, value: Value) -> np.ndarray:
+    """What a value of the recording holds: read, or computed from the inputs it depends on."""
+    sources = recorder.input_sources()
+    if value.node is None:
+        return _array(values_of([sources[value]])[0])
+    inputs = [v for v in recorder.graph.inputs if v in sources]
+    part = extract(recorder.graph, "check", inputs, [value])
+    arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
+    return interpret(part, arrays, symbols=recorder.graph.scope.hints).outputs[0]
+
+
+def _array(x: Any) -> Any:
+    return x.array if is_a(x, Tensor) else np.asarray(x)
+
+
+def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
+    """Whether the op runs on what is known as it is and ones for everything else."""
+    graph, operands, arrays = Graph(op.name), [], []
+    for value in values:
+        if is_a(value, Value):
+            kind = value.type._replace(shape=tuple(hint(s) for s in value.type.shape))
+            operand = graph.input(kind)
+            operand.is_weak = value.is_weak
+            operands.append(operand)
+            one = np.ones((), kind.dtype.numpy)  # weights that are all zero are no distribution
+            arrays.append(known[value] if value in known else np.broadcast_to(one, kind.shape))
+        else:
+            operands.append(at_size(value))
+    made = graph.append(op, tuple(operands), at_size(attributes))
+    graph.outputs = list(made) if is_a(made, tuple) else [made]
+    try:
+        interpret(graph, arrays, symbols={})
+    except GraphError:
+        return False
+    return True

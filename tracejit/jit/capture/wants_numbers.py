@@ -1,0 +1,82 @@
+"""Code that hands numbers to C code which takes nothing for an int but an int.
+
+In: code of a traced function, which nobody rewrites, when it begins. Out: whether it names such C
+code, so that it is to meet plain numbers. Called by `runtime.capture_call`.
+
+What breaks the recording anyway loses nothing by plain numbers; of the functions that only compute
+most ask what they are given for `__index__` or `__float__`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+from tracejit.jit.capture.behaviour import function_of, may_change, module_name
+from tracejit.jit.capture.foreign_compilers import is_compiled
+from tracejit.jit.capture.looking import ABSENT, class_attribute, is_a, is_exactly, own_dict
+from tracejit.jit.capture.plain_arguments import is_cython, wants_ints
+from tracejit.jit.capture.pure import is_pure
+from tracejit.jit.capture.watch import Names
+
+_STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # a width or precision that is given
+_EXACT: tuple[Any, ...] = (deque,)
+# Modules whose classes in C ask numbers for what they need.
+_ASK = ("builtins", "collections", "functools", "itertools", "numpy", "operator", "types", "_io")
+
+
+def wants_numbers(names: Names, frame: FrameType) -> bool:
+    """Return True if code names C code that may take nothing for a number but a number."""
+    return _has_star(frame.f_code) or any(map(_is_exact, _named(names, frame)))
+
+
+@functools.cache
+def _has_star(code: CodeType) -> bool:
+    texts = [c for c in code.co_consts if is_a(c, str)]
+    texts += [c.decode("latin-1") for c in code.co_consts if is_a(c, bytes)]
+    if any(map(_STAR.search, texts)):
+        return True
+    return any(_has_star(c) for c in code.co_consts if type(c) is CodeType)
+
+
+def _named(names: Names, frame: FrameType) -> Iterator[Any]:
+    """Return the values of globals and variables that code names, and of names in modules."""
+    todo = [frame.f_globals.get(name) for name in names.globals]
+    todo += [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
+    todo += [sys.modules.get(name) for level, name in names.imported if not level]
+    seen: set[int] = set()
+    while todo:
+        found = todo.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if issubclass(type(found), ModuleType):
+            own = own_dict(found)
+            todo += [own.get(name) for name in names.attributes if name in own]
+        else:
+            yield found
+
+
+def _is_exact(found: Any) -> bool:
+    if any(found is x for x in _EXACT) or is_cython(found) or is_compiled(found):
+        return True
+    if issubclass(type(found), BuiltinFunctionType):
+        return wants_ints(found) or not is_pure(found)
+    if not issubclass(type(found), type) or may_change(found):
+        return False
+    made = [function_of(class_attribute(found, name)) for name in ("__init__", "__new__")]
+    if any(is_exactly(x, (FunctionType, MethodType, type(ABSENT))) for x in made):
+        return False
+    return module_name(found).partition(".")[0] not in _ASK

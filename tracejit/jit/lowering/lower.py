@@ -1,0 +1,167 @@
+"""The way from a graph to a program, in order.
+
+In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called
+by `jit` and tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) ->
+which memory (`memory.py`) -> text (`printing.py`, `kernels.py`) -> instructions (`schedule.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tracejit import logs
+from tracejit.jit.ir.clone import copy_graph
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.sizes import Size
+from tracejit.jit.lowering.emit import Partial
+from tracejit.jit.lowering.failures import overlooked
+from tracejit.jit.lowering.fuse import Fuser, kind_of
+from tracejit.jit.lowering.groups import Group
+from tracejit.jit.lowering.host_views import with_views
+from tracejit.jit.lowering.index import resolved
+from tracejit.jit.lowering.loops import Nest, lay_out
+from tracejit.jit.lowering.memory import Memory, assign_memory
+from tracejit.jit.lowering.products import Folded, copy_of, fold_products, viewed
+from tracejit.jit.lowering.program import Program
+from tracejit.jit.lowering.schedule import schedule
+from tracejit.core.ops import pointwise
+
+ROUNDS = 8
+
+
+def lower(graph: Graph, numerics: str = "fast") -> Program:
+    """Kernels and instructions that compute `graph`.
+
+    numerics  "fast", or "eager": bit for bit what the ops' own eager functions give
+
+    Raises NotImplementedError for a composite: passes open those first.
+    """
+    for node in graph.nodes:
+        if node.op.kind == "composite" and node.op.eager is None:
+            raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
+    before, graph.scope.settled = graph.scope.settled, True
+    try:
+        return _lowered(graph, numerics)
+    finally:
+        graph.scope.settled = before
+
+
+def _lowered(graph: Graph, numerics: str) -> Program:
+    guards = len(graph.scope.guards)
+    _note_extents(graph)
+    folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
+    if numerics == "eager":
+        folded.nodes = with_views(folded.nodes, lambda node: kind_of(node, numerics) == "host")
+    folded.nodes = _with_contiguous_operands(folded.nodes, numerics)
+    writes = _own_values(graph, folded)
+    outputs = _outputs(graph)
+    results = set(outputs) | {v for _, v in writes}
+    results |= overlooked(folded.nodes, numerics, results)
+    groups, nests, partials = _fused(graph, folded, results, numerics)
+    memory = assign_memory(graph, outputs, writes, groups, nests)
+    program = schedule(graph, memory, nests, partials, folded, numerics)
+    for instruction in program.instructions:
+        if instruction.host is not None:
+            found = instruction.host.regions
+            instruction.regions = tuple(lower(_separated(region), numerics) for region in found)
+    assert len(graph.scope.guards) == guards, (
+        f"lowering asked about sizes: {graph.scope.guards[guards:]}"
+    )
+    if logs.enabled("fusion"):
+        logs.emit("fusion", describe(program))
+    return program
+
+
+def _note_extents(graph: Graph) -> None:
+    """What are the sizes of something cannot be negative, whatever their terms."""
+    scope = graph.scope
+    scope.nonnegative.clear()
+    values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
+    for size in (resolved(size) for v in values for size in v.shape):
+        if type(size) is Size and len(size.terms) > 1:
+            scope.extents.setdefault(size.key, size)
+
+
+def _outputs(graph: Graph) -> list[Value]:
+    """What each output's memory holds: a reshape is its operand's, unless that is a result too."""
+    taken = {v for _, v in graph.writes} | set(graph.outputs)
+    found = []
+    for value in graph.outputs:
+        source = viewed(graph, value)
+        found.append(value if source in taken else source)
+        taken.add(source)
+    return found
+
+
+def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node]:
+    """Regions and library kernels read their inputs as contiguous: an operand that may not be is
+    copied before."""
+    found: list[Node] = []
+    for node in nodes:
+        if node.regions or kind_of(node, numerics) == "library":
+            inputs = [
+                x
+                if not isinstance(x, Value) or x.node is not None or x.contiguous
+                else copy_of(x, found, node)
+                for x in node.inputs
+            ]
+            node = replace(node, inputs=tuple(inputs))
+        found.append(node)
+    return found
+
+
+def _separated(region: Graph) -> Graph:
+    """A region whose outputs have memory of their own, which its caller chooses."""
+    if len({*region.inputs, *region.outputs}) == len(region.inputs) + len(region.outputs):
+        return region
+    copy, _ = copy_graph(region)
+    taken = set(copy.inputs)
+    for k, value in enumerate(copy.outputs):
+        if value in taken:
+            copy.outputs[k] = pointwise.clone(value)
+        taken.add(copy.outputs[k])
+    return copy
+
+
+def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
+    """The graph's writes; an input written to another one is copied first, which may be written
+    itself."""
+    return [
+        (target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes
+    ]
+
+
+def _fused(
+    graph: Graph, folded: Folded, results: set[Value], numerics: str
+) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
+    """Groups and their loops; reductions that loops would repeat are stored by others, and all is
+    done again."""
+    apart: set[Value] = set()
+    for _ in range(ROUNDS):
+        fuser = Fuser(folded.nodes, folded.values(), numerics, results, apart)
+        groups = fuser.run()
+        partials: dict[Value, Partial] = {}
+        nests: dict[Group, Nest] = {}
+        for group in groups:
+            if group.kind in ("loop", "column", "part", "scatter"):
+                nests[group] = lay_out(group, graph, partials)
+        misplaced = {v for nest in nests.values() for v in nest.misplaced} - apart
+        if not misplaced:
+            break
+        apart |= misplaced
+    return groups, nests, partials
+
+
+def describe(program: Program) -> str:
+    """One line for each instruction: what runs together."""
+    lines = []
+    for k, instruction in enumerate(program.instructions):
+        what = instruction.extern or (
+            instruction.kernel.name if instruction.kernel else "host call"
+        )
+        lines.append(f"{k}: {what}: {', '.join(dict.fromkeys(instruction.ops))}")
+    return "\n".join(lines)
+
+
+__all__ = ["Memory", "Node", "describe", "lower"]

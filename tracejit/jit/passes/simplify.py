@@ -1,0 +1,180 @@
+"""Cheaper ways to compute the same bits, and, where numerics allow, nearly the same.
+
+In: a Graph. Out: the same Graph with identities, conversions and views cancelled. Called by the
+pipeline after `fold`, which has made numbers of constants. A rule is exact when it gives every
+element the same bits for all inputs, NaN payloads aside; others are taken with numerics="fast"
+only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.verify import same_sizes
+from tracejit.core.ops import pointwise
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, bool_, dtype
+from tracejit.jit.passes.fold import constant
+from tracejit.jit.passes.pattern import Pattern
+from tracejit.jit.passes.rewrite import Rule, rewrite
+from tracejit.jit.passes.simplify_views import FAST_VIEW_RULES, VIEW_RULES, source_of_expand
+
+
+@dataclass
+class Identity:
+    """`left` may be computed as `right`, a function of the same holes, where `when` holds of
+    them.
+    """
+
+    left: Pattern
+    right: Callable[..., Any]
+    when: Callable[..., bool] | None = None
+
+    def __call__(self, graph: Graph, node: Node) -> Any:
+        bound = self.left.match(node.outputs[0])
+        if bound is None or self.when is not None and not self.when(**bound):
+            return None
+        return self.right(**bound)
+
+
+def simplify(graph: Graph, numerics: str = "fast") -> Graph:
+    """Apply every rule that these numerics allow."""
+    return rewrite(graph, "simplify", _FAST if numerics == "fast" else _EXACT)
+
+
+def whole(x: Value) -> bool:
+    """Integers: adding zero changes nothing, while the float -0.0 + 0.0 is 0.0."""
+    return x.dtype.category < FLOATING
+
+
+IDENTITIES = [
+    Identity(Pattern(lambda x: x * 1), lambda x: x),
+    Identity(Pattern(lambda x: 1 * x), lambda x: x),
+    Identity(Pattern(lambda x: x / 1), lambda x: x),
+    Identity(Pattern(lambda x: x + 0), lambda x: x, whole),
+    Identity(Pattern(lambda x: 0 + x), lambda x: x, whole),
+    Identity(Pattern(lambda x: x + -0.0), lambda x: x),
+    Identity(Pattern(lambda x: -0.0 + x), lambda x: x),
+    Identity(Pattern(lambda x: x - 0), lambda x: x),
+    Identity(Pattern(lambda x: pointwise.neg(-x)), lambda x: x),
+    Identity(Pattern(lambda x: x * -1), lambda x: -x),
+    Identity(Pattern(lambda x: -1 * x), lambda x: -x),
+    Identity(Pattern(lambda x, y: x + -y), lambda x, y: x - y),
+    Identity(Pattern(lambda x, y: -x + y), lambda x, y: y - x),
+    Identity(Pattern(lambda x, y: x - -y), lambda x, y: x + y),
+    Identity(Pattern(lambda x, y: -x * -y), lambda x, y: x * y),
+    Identity(Pattern(lambda x: x.clone()), lambda x: x),
+    Identity(Pattern(lambda x: pointwise.stop_gradient(x)), lambda x: x),
+    Identity(Pattern(lambda x: x.logical_not().logical_not(), bool_), lambda x: x),
+]
+
+
+# -- conversions -----------------------------------------------------------------------------------
+def drop_conversion(graph: Graph, node: Node) -> Value | None:
+    """To the same dtype; or through a dtype that holds every value of the first one."""
+    x = node.inputs[0]
+    if x.dtype is node.outputs[0].dtype:
+        return x
+    if x.node is None or x.node.op is not node.op:
+        return None
+    origin, target = x.node.inputs[0], node.outputs[0].dtype
+    return pointwise.convert(origin, target) if holds(x.dtype, origin.dtype) else None
+
+
+def drop_truth(graph: Graph, node: Node) -> Value | None:
+    """Whether a number made of a bool is not zero is that bool."""
+    x = node.inputs[0]
+    made = x.node is not None and x.node.op is pointwise.cast
+    return x.node.inputs[0] if made and x.node.inputs[0].dtype is bool_ else None
+
+
+_INTEGER_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_FLOAT_INTO = {"float16": ("float32", "float64"), "bfloat16": ("float32", "float64"),
+               "float32": ("float64",)}
+
+
+def holds(wide: dtype, narrow: dtype) -> bool:
+    """Whether every value of `narrow` is one of `wide`.
+
+    >>> from tracejit.core.ops.types import float32, int16, int32
+    >>> holds(float32, int16), holds(float32, int32)
+    (True, False)
+    """
+    if wide is narrow or narrow.category == BOOL:
+        return True
+    if COMPLEX in (wide.category, narrow.category) or wide.category < narrow.category:
+        return False
+    if narrow.category == FLOATING:
+        return wide.name in _FLOAT_INTO.get(narrow.name, ())
+    bits = 8 * narrow.itemsize - narrow.is_signed
+    if wide.category == FLOATING:
+        return bits <= _INTEGER_BITS[wide.name]
+    return bits <= 8 * wide.itemsize - wide.is_signed and (wide.is_signed or not narrow.is_signed)
+
+
+# -- choices, divisions, broadcasts ----------------------------------------------------------------
+def drop_choice(graph: Graph, node: Node) -> Any:
+    """`where` of a constant condition, or between equals."""
+    condition, yes, no = node.inputs
+    if yes is no:
+        return yes if isinstance(yes, Value) else None
+    known = constant(condition)
+    chosen = None if known is None else yes if known else no
+    return chosen if isinstance(chosen, Value) else None
+
+
+def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
+    """`x / 4.0` as `x * 0.25`, which rounds the same; only where the reciprocal is exact in every
+    dtype.
+    """
+    x, divisor = node.inputs
+    if type(divisor) is not float or divisor == 0 or not math.isfinite(divisor):
+        return None
+    fraction, exponent = math.frexp(divisor)
+    return x * (1 / divisor) if abs(fraction) == 0.5 and abs(exponent) < 14 else None
+
+
+def drop_expand(graph: Graph, node: Node) -> Any:
+    """An elementwise op broadcasts by itself: its operands need no `expand` if another has all
+    dimensions.
+    """
+    out = node.outputs[0].shape
+    full = [isinstance(x, Value) and source_of_expand(x) is None and same_sizes(x.shape, out)
+            for x in node.inputs]
+    if not any(full):
+        return None
+    operands = [(source_of_expand(x) if isinstance(x, Value) else None) or x for x in node.inputs]
+    if all(a is b for a, b in zip(operands, node.inputs)):
+        return None
+    return graph.append(node.op, operands, node.attributes)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+RULES: list[tuple[str, Rule]] = [
+    ("convert", drop_conversion),
+    ("truth", drop_truth),
+    ("where", drop_choice),
+    ("div", divide_by_power_of_two),
+    *((identity.left.root.name, identity) for identity in IDENTITIES),
+]
+
+
+class _Table:
+    """Rules by name of op; elementwise ops share one more."""
+
+    def __init__(self, rules: Iterable[tuple[str, Rule]]):
+        self.rules: dict[str, tuple[Rule, ...]] = {}
+        for name, rule in rules:
+            self.rules[name] = (*self.rules.get(name, ()), rule)
+
+    def __call__(self, op: Op) -> Sequence[Rule]:
+        own = self.rules.get(op.name, ())
+        return (*own, drop_expand) if op.kind == "pointwise" else own
+
+
+_EXACT = _Table([*RULES, *VIEW_RULES])
+_FAST = _Table([*RULES, *VIEW_RULES, *FAST_VIEW_RULES])

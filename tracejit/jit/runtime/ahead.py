@@ -1,0 +1,37 @@
+"""Library kernels are compiled while the rest of their program is lowered, on another core.
+
+In: a graph after its passes. Out: nothing; a thread fills the cache of kernels, whose lock makes
+who needs one of them wait. LLVM runs without Python's lock, and the texts of library kernels are
+known before anything is lowered. Called by `segment`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.lowering.library import library_of
+from tracejit.jit.lowering.program import Kernel
+from tracejit.core.memory.threads import get_num_threads
+from tracejit.jit.runtime import cache
+
+
+def compile_ahead(graph: Graph) -> None:
+    """Begin to compile the library kernels that the graph's program needs and nobody has."""
+    if get_num_threads() == 1:
+        return
+    found = ((library_of(node), node) for node in graph.nodes)
+    kernels = [library.kernel(node) for library, node in found if library is not None]
+    missing = cache.missing({kernel.digest: kernel for kernel in kernels}.values())
+    if missing:
+        threading.Thread(target=_compile, args=(missing,), name="tracejit-compile").start()
+
+
+def _compile(kernels: Sequence[Kernel]) -> None:
+    from tracejit.jit.lowering.native import KernelError
+
+    try:
+        cache.functions_of(kernels, spared=1)
+    except KernelError:
+        pass  # the program needs it as well, and says so

@@ -1,0 +1,118 @@
+"""The results of a replay get their history: nodes on the tape.
+
+In: the plan of a recorded call's gradients, the tensors of one call. Out: `attach_backward`. Called
+by `entry` after each run, and by `entry_maker` for the recorded call itself.
+
+What a call has in common with the last one is found there: where gradients go, and what makes the
+nodes natively.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.jit.capture.snapshot import Snapshot
+from tracejit.core.eager.nodes import Edge, edge_of, nobody
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.readers import Before, reads, shown
+from tracejit.jit.runtime.backward_plan import Backward
+from tracejit.jit.runtime.call_nodes import CompiledBackward
+from tracejit.jit.runtime.later_backward import Call, below
+from tracejit.jit.runtime.native_history import Lay, layer, lays
+from tracejit.jit.runtime.segment import Bound
+
+
+def attach_backward(
+    plan: Backward,
+    inputs: tuple,
+    roots: list[Tensor],
+    outputs: list[Any],
+    bound: Bound,
+    snapshot: Snapshot | None = None,
+) -> None:
+    """Make `outputs` the results of nodes whose backward runs compiled programs.
+
+    snapshot  what vouches for the inputs but its `loose` ones: they are what they were
+    """
+    last, like, loose, lay = plan.last
+    if like is not snapshot:
+        last, loose, lay = nobody, *_of_snapshot(plan, snapshot)
+    known = last()
+    if known is None:
+        ends = _ends(plan, inputs)
+    else:
+        ends = _ends_but(plan, inputs, known.ends, loose) if loose else known.ends
+    made = roots[plan.first :]
+    at: Any = None  # refers to what lives as long as the edges, and is told of writes
+    if lay is not None:
+        at = lay(inputs, outputs, made, bound, ends)
+        if at is not None and plan.keeps:
+            reader = at()
+            (reader.call if plan.straight else reader).keep(roots, outputs)
+    if at is None:
+        call = Call(plan, inputs, made, bound, ends)
+        if plan.keeps:
+            call.keep(roots, outputs)
+        call.remember_versions()
+        reader = _laid(call, outputs)
+        at = reads(reader) if plan.remembers else weakref.ref(reader)
+    plan.last = nobody if snapshot is None else at, snapshot, loose, lay
+    if shown.places and plan.remembers:
+        _keep_shown(plan, at(), inputs, snapshot)
+
+
+def _of_snapshot(plan: Backward, snapshot: Snapshot | None) -> tuple[tuple[int, ...], Lay | None]:
+    """The inputs that gradients go to but a snapshot does not vouch for, and what makes the
+    nodes natively, if anything does."""
+    if snapshot is None:
+        return (), None
+    if plan.lay is None and lays(plan):
+        plan.lay = layer(plan)
+    return tuple([n for n in snapshot.loose if n in plan.ends]), plan.lay
+
+
+def _ends(plan: Backward, inputs: Sequence[Any]) -> tuple[Edge, ...]:
+    """Where the gradients of inputs go."""
+    return tuple([edge_of(x) if x._requires_grad else None for x in plan.sought(inputs)])
+
+
+def _ends_but(plan: Backward, inputs: Sequence[Any], known: Sequence[Edge], loose: Sequence[int]
+              ) -> tuple[Edge, ...]:
+    """The same where those of the last call are known, but for these inputs."""
+    ends = list(known)
+    for n in loose:
+        ends[plan.ends[n]] = edge_of(inputs[n]) if inputs[n]._requires_grad else None
+    return tuple(ends)
+
+
+def _laid(call: Call, outputs: Sequence[Any]) -> CompiledBackward | Call:
+    """Make the nodes of a call: the only one, or what they share."""
+    plan = call.plan
+    nodes: list[CompiledBackward | None] = []
+    for number, stage in enumerate(plan.stages):
+        outer = plan.outer[number]
+        edges = [below(plan, nodes, call.ends, k) for k in stage.edges] if outer is None else (
+            outer(call.ends))
+        nodes.append(CompiledBackward(tuple(edges), call, number) if any(edges) else None)
+    for (number, k), x in zip(plan.places, outputs):
+        if nodes[number] is not None:
+            x._node, x._output_nr, x._requires_grad = nodes[number], k, True
+    call.nodes = [None if node is None else weakref.ref(node) for node in nodes]
+    return nodes[0] or call if plan.straight else call
+
+
+def _keep_shown(plan: Backward, reader: Any, inputs: Sequence[Any], snapshot: Snapshot | None
+                ) -> None:
+    """Keep what others may write of the inputs that something is computed again from. Those that a
+    snapshot vouches for are the same as when they were last looked at."""
+    looked = snapshot, shown.count
+    loose = () if snapshot is None else snapshot.loose
+    again = plan.hidden == looked
+    numbers = [n for n in loose if n in plan.remembered] if again else plan.remembers
+    found = {n: inputs[n]._storage for n in numbers if inputs[n]._storage in shown}
+    for storage in found.values():
+        reader.about_to_write(storage, Before(storage))
+    if snapshot is not None and found.keys() <= set(loose):
+        plan.hidden = looked

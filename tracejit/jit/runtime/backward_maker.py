@@ -1,0 +1,264 @@
+"""The plan of a recorded call's gradients, made of its joint graph.
+
+In: a recorder and what `differentiate` gave of its recording. Out: a `Backward`, and the values
+that the forward program keeps for it. Called by `entry_maker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tracejit.jit.autodiff.differentiate import Joint
+from tracejit.jit.autodiff.kept_outside import Entry
+from tracejit.jit.autodiff.reach import flag_of, operand_of, records
+from tracejit.jit.autodiff.stages import Stage
+from tracejit.jit.capture.aliasing import Memory, Traced
+from tracejit.core.eager.nodes import Node, edge_of
+from tracejit.core.eager.saved import Saved, SavedOutput
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.core.ops.record import REGISTRY
+from tracejit.jit.runtime.backward_plan import (
+    Backward,
+    BackwardStage,
+    Masks,
+    Note,
+    There,
+    is_sum,
+)
+from tracejit.jit.runtime.segment import Segment
+
+
+def backward_plan(
+    recorder: Any,
+    joint: Joint,
+    primal: dict[Value, int],
+    roots: dict[Memory, int],
+    compile: Callable[[Graph], Segment],
+) -> tuple[list[Value], Backward]:
+    """Further outputs to keep for the backward, and the backward.
+
+    primal  the call's inputs -> their numbers
+    roots   memory made by the call -> the number of the output that it is
+    """
+    real = [k for k, g in enumerate(joint.grads) if g is not None]
+    grads = [real.index(k) if k in real else None for k in range(len(joint.grads))]
+    result_of = {place: k for k, place in enumerate(joint.places)}
+    end_of = {place: k for k, place in reversed([*enumerate(joint.ends)])}
+    at = {place: (s, k) for s, stage in enumerate(joint.stages)
+          for k, place in enumerate(stage.places)}
+    cuts = [at[place] for place in joint.ends[len(joint.inputs):]]
+    whole, tape, once_more = None, joint.tape, joint.again
+    inner: list[int] = []
+    freed = [_freed(recorder, stage, joint.saved) for stage in joint.stages]
+    parts = [[[] if tape is None else [*map(tape.part, found.parts)] for found in some]
+             for some in freed]
+    tensors = [item.value for item in recorder.lifted_tensors()]
+    sources = recorder.input_sources()
+    unwritten = [v for v in tensors if v not in joint.written and isinstance(sources[v], Tensor)]
+    if tape is None:
+        whole, inner = _whole(recorder, joint)
+        read = {v for node in whole.nodes for v in node.operand_values()}
+        used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
+        started = used
+    else:
+        used, started, once_more = tape.end(joint.graph, primal, joint.saved, joint.forward,
+                                            set(unwritten))
+    before = [v for v in joint.graph.inputs if v in joint.written and v in started]
+    kept = list(dict.fromkeys([*joint.saved, *before]))
+    extra, places = _saved(kept, primal, roots, joint)
+    place = dict(zip(kept, places))
+    again = {primal[v] for v in tensors if v in joint.again}
+    noted = _Noted(recorder, primal, roots, joint)
+    stages = [
+        BackwardStage(
+            [result_of.get(p, -1) for p in stage.places],
+            [end_of[e] for e in stage.edges],
+            stage.reached,
+            [found.way for found in freed[k]],
+            parts[k],
+            [found.there for found in freed[k]],
+            _own(stage, freed[k]),
+            [noted.by(node) for node, _ in stage.places],
+            noted.of(stage),
+        )
+        for k, stage in enumerate(joint.stages)
+    ]
+    saved = [place[v] for v in joint.saved]
+    both = [[primal[v] for v in unwritten if v in found] for found in (joint.again, once_more)]
+    number = {v: k for k, v in enumerate(joint.graph.inputs)}
+    plan = Backward(
+        whole,
+        tape,
+        joint.final,
+        [number[t] for t in joint.tangents],
+        grads,
+        joint.views,
+        any(view is not None for view in joint.views)
+        or len(joint.tangents) > 1 and any(map(is_sum, joint.backward.outputs)),
+        [primal[recorder.lifted[id(x)].value] for x in joint.inputs],
+        cuts,
+        saved,
+        {k for k, (kind, number) in enumerate(saved) if kind == "output" and number < len(roots)},
+        [(primal[v], place[v][1]) for v in before],
+        [primal[v] for v in tensors if v in used],
+        both,
+        sorted({k for numbers in both for k in numbers}),
+        noted.items,
+        {position: noted.held(k) for position, (kind, k) in enumerate(saved)
+         if kind == "input" and k in again and (tape is None or tape.regions)},
+        stages,
+        [at[edge_of(x)] for x in joint.outputs],
+        [at[place] for place in joint.tops],
+        inner,
+        joint.backward,
+        [t.type.dtype for t in joint.tangents],
+        compile,
+    )
+    return extra, plan
+
+
+class _Freed(NamedTuple):
+    """What is freed by itself: the ways through it, what decides if it was there, its parts."""
+
+    way: Masks
+    there: There | None
+    parts: list[Any]
+
+
+def _freed(recorder: Any, stage: Stage, saved: list[Value]) -> list[_Freed]:
+    number = {v: k for k, v in enumerate(saved)}
+    found: dict[tuple, _Freed] = {}
+    for part, way in stage.freed.items():
+        flag = flag_of(part)
+        there = None if flag is None else There(number[recorder.traced(flag[0]).read()], flag[1])
+        key = way, there
+        found.setdefault(key, _Freed(way, there, [])).parts.append(part)
+    return list(found.values())
+
+
+def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
+    """For each result what is freed with the node that made it."""
+    found: dict[Any, int] = {}
+    for k, some in enumerate(freed):
+        for part in some.parts:
+            node = part[0] if type(part) is tuple else part
+            found[node] = found.get(node, 0) | 1 << k
+    return [found.get(node, 0) for node, _ in stage.places]
+
+
+def _whole(recorder: Any, joint: Joint) -> tuple[Graph, list[int]]:
+    """The joint graph, and the outputs it starts from: those that gradients are computed from."""
+    graph, given = joint.graph, [recorder.traced(x).read() for x in joint.outputs]
+    name, gradients = f"{graph.name}_joint", [g for g in joint.grads if g is not None]
+    made = extract(graph, name, [*graph.inputs, *given], gradients)
+    read = {v for node in made.nodes for v in node.operand_values()}
+    found = [k for k, v in enumerate(made.inputs[len(graph.inputs):]) if v in read]
+    return extract(graph, name, [*graph.inputs, *(given[k] for k in found)], gradients), found
+
+
+def _saved(
+    saved: list[Value], primal: dict[Value, int], roots: dict[Memory, int], joint: Joint
+) -> tuple[list[Value], list[tuple[str, int]]]:
+    """Which saved values become further outputs, and where each is found after the run."""
+    extra: list[Value] = []
+    found: list[tuple[str, int]] = []
+    others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
+    for value in saved:
+        memory = joint.live.get(value)
+        if memory is not None and memory.owner is None:
+            found.append(("output", roots[memory]))
+        elif memory is not None or value in primal and value not in joint.written:
+            found.append(("input", primal[value if memory is None else memory.input]))
+        else:
+            found.append(("output", len(roots) + len(extra)))
+            extra.append(
+                value.graph.append(REGISTRY["clone"], (value,), {})
+                if value in others
+                else value
+            )
+    return extra, found
+
+
+class _Noted:
+    """What must not be written before a backward."""
+
+    def __init__(self, recorder: Any, primal: dict[Value, int], roots: dict[Memory, int],
+                 joint: Joint):
+        self.recorder, self.primal, self.roots = recorder, primal, roots
+        self.outputs = joint.outputs
+        self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
+        self.items: list[Note] = []
+        self.numbers: dict[tuple[Memory, int, bool], int] = {}
+        self.known: dict[Memory, Note] = {}  # also of what is kept only if the program goes one way
+        self.found: dict[Node, list[int]] = {}
+        nodes = {node for stage in joint.stages for node in stage.nodes}
+        for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
+            self.by(node)
+
+    def of(self, stage: Stage) -> list[tuple[int, list[Masks]]]:
+        """What the tape keeps of a stage, with the ways through it."""
+        found: dict[int, list[Masks]] = {}
+        for node, way in stage.nodes.items():
+            for number in self.by(node):
+                found.setdefault(number, []).append(way)
+        return [(number, list(dict.fromkeys(ways))) for number, ways in found.items()]
+
+    def by(self, node: Node) -> list[int]:
+        """What a node of the tape keeps."""
+        if node not in self.found:
+            # What a region keeps for second derivatives as well, it says itself.
+            found = sorted(records(node), key=lambda record: not isinstance(record, Entry))
+            numbers = [self._number(record) for record in found]
+            self.found[node] = [number for number in numbers if number is not None]
+        return self.found[node]
+
+    def _number(self, record: Saved | SavedOutput | Entry) -> int | None:
+        item = self.recorder.lifted.get(id(record.tensor))
+        traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
+        if traced is None:
+            return None
+        memory = traced.memory
+        if counting_family(record.tensor) is not None and not (
+                self.recorder.counts_outside(record.tensor)):
+            return None  # of the call's own `.data`: nobody else has it
+        if memory.owner is None and memory not in self.roots:
+            return None
+        if memory not in self.known:
+            self.known[memory] = self._note(record, traced, item is not None)
+        note = self.known[memory]
+        if isinstance(record, Entry) and not record.always:
+            flag = self._flag(record)
+            if flag < 0:
+                return None
+            note = note._replace(flag=flag, sense=record.sense)
+        if (memory, note.flag, note.sense) not in self.numbers:
+            self.numbers[memory, note.flag, note.sense] = len(self.items)
+            self.items.append(note)
+        return self.numbers[memory, note.flag, note.sense]
+
+    def _flag(self, entry: Entry) -> int:
+        """The number of the saved value that alone decides whether a result is kept, or -1."""
+        value = None if entry.flag is None else self.recorder.traced(entry.flag).read()
+        return self.saved.get(value, -1)
+
+    def _note(self, record: Saved | SavedOutput | Entry, traced: Traced, given: bool) -> Note:
+        """`given`: the record is of an input itself, or of what a region keeps of it."""
+        itself, said, memory = operand_of(record), record.said(traced.shape), traced.memory
+        if memory.owner is not None:
+            whole = given and itself is not None
+            return Note(self.primal[memory.input], said=None if whole else said)
+        result = next((k for k, x in enumerate(self.outputs) if x is itself), -1)
+        return Note(-1, self.roots[memory], said, result)
+
+    def held(self, number: int) -> int:
+        """The same of an input of which the program computes again what the tape may not keep."""
+        for k, item in enumerate(self.items):
+            if item.input == number:
+                return k
+        known = [note for note in self.known.values() if note.input == number]
+        self.items.append(known[0] if known else Note(number))
+        return len(self.items) - 1

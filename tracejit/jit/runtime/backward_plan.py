@@ -1,0 +1,371 @@
+"""How gradients flow through replays of a call: what a backward of some of its stages runs.
+
+In: the joint graph of a recorded call and the gradient graph made of it. Out: a `Backward`, which
+knows for each `Way` through the stages (where gradients arrive, which are wanted) the program to
+run, what must not have been written and what is freed. Made by `backward_maker`, used by
+`attach_backward` and `later_backward`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from tracejit.jit.autodiff.absent import Left, without
+from tracejit.jit.autodiff.freed import Part
+from tracejit.jit.autodiff.gradient_views import GradientView, Step, chain, seen_from
+from tracejit.jit.autodiff.joining import joined
+from tracejit.jit.autodiff.relaid import RelaidTape
+from tracejit.core.eager.nodes import nobody
+from tracejit.core.eager.saved import Said
+from tracejit.jit.ir.clone import copy_graph
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.core.ops.types import dtype
+from tracejit.jit.runtime.segment import Segment
+
+Masks = tuple[int, int]  # bits: results of a stage that lead through something, edges it leads to
+Key = tuple[tuple[int, int, int], ...]  # stages, each with the results and the edges asked for
+Shown = tuple[int, ...]  # for each stage of a key the edges at which somebody looks, as bits
+EVERYTHING = -1
+
+
+@dataclass
+class BackwardStage:
+    """What becomes one node on the tape.
+
+    results  the numbers of the tangents that stand for its gradients
+    edges    the numbers of the gradients it gives
+    reached  for each edge the results that lead to it, as bits
+    freed    the ways through what is freed by itself; for each the `parts` of the tape, and what
+             decides whether it was there (`there`)
+    own      for each result what of these is freed with the node that made it, as bits; what that
+             node keeps: `own_kept`, numbers among what is noted
+    kept     (number among what is noted, the ways through what keeps it)
+    """
+
+    results: list[int]
+    edges: list[int]
+    reached: list[int]
+    freed: list[Masks]
+    parts: list[list[Part]]
+    there: list[There | None]
+    own: list[int]
+    own_kept: list[list[int]]
+    kept: list[tuple[int, list[Masks]]]
+
+    def leads_on(self, gone: int) -> bool:
+        """Whether gradients go through it where these bits of what is freed by itself are freed."""
+        freed = [way for k, way in enumerate(self.freed) if gone >> k & 1]
+        return any(
+            mask >> r & 1 and not any(above >> r & 1 and below >> k & 1 for above, below in freed)
+            for k, mask in enumerate(self.reached) for r in range(len(self.results)))
+
+
+class There(NamedTuple):
+    """What decides whether something was there to be freed: the number of the saved value, and what
+    that must be."""
+
+    flag: int
+    sense: bool
+
+
+class Note(NamedTuple):
+    """What must not be written.
+
+    input   its number, or -1; `root`: that of an output of the program
+    said    what an error says of it, if that is not the input itself
+    result  the number of the result that is what is kept, or -1
+    flag    the number of the saved value that decides whether it is, or -1
+    sense   what that must be
+    """
+
+    input: int
+    root: int = -1
+    said: Said | None = None
+    result: int = -1
+    flag: int = -1
+    sense: bool = True
+
+
+@dataclass
+class Way:
+    """What one backward runs.
+
+    checked   what must not have been written, by number
+    frees     for each stage what it frees, as bits
+    tangents  (stage in the key, result): where the program's gradients arrive
+    places    for each stage, for each edge: which of the program's outputs goes there
+    looks     (stage in the key, edge): the view that goes there instead, of an output, or of what
+              arrived as tangent -1 - number; and what is one tensor has one number
+    exact     whether nothing that does not arrive is replaced by zeros that one could notice
+    """
+
+    graph: Graph
+    checked: list[int]
+    frees: list[int]
+    tangents: list[tuple[int, int]]
+    places: list[list[int | None]]
+    looks: dict[tuple[int, int], tuple[int, list[Step], Any]] = field(default_factory=dict)
+    segment: Segment | None = None
+    exact: bool = True
+
+
+def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that takes these elements of a sequence."""
+    return itemgetter(*numbers) if len(numbers) > 1 else lambda given: [given[k] for k in numbers]
+
+
+@dataclass
+class Backward:
+    """How gradients flow through a replay: its results get a node for each stage (C4)."""
+
+    # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
+    graph: Graph | None
+    tape: RelaidTape | None
+    final: bool  # its gradients cannot be differentiated
+    tangents: list[int]  # positions of tangents in its inputs
+    grads: list[int | None]  # for each gradient: position in its and in the backward's outputs
+    views: list[GradientView | None]  # for each gradient
+    viewed: bool  # whether there may be any
+    wrt: list[int]  # graph inputs that receive gradients: the first of these
+    cuts: list[tuple[int, int]]  # (stage, result) that the others go to
+    saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
+    shared: set[int]  # those of these that are results' memory, by position
+    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
+    read: list[int]  # the tensors among its inputs that it reads
+    # those of which `backward`, or what is run instead, computes what the plain function kept
+    again: list[list[int]]
+    remembers: list[int]  # all of these
+    noted: list[Note]
+    held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
+    stages: list[BackwardStage]  # lowest first
+    places: list[tuple[int, int]]  # for each output: its stage, and its number there
+    tops: list[tuple[int, int]]  # (stage, result) that no others go to
+    inner: list[int]  # outputs that gradients are computed from
+    backward: Graph  # saved values and tangents -> gradients
+    dtypes: list[dtype]  # of the tangents
+    compile: Callable[[Graph], Segment]
+    ways: dict[Key | tuple[Key, Shown], Way] = field(default_factory=dict)
+
+    # Of the last call: what is alive while its `ends` hold, the snapshot that vouched for its
+    # inputs, those that gradients go to but for which it did not, and what made its nodes.
+    last: tuple[Callable[[], Any], Any, tuple[int, ...], Any] = (nobody, None, (), None)
+    lay: Any = None  # makes the nodes, once a snapshot was there (`native_history.py`)
+    hidden: tuple[Any, int] | None = None  # when nobody was shown any memory of inputs
+
+    def __post_init__(self) -> None:
+        self.ends = {number: k for k, number in enumerate(self.wrt)}
+        self.sought, self.reading = _picker(self.wrt), _picker(self.read)
+        # What a call keeps of what the program returned: all from the first on that is no result,
+        # and the memory of these results.
+        own = {self.saved[n][1] for n in self.shared}
+        made = {k for kind, k in self.saved if kind == "output"} - own
+        self.lent, self.first = sorted(own), min(made, default=sys.maxsize)
+        at = {k: n for n, k in enumerate(self.lent)}
+        at |= {k: len(own) + k - self.first for k in made}
+        # Of the inputs, and of these in reverse: the saved ones.
+        self.kept = _picker([k if kind == "input" else -1 - at[k] for kind, k in self.saved])
+        # One stage, whose edges are the ends. Of others: which of the ends are the edges, if all
+        # are ends.
+        number = len(self.wrt)
+        self.straight = [s.edges for s in self.stages] == [list(range(number))]
+        self.outer = [_picker(s.edges) if all(k < number for k in s.edges) else None
+                      for s in self.stages]
+        written = {number for number, _ in self.before}
+        place = {number: k for k, number in enumerate(self.read) if number not in written}
+        # Of what is noted: where its version is found, or what does not lie there.
+        self.versions = {n: place[k] for n, note in enumerate(self.noted)
+                         if (k := note.input) in place}
+        self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
+        self.numbers = [*range(len(self.stages))]
+        self.keeps = bool(self.lent or self.before or self.inner or self.apart)
+        self.remembered = frozenset(self.remembers)
+
+    def way(self, key: Key, shown: Shown = ()) -> Way:
+        """What a backward runs: the stages of the key, the first of them first; at the edges
+        `shown` gradients that are views are given as such."""
+        at = (key, shown) if shown else key
+        found = self.ways.get(at)
+        if found is None:
+            found = self.ways[at] = self._way(key)
+            if shown:
+                self._look(found, key, shown)
+        return found
+
+    def _way(self, key: Key) -> Way:
+        arrived, wanted = self._arrived(key), self.wanted(key)
+        inside, taken = set(arrived), set()
+        outputs: list[int] = []
+        places: list[list[int | None]] = []
+        for s, _, _ in key:
+            places.append([])
+            stage = self.stages[s]
+            for k, g in enumerate(stage.edges):
+                comes = stage.reached[k] & arrived[s] and wanted[s] >> k & 1
+                if not comes or self.target(g, inside) or g in taken or self.grads[g] is None:
+                    places[-1].append(None)
+                    continue
+                taken.add(g)
+                places[-1].append(len(outputs))
+                outputs.append(g)
+        tangents = [(n, k) for n, (s, mask, _) in enumerate(key)
+                    for k in range(len(self.stages[s].results)) if mask >> k & 1]
+        numbers = [self.stages[key[n][0]].results[k] for n, k in tangents]
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        graph, left, exact = self._graph(sorted(numbers), inside, outputs)
+        places = [[None if k is None else left[k] for k in row] for row in places]
+        checked = {number for s, _, _ in key for number, ways in self.stages[s].kept
+                   if any(_goes(way, arrived[s], wanted[s]) for way in ways)}
+        checked |= {self.held[k] for k in read_inputs(graph) if k in self.held}
+        frees = [sum(1 << k for k, way in enumerate(self.stages[s].freed)
+                     if _goes(way, arrived[s], wanted[s])) for s, _, _ in key]
+        return Way(graph, sorted(checked), frees, [tangents[k] for k in order], places,
+                   exact=exact)
+
+    def _look(self, way: Way, key: Key, shown: Shown) -> None:
+        """Let a way give views at these edges."""
+        arrived = self._arrived(key)
+        given = {g for s in arrived for g in self.stages[s].edges}
+        fed = {self.stages[s].results[k]: g
+               for g, (s, k) in enumerate(self.cuts, len(self.wrt)) if s in arrived and g in given}
+        came = [self.stages[key[n][0]].results[k] for n, k in way.tangents]
+        graph, _ = copy_graph(way.graph)
+        number: dict[Any, int] = {}
+        outputs: list[Value] = []
+        for n, row in enumerate(way.places):
+            for k, place in enumerate(row):
+                if place is None:
+                    continue
+                value = graph.outputs[place]
+                g = self.stages[key[n][0]].edges[k]
+                view = None
+                if shown[n] >> k & 1:
+                    view = self._resolved(g, fed, came) or self._left(g, value, came)
+                base = None if view is None else seen_from(value, view.steps)
+                if view is None or base is None or view.tangent < 0 and base.node is None:
+                    row[k] = number.setdefault(g, len(outputs))
+                    outputs += [value] * (len(number) - len(outputs))
+                    continue
+                at = -1 - (came.index(view.tangent) if view.tangent >= 0 else 0)
+                if view.tangent < 0:
+                    at = number.setdefault((view.memory, base), len(outputs))
+                    outputs += [base] * (len(number) - len(outputs))
+                row[k] = None
+                way.looks[n, k] = at, view.steps, view.first
+        graph.outputs = outputs
+        way.graph = graph
+
+    def _left(self, g: int, value: Value, came: list[int]) -> GradientView | None:
+        """Of a sum the only term that is left."""
+        if not is_sum(self.backward.outputs[self.grads[g]]) or is_sum(value):  # type: ignore[index]
+            return None
+        base, steps = chain(value)
+        tangents = value.graph.inputs[len(value.graph.inputs) - len(came):]
+        number = next((n for n, t in zip(came, tangents) if t is base), -1)
+        return GradientView(number, None, steps, value)
+
+    def _resolved(self, g: int, fed: dict[int, int], came: list[int]) -> GradientView | None:
+        """What a gradient is a view of, where stages run together."""
+        view = self.views[g]
+        if view is None or view.tangent < 0:
+            return view
+        if view.tangent not in fed:
+            return view if view.tangent in came else None
+        if view.tangent in came:  # a sum
+            return view._replace(tangent=-1, memory=("sum", view.tangent))
+        above = self._resolved(fed[view.tangent], fed, came)
+        if above is None:
+            return view._replace(tangent=-1, memory=("above", view.tangent))
+        first = view.first if view.steps else above.first
+        return above._replace(steps=[*above.steps, *view.steps], first=first)
+
+    def target(self, gradient: int, inside: Collection[int]) -> tuple[int, int] | None:
+        """The stage, of those that run, to which a gradient goes, and its result."""
+        cut = gradient - len(self.wrt)
+        return self.cuts[cut] if cut >= 0 and self.cuts[cut][0] in inside else None
+
+    def _arrived(self, key: Key) -> dict[int, int]:
+        """For each stage the results at which gradients arrive, also from other stages."""
+        found = {s: mask for s, mask, _ in key}
+        for s in found:
+            for k, g in enumerate(self.stages[s].edges):
+                target = self.target(g, set(found))
+                if target is not None and self.stages[s].reached[k] & found[s]:
+                    found[target[0]] |= 1 << target[1]
+        return found
+
+    def wanted(self, key: Key) -> dict[int, int]:
+        """For each stage the edges to which gradients shall go, also for other stages."""
+        found = {s: mask for s, _, mask in key}
+        for s in reversed(found):
+            for k, g in enumerate(self.stages[s].edges):
+                target = self.target(g, set(found))
+                if target is None:
+                    continue
+                below, at = target
+                reached = self.stages[below].reached
+                found[s] &= ~(1 << k)
+                if any(mask >> at & 1 and found[below] >> j & 1 for j, mask in enumerate(reached)):
+                    found[s] |= 1 << k
+        return found
+
+    def _graph(
+        self, arriving: list[int], inside: set[int], outputs: list[int]
+    ) -> Left:
+        """The program for these tangents and gradients; the number of each gradient in it."""
+        graph = self.backward
+        first = len(graph.inputs) - len(self.tangents)
+        tangents: Sequence[Value] = graph.inputs[first:]
+        sent = {}
+        for cut, (s, k) in enumerate(self.cuts):
+            at = self.grads[len(self.wrt) + cut]
+            if s in inside and at is not None:
+                sent[tangents[self.stages[s].results[k]]] = graph.outputs[at]
+        values: dict[Value, Value] = {}
+        if sent and len(inside) > 1:
+            graph, values = joined(graph, sent, [tangents[t] for t in arriving])
+            tangents = graph.inputs[first:]
+        numbers: list[int | None] = list(range(len(graph.outputs)))
+        exact = True
+        absent = {t for k, t in enumerate(tangents) if k not in arriving}
+        if absent:
+            graph, numbers, exact = without(graph, tangents, absent)
+        left = [numbers[self.grads[g]] for g in outputs]  # type: ignore[index]
+        real = [k for k in left if k is not None]
+        if real != list(range(len(graph.outputs))):
+            graph, _ = copy_graph(graph)
+            graph.outputs = [graph.outputs[k] for k in real]
+        place = iter(range(len(real)))
+        return Left(graph, [None if k is None else next(place) for k in left], exact)
+
+
+def is_sum(value: Value) -> bool:
+    """Whether a gradient is added up, of terms of which some may not arrive."""
+    return value.node is not None and value.node.op.name == "add"
+
+
+def _goes(way: Masks, arrived: int, wanted: int) -> bool:
+    """Whether a backward runs what has these ways through it; one for everything, also what leads
+    nowhere."""
+    return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))
+
+
+def read_inputs(graph: Graph) -> set[int]:
+    """The numbers of the inputs that the outputs are computed from."""
+    number = {v: k for k, v in enumerate(graph.inputs)}
+    found: set[int] = set()
+    seen: set[Value] = set()
+    stack = list(graph.outputs)
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in number:
+            found.add(number[value])
+        elif value.node is not None:
+            stack += value.node.operand_values()
+    return found

@@ -1,0 +1,169 @@
+"""A program for one set of sizes: every size expression evaluated, memory planned, tables built.
+
+In: a Program and a value for each symbol. Out: a Binding, which `executable` runs. A Binding is
+made once per input shape and used by any number of threads: what one call writes is in a Frame.
+
+The buffer table holds inputs, then outputs, then temporaries, so that a call writes one stretch of
+addresses; `place` gives each buffer's position in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.jit.ir.sizes import evaluate
+from tracejit.jit.lowering import extern
+from tracejit.jit.lowering.library import libraries
+from tracejit.jit.lowering.program import Buffer, Instruction, Program
+from tracejit.jit.runtime import memory_plan
+
+# Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
+SHARED_STEP = 1 << 17  # bytes moved by an instruction that is worth handing over in part
+SHARED_PROGRAM = 1 << 18
+WAKING_PROGRAM = 1 << 22
+_MULTIPLY_ADDS_PER_BYTE = 4  # that take as long as moving a byte
+
+
+@dataclass
+class Step:
+    """One instruction with its numbers."""
+
+    instruction: Instruction
+    operands: tuple[int, ...]  # places in the buffer table
+    sizes: tuple[int, ...]
+    total: int
+    chunk: int
+    shared: bool = False
+    scratch: int = 0  # bytes for each worker
+    work: int = 0  # bytes moved and additions made
+
+
+@dataclass
+class Binding:
+    """What is fixed once the sizes are known.
+
+    buffer_bytes  bytes of each of the program's buffers
+    output_bytes  bytes of each output buffer, in the order of their places
+    arena_bytes, peak_bytes  temporaries; temporaries and outputs together
+    stretches     the program in runs: (first step, number of steps), or (step, 0) for a host call
+    """
+
+    values: Mapping[str, int]
+    place: list[int]
+    steps: list[Step]
+    buffer_bytes: list[int]
+    output_bytes: list[int]
+    temporary_offsets: list[int]
+    arena_bytes: int
+    scratch_bytes: int
+    stretches: list[tuple[int, int]]
+    shared: bool  # workers that are awake may help
+    wakes: bool  # sleeping ones are worth waking
+    peak_bytes: int
+    native: Any = None  # the tables of compiled mode
+    frames: list[Any] = field(default_factory=list)
+
+
+def bind(program: Program, values: Mapping[str, int]) -> Binding:
+    """Evaluate every size of `program` for these symbols; KeyError where one has no value."""
+    inputs, outputs, temporaries = _roles(program)
+    place = [0] * len(program.buffers)
+    for position, number in enumerate([*inputs, *outputs, *temporaries]):
+        place[number] = position
+    nbytes = [_bytes_of(program, buffer, values) for buffer in program.buffers]
+    layout = memory_plan.plan(_lives(program, temporaries, nbytes))
+    steps = [_step(instruction, place, nbytes, values) for instruction in program.instructions]
+    output_bytes = [nbytes[number] for number in outputs]
+    work = sum(step.work for step in steps if step.shared)
+    return Binding(
+        values=dict(values), place=place, steps=steps, buffer_bytes=nbytes,
+        output_bytes=output_bytes, temporary_offsets=layout.offsets, arena_bytes=layout.nbytes,
+        scratch_bytes=max((step.scratch for step in steps), default=0),
+        stretches=_stretches(program.instructions),
+        shared=work >= SHARED_PROGRAM, wakes=work >= WAKING_PROGRAM,
+        peak_bytes=layout.nbytes + sum(output_bytes),
+    )  # fmt: skip
+
+
+def _roles(program: Program) -> tuple[list[int], list[int], list[int]]:
+    """Numbers of the input buffers in calling order, of the outputs, of the rest."""
+    inputs = list(program.inputs)
+    known = set(inputs)
+    outputs = [i for i, b in enumerate(program.buffers) if b.role == "output" and i not in known]
+    known.update(outputs)
+    return inputs, outputs, [i for i in range(len(program.buffers)) if i not in known]
+
+
+def _bytes_of(program: Program, buffer: Buffer, values: Mapping[str, int]) -> int:
+    numel = evaluate(buffer.numel, values)
+    if buffer.role == "input" and program.graph.strides:
+        value = program.graph.inputs[buffer.index]
+        strides = program.graph.strides.get(value)
+        if strides is not None:  # memory between its first and its last element
+            shape = [evaluate(s, values) for s in value.shape]
+            steps = [evaluate(s, values) for s in strides]
+            reach = 1 + sum((n - 1) * step for n, step in zip(shape, steps))
+            numel = reach if all(shape) else 0
+    return numel * buffer.dtype.itemsize
+
+
+def _lives(
+    program: Program, temporaries: Sequence[int], nbytes: Sequence[int]
+) -> list[memory_plan.Life]:
+    """From the instructions themselves, so that a plan is right whatever lowering noted."""
+    uses: dict[int, list[int]] = {}
+    for k, instruction in enumerate(program.instructions):
+        for number in instruction.operands:
+            uses.setdefault(number, []).append(k)
+    lives = []
+    for number in temporaries:
+        used = uses.get(number, [0])
+        buffer = program.buffers[number]
+        first, last = min(used[0], buffer.first_use), max(used[-1], buffer.last_use)
+        lives.append(memory_plan.Life(nbytes[number], first if first else used[0], last))
+    return lives
+
+
+def _step(
+    instruction: Instruction, place: Sequence[int], nbytes: Sequence[int],
+    values: Mapping[str, int],
+) -> Step:  # fmt: skip
+    sizes = tuple(evaluate(size, values) for size in instruction.sizes)
+    total, chunk = evaluate(instruction.total, values), evaluate(instruction.chunk, values)
+    kernel = instruction.kernel
+    scratch, work = kernel.scratch_bytes if kernel is not None else 0, None
+    if instruction.extern == "matmul":
+        sizes, total, chunk = _bind_matmul(sizes)
+        scratch = extern.scratch_of(*sizes[2:5])
+        work = sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
+    elif instruction.extern:
+        sizes, total, chunk, scratch, work = libraries()[instruction.extern].bound(sizes)
+    if work is None:
+        work = sum(nbytes[number] for number in instruction.operands)
+        work += evaluate(instruction.arithmetic, values)  # an addition takes as long as a byte
+    operands = tuple(place[number] for number in instruction.operands)
+    step = Step(instruction, operands, sizes, total, max(1, chunk), scratch=scratch, work=work)
+    # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
+    enough = total > step.chunk and work >= SHARED_STEP
+    step.shared = instruction.kernel is not None and enough
+    return step
+
+
+def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:
+    m, n, k, batch = sizes[2], sizes[3], sizes[4], sizes[8]
+    split, total, chunk = extern.partition(m, n, k, batch)
+    return (*sizes[:12], split), total, chunk
+
+
+def _stretches(instructions: Sequence[Instruction]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for k, instruction in enumerate(instructions):
+        if instruction.kernel is None:
+            found.append((k, 0))
+        elif found and found[-1][1]:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((k, 1))
+    return found

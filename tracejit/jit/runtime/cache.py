@@ -1,0 +1,197 @@
+"""Compiled kernels, in this process and on disk.
+
+In: Kernels. Out: addresses of their functions. Called by `executable` and by the command line.
+
+    <cache_dir>/kernels/<name>_<sum>.py    the text of each kernel: for pdb, tracebacks and readers
+    <cache_dir>/native-<key>/<sum>.pack    the objects of kernels that were compiled together
+    <cache_dir>/native-<key>/<digest>      a link to the pack that holds the kernel
+
+The key covers all that decides what a text compiles to: the ABI, the sources of `lowering/`, the
+versions of numba, llvmlite and NumPy, and the processor. Files are written beside their place and
+renamed into it, never rewritten, so readers need no lock and writers may race. A damaged pack is
+reported and compiled again. Where the disk cannot be used, one warning says so, and everything
+works in memory (`cache_folder`).
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tracejit import logs
+from tracejit.jit.lowering.program import Kernel
+from tracejit.core.memory import forks
+from tracejit.core.memory.threads import get_num_threads
+from tracejit.jit.runtime import cache_folder, loader
+from tracejit.jit.runtime.cache_folder import CacheWarning, root_directory, subfolder
+from tracejit.jit.runtime.packs import MAGIC, pack_of, read_pack, write_pack
+
+__all__ = [
+    "CacheWarning", "counts", "damaged", "environment_key", "functions_of", "keep", "missing",
+    "native_directory", "root_directory", "source_file",
+]
+_lock = forks.rlock_awaited()  # LLVM runs while it is held
+_addresses: dict[str, int] = {}
+counts = {"compiled": 0, "loaded": 0, "reused": 0}
+
+
+def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
+    """Address of each kernel's function, by digest: from memory, from disk, else compiled, by all
+    threads but `spared` ones.
+
+    Raises `lowering.native.KernelError` where a text cannot be compiled.
+    """
+    wanted = {kernel.digest: kernel for kernel in kernels}
+    with _lock:
+        missing = [k for k in wanted.values() if k.digest not in _addresses]
+        counts["reused"] += len(wanted) - len(missing)
+        if missing:
+            directory = native_directory()
+            if directory is not None:
+                missing = _load_from(directory, missing)
+            if missing:
+                _compile(directory, missing, get_num_threads() - spared)
+        return {digest: _addresses[digest] for digest in wanted}
+
+
+def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
+    """Those that neither this process nor the disk has."""
+    directory = native_directory()
+    return [
+        k for k in kernels
+        if k.digest not in _addresses
+        and (directory is None or not os.path.lexists(directory / k.digest))
+    ]
+
+
+def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Load what the directory has; returns the kernels it does not have."""
+    packs: dict[Path, list[Kernel]] = {}
+    missing = []
+    for kernel in kernels:
+        path = pack_of(directory, kernel.digest)
+        if path is None:
+            missing.append(kernel)
+        else:
+            packs.setdefault(path, []).append(kernel)
+    for path, held in packs.items():
+        missing += _load_pack(path, held)
+    return missing
+
+
+def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
+    """Load one pack: all its kernels become known. Returns `wanted` where it cannot be used."""
+    from tracejit.jit.lowering.native import symbol_of
+
+    try:
+        digests, objects = read_pack(path)
+        symbols = [symbol_of(digest) for digest in digests]
+        new = loader.load(objects, symbols)
+    except FileNotFoundError:
+        return wanted  # pruned meanwhile
+    except (OSError, ValueError, RuntimeError) as error:
+        damaged(path, error)
+        return wanted
+    _addresses.update((d, a) for d, a in zip(digests, new) if d not in _addresses)
+    counts["loaded"] += len(digests)
+    return [kernel for kernel in wanted if kernel.digest not in _addresses]
+
+
+def damaged(path: Path, error: Exception) -> None:
+    """Say that a pack is damaged, and remove it if that can be done."""
+    cache_folder.warn("damaged", f"{path} is damaged ({error}); compiling again")
+    cache_folder.remove_file(path)
+
+
+def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) -> None:
+    from tracejit.jit.lowering import native
+
+    objects = native.compile_kernels(kernels, threads)
+    symbols = [native.symbol_of(kernel.digest) for kernel in kernels]
+    _addresses.update(zip((k.digest for k in kernels), loader.load(objects, symbols)))
+    counts["compiled"] += len(kernels)
+    logs.emit("kernels", f"compiled {', '.join(k.name for k in kernels)}")
+    if directory is not None:
+        keep(directory, kernels, objects)
+
+
+def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -> None:
+    """Write kernels to disk where that can be done."""
+    if cache_folder.writable(directory):
+        try:
+            write_pack(directory, [kernel.digest for kernel in kernels], objects)
+        except OSError as error:
+            _not_written(directory, error)
+        for kernel in kernels:
+            source_file(kernel)
+
+
+# What is in the place of one file says nothing of others; the folder may have been removed.
+_LOCAL = {errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENAMETOOLONG}
+_LOCAL |= {errno.ENOENT}
+
+
+def _not_written(directory: Path, error: OSError) -> None:
+    if error.errno in _LOCAL:
+        where = error.filename2 or error.filename
+        cache_folder.warn("damaged", f"{where} cannot be written ({error.strerror})")
+    else:
+        cache_folder.stop_writing(directory, error)
+
+
+def source_file(kernel: Kernel) -> str:
+    """Path of the file with the kernel's text, written once; a name in <> without a disk."""
+    nowhere, text = f"<kernel {kernel.name}>", kernel.source.encode()
+    folder = subfolder("kernels")
+    if folder is None:
+        return nowhere
+    # Not the digest: comments, which name the user's lines, are no part of that.
+    path = folder / f"{kernel.name}_{hashlib.sha256(text).hexdigest()[:16]}.py"
+    try:
+        try:
+            if cache_folder.read_file(path) == text:
+                return str(path)
+            raise ValueError("its checksum differs")
+        except ValueError as error:
+            again = "it is written again"
+            cache_folder.warn("damaged", f"{path} is damaged ({error}); {again}")
+        except FileNotFoundError:
+            pass
+        if not cache_folder.writable(folder):
+            return nowhere
+        cache_folder.write_file(path, text)
+    except OSError as error:
+        _not_written(folder, error)
+        return nowhere
+    return str(path)
+
+
+def native_directory() -> Path | None:
+    """Where this machine's and these versions' objects lie."""
+    return subfolder(f"native-{environment_key()}")
+
+
+@functools.cache
+def environment_key() -> str:
+    """A digest of everything but the text that decides what a kernel compiles to."""
+    import llvmlite
+    import numpy
+
+    from tracejit.jit.lowering import abi, native
+
+    total = hashlib.sha256()
+    versions = (MAGIC.decode(), abi.VERSION, llvmlite.__version__, numpy.__version__)
+    for part in (*versions, *native.host_cpu()):
+        total.update(f"{part}\n".encode())
+    spec = importlib.util.find_spec("numba")
+    origin = Path(spec.origin).parent / "_version.py" if spec and spec.origin else Path("absent")
+    if os.path.exists(origin):
+        total.update(origin.read_bytes())
+    for path in sorted(Path(abi.__file__).parent.glob("*.py")):
+        total.update(path.read_bytes())
+    return total.hexdigest()[:16]

@@ -1,0 +1,140 @@
+"""Looking after the kernel cache on disk: what is there, and removing what is not used.
+
+In: the cache's folder. Out: its packs, and bytes removed. Called by the command line and users.
+Only files that the cache itself makes are removed, and no link is followed out of the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tracejit.jit.runtime import cache, cache_folder
+from tracejit.jit.runtime.packs import read_pack
+
+_PACK = re.compile(r"[^.].*\.pack")
+_SOURCE = re.compile(r"\w+_[0-9a-f]{16}\.py")
+_LINK = re.compile(r"\w+")
+_TEMPORARY = re.compile(r"\..+\.(\d+)\.\d+")
+_HOUR = 3600.0
+
+
+class Entry(NamedTuple):
+    """One pack on disk."""
+
+    path: Path
+    nbytes: int
+    used: float  # seconds since the epoch
+    kernels: int
+
+
+def entries() -> list[Entry]:
+    """Every pack in the cache directory, of all versions and machines."""
+    found = []
+    for folder in _folders("native-"):
+        for path in _named(folder, _PACK):
+            try:
+                kernels = len(read_pack(path)[0])
+            except (OSError, ValueError):
+                kernels = 0
+            found += [Entry(*seen, kernels) for seen in _seen(path)]
+    return found
+
+
+def statistics() -> dict[str, Any]:
+    """Kernels compiled, loaded from disk and found in memory by this process; packs on disk."""
+    packs = entries()
+    return {**cache.counts, "packs": len(packs), "disk_bytes": sum(e.nbytes for e in packs)}
+
+
+def prune(max_bytes: int = 0) -> int:
+    """Remove packs and sources, longest unused first, until `max_bytes` are left.
+
+    Removes what killed processes left half written as well. Returns the bytes removed.
+    """
+    natives, others = list(_folders("native-")), list(_folders("kernels"))
+    removed = sum(_remove_leftovers(folder) for folder in natives + others)
+    files = [seen for folder in natives for path in _named(folder, _PACK) for seen in _seen(path)]
+    files += [seen for folder in others for path in _named(folder, _SOURCE) for seen in _seen(path)]
+    excess = sum(size for _, size, _ in files) - max_bytes
+    for path, size, _ in sorted(files, key=lambda seen: seen[2]):
+        if excess > 0 and cache_folder.remove_file(path):
+            removed += size
+            excess -= size
+    for folder in natives:
+        _remove_dead_links(folder)
+    for folder in natives + others:
+        _remove_if_empty(folder)
+    return removed
+
+
+def _folders(prefix: str) -> Iterator[Path]:
+    """The cache's folders of that name, in order."""
+    root = cache_folder.root_directory()
+    for path in _listed(root) if root else []:
+        if path.name.startswith(prefix) and os.path.isdir(path) and not os.path.islink(path):
+            yield path
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _named(folder: Path, names: re.Pattern) -> list[Path]:
+    return [path for path in _listed(folder) if names.fullmatch(path.name)]
+
+
+def _seen(path: Path) -> list[tuple[Path, int, float]]:
+    """The file with its bytes and when it was used; nothing where it is no file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return []
+    used = max(found.st_atime, found.st_mtime)
+    return [(path, found.st_size, used)] if stat.S_ISREG(found.st_mode) else []
+
+
+def _remove_leftovers(folder: Path) -> int:
+    removed = 0
+    for path in _named(folder, _TEMPORARY):
+        process = int(_TEMPORARY.fullmatch(path.name)[1])  # type: ignore[index]
+        for _, size, used in _seen(path):
+            if time.time() - used > _HOUR or not _runs(process):
+                removed += size * cache_folder.remove_file(path)
+        if os.path.islink(path) and not _runs(process):
+            cache_folder.remove_file(path)
+    return removed
+
+
+def _runs(process: int) -> bool:
+    if os.name == "nt":  # there the question would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _remove_dead_links(folder: Path) -> None:
+    for path in _named(folder, _LINK):
+        # Unlike those of Path, these raise nothing whatever the link says.
+        if os.path.islink(path) and not os.path.exists(path):
+            cache_folder.remove_file(path)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        pass

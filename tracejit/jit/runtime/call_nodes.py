@@ -1,0 +1,168 @@
+"""The nodes that stand for a captured call on the tape.
+
+In: what a replay keeps for its backward (`later_backward.Call`). Out: `CompiledBackward`, one for
+each stage of the call, which the engine runs together where they follow each other and nobody looks
+in between; `record_dead_end`, for results whose history is freed already, or leads nowhere. Made by
+`attach_backward`, `native_history` and `result_views`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracejit.core.eager.nodes import FREED, Edge, Node, next_number
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import Storage
+from tracejit.core.memory.readers import Before, reads_no_more
+from tracejit.jit.runtime.backward_plan import EVERYTHING, BackwardStage
+
+
+class CompiledBackward(Node):
+    """The history of some of a captured call's results: one of its stages.
+
+    call   what the nodes of one call share; None where all is freed
+    stage  its number; what it has in every call: `common`
+    runs   what this backward frees, as bits; `freed`: what earlier ones did
+    """
+
+    __slots__ = ("call", "stage", "common", "runs", "freed")
+    common: BackwardStage
+    opaque = choosy = True
+
+    def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int):
+        self.edges, self.sequence, self.extras = edges, next_number(), None
+        self.call, self.stage, self.common = call, stage, call.plan.stages[stage]
+        self.runs = self.freed = 0
+
+    @property
+    def output_count(self) -> int:  # type: ignore[override]
+        return len(self.common.results)
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        return self.apply_all({self: grads}, [EVERYTHING], ())[0]
+
+    def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int], shown: Sequence[int]
+                  ) -> list[list[Any]]:
+        """The gradients that nodes of this call give, which follow each other: this one first.
+        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked."""
+        call = self.call
+        if call is None:
+            raise RuntimeError(FREED)
+        return call.run(parts, wanted, tuple(shown))
+
+    def stops(self, results: Sequence[int]) -> int:
+        """A backward ends at these results, whose gradients it keeps: what made them runs. What
+        that frees, as bits."""
+        call = self.call
+        if call is None:
+            raise RuntimeError(FREED)
+        own = functools.reduce(operator.or_, [self.common.own[k] for k in results], 0)
+        if self.gone(own):
+            raise RuntimeError(FREED)
+        if not call.over:
+            call.check({n for k in results for n in self.common.own_kept[k]})
+        return own
+
+    def edges_behind(self, number: int) -> Sequence[int]:
+        reached = self.common.reached
+        if not reached:
+            return range(len(self.edges))
+        return [k for k, mask in enumerate(reached) if mask >> number & 1]
+
+    def leading(self, wanted: int) -> int:
+        """The results that lead to edges, both as bits."""
+        reached = self.common.reached
+        if not reached:
+            return EVERYTHING
+        return functools.reduce(
+            operator.or_, [mask for k, mask in enumerate(reached) if wanted >> k & 1], 0)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it matters where somebody looks: a gradient is a view."""
+        return self.call.plan.viewed
+
+    @property
+    def watched(self) -> bool:
+        """Whether anomaly mode sees to the nodes of the recording's own tape."""
+        return self.call.plan.tape is not None and not self.call.plan.final
+
+    @property
+    def joins(self) -> bool:
+        """Whether those that follow each other are one program: where no code of the user's could
+        tell, nobody maps over them, and inputs are what they were."""
+        call, recorder = self.call, active.recorder
+        tape = call.plan.tape
+        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped
+                    or call.old and call.moved(False))
+
+    def release(self, own: int = 0) -> None:
+        """Let go of what the last backward ran, and of its `own`."""
+        if self.call is not None and self.call.freed is not None:
+            self.call.freed.by_stage(self.stage, self.runs | own)
+        self.free(self.runs | own)
+
+    def free(self, bits: int) -> None:
+        """These parts are freed, as far as they are there."""
+        if self.call is None or self.call.over:
+            return  # what was there is freed
+        self.freed |= bits
+        everything = (1 << len(self.common.freed)) - 1
+        if everything and self.freed == everything:
+            self.freed = self.gone(everything)
+            self.call = self.call.spent(self.stage, self.freed)
+            reads_no_more(self)
+
+    def gone(self, bits: int) -> int:
+        """Which of these parts are freed."""
+        found = bits & self.freed
+        if self.call is None or self.call.over:
+            return found
+        for k, there in enumerate(self.common.there) if found else ():
+            if there is not None and found >> k & 1 and not self.call.was(there):
+                found &= ~(1 << k)
+        return found
+
+    @property
+    def ends(self) -> tuple[Edge, ...]:
+        """Of the only stage of a call: where gradients of the inputs go."""
+        return self.edges
+
+    def about_to_write(self, storage: Storage, before: Before) -> None:
+        """The call, of which this is the only stage, is told before memory is written."""
+        if self.call is not None and not self.call.over:
+            self.call.about_to_write(storage, before)
+
+
+class DeadEnd(Node):
+    """The history of a result from which no gradient arrives anywhere."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.edges, self.sequence, self.extras = (), next_number(), None
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        return []
+
+    def name(self) -> str:
+        return "CompiledBackward"
+
+
+class FreedBackward(DeadEnd):
+    """The history of a loss whose graph a backward inside the call has freed: a further backward
+    raises, as in eager mode."""
+
+    __slots__ = ()
+
+    def apply(self, grads: list) -> Sequence[Any]:
+        raise RuntimeError(FREED)
+
+
+def record_dead_end(tensor: Tensor, kind: type[DeadEnd]) -> None:
+    """Give a tensor such a history."""
+    tensor._node, tensor._output_nr, tensor._requires_grad = kind(), 0, True

@@ -1,0 +1,510 @@
+"""One recorded call: run the user's Python with deferred tensors, compile what it did, make an
+entry if it can be replayed.
+
+In: a function, its normalised arguments. Out: the plain function's result, and an `Entry` or the
+reasons why there is none.
+Called by `jit.CompiledFunction` when no entry serves a call.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import resolve_name
+from time import perf_counter
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+from tracejit.jit.capture.behaviour import first_argument
+from tracejit.jit.capture.changing_constants import ChangingConstants
+from tracejit.jit.capture.computed_names import RETURNED
+from tracejit.jit.capture.deferred_warnings import changes_filters
+from tracejit.jit.capture.foreign_compilers import unseen_call
+from tracejit.jit.capture.guards import found_at
+from tracejit.jit.capture.host_program import give_up, settle, settle_numbers, surrender
+from tracejit.jit.capture.known_contents import stays
+from tracejit.jit.capture.known_reads import OF_FILTERS
+from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.looking import ABSENT, attribute_of, is_a, module_title
+from tracejit.jit.capture.module_reads import Reads
+from tracejit.jit.capture.number_places import (
+    TELL_INTS,
+    NumberPlaces,
+    Path,
+    asks_for_types,
+    objects_at,
+    plain_exception,
+    plain_inside,
+    put_plain,
+    suspends,
+    tells_ints,
+    write,
+)
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.plain import asked, is_object, plain, plain_objects, replaced
+from tracejit.jit.capture.plain_arguments import WANT_INTS, plain_numbers
+from tracejit.jit.capture.recorder import Recorder
+from tracejit.jit.capture.recursion import deeper
+from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.capture.rolled import settle_lists
+from tracejit.jit.capture.signature import Signature
+from tracejit.jit.capture.sinks import Sinks
+from tracejit.jit.capture.source import original_code
+from tracejit.jit.capture.state import State
+from tracejit.jit.capture.unwatched import give_back, is_watched_now
+from tracejit.jit.capture.wants_numbers import wants_numbers
+from tracejit.jit.capture.watch import Names, Watcher, names_of
+from tracejit.config import flags
+from tracejit.core.eager import global_hooks
+from tracejit.core.eager.function import FunctionNode
+from tracejit.core.eager.global_hooks import everywhere
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import actual
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.verify import GraphError
+from tracejit.core.memory.devices import default
+from tracejit.core.ops import autocast
+from tracejit.core.ops.random import default_generator
+from tracejit.core.ops.types import get_default_dtype
+from tracejit.jit.runtime.entry import Entry
+from tracejit.jit.runtime.entry_maker import EntryMaker
+from tracejit.jit.runtime.executable import ProgramError
+from tracejit.jit.runtime.op_by_op import op_by_op
+from tracejit.jit.runtime.segment import Segment
+
+Compile = Callable[[Graph], Segment]
+_CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # begins handlers, `finally` and the ends of `with`
+
+
+class CapturedCall:
+    """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became
+    of it."""
+
+    def __init__(
+        self,
+        name: str,
+        signature: Signature,
+        function: Callable[..., Any],
+        invoke: Callable[[tuple], Any],
+        arguments: tuple,
+        compile: Compile,
+        fullgraph: bool,
+        static: bool,
+        watch: bool,
+        varying: frozenset[Path] = frozenset(),
+        places: Sequence[Place] = (),
+        adapt: Callable[[Any], Any] | None = None,
+        exact: bool = False,
+        constants: ChangingConstants | None = None,
+        may_fill: bool = False,
+        may_know: bool = False,
+    ):
+        self.function, self.invoke = function, invoke
+        self.may_fill = may_fill  # what functions keep, which is no break then
+        self.filled = False
+        self.arguments, self.compile = arguments, compile
+        self.watch = watch
+        self.constants = None if exact else constants
+        static = static or adapt is None and tells_ints(function)
+        self.recorder = Recorder(name, self._run_segment, fullgraph, static)
+        self.recorder.exact = exact
+        self.state = State(self._unmodelled)
+        if may_know:
+            self.recorder.knows = lambda x: stays(self.state.place_of(x))
+        self.places = self.state.places if watch else places  # a call before this one found them
+        self.recorder.refresh = self.state.refresh
+        self.state.exposes = self.recorder.exposes_what
+        self.state.asked = self.recorder.asked
+        self.recorder.cached = self.state.kept
+        self.reads_source = adapt is not None  # what is called gets plain numbers where it must
+        if adapt is not None:
+            self.recorder.adapt, self.recorder.reads_source = adapt, True
+        self.numbers = NumberPlaces(
+            self.recorder.numbers, self.state, varying, signature.spread
+        )
+        self.numbers.hidden = not asks_for_types(function, adapt)
+        self.numbers.hidden &= not suspends(function)
+        self.recorder.replayable = watch
+        self.sinks = Sinks()
+        self.names = signature.names
+        self.spread = signature.spread
+        self.entry: Entry | None = None
+        self.made_objects = False  # which the entry's recording gives away
+        self.catches = False  # code of the user's may catch what a program raises
+        self.segments: list[Segment] = []
+        self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
+        self.compiling = 0.0  # seconds that its segments took, which count apart
+        self.ended = False  # by Ctrl-C, or an exit
+        self.closed = False
+        self.listened: Any = sys.getprofile()  # before there was a watcher
+        self.inner: set[CodeType] = set()  # code of functions that executed code defines
+
+    @property
+    def breaks(self) -> list:
+        return self.recorder.breaks
+
+    # -- running ---------------------------------------------------------------------------------
+    def run(self) -> Any:
+        recorder = self.recorder
+        other = None if type(self.function) is FunctionType else self.function
+        owner = attribute_of(self.function, "__self__", other)
+        if self.watch and owner is not None:  # a bound method, a callable object
+            self.state.add_root("constant", owner, None, owner, "self")
+        if self.watch and everywhere:
+            self.state.add_root("global", vars(global_hooks), "everywhere", everywhere,
+                                "the hooks of all modules")
+        target = attribute_of(self.function, "__func__", self.function)
+        if self.watch and is_a(target, FunctionType):
+            self.state.runs(target)
+        # Nobody here holds on to the numbers: where none is left, none has to be looked for.
+        values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
+        modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
+        seeded = default_generator.array.copy()
+        value, known = None, set() if self.watch else objects_at(self.places, self.arguments)
+        for place in () if self.watch else self.places:
+            if place.kind == "opaque":
+                recorder.exposes_what(found_at(place, self.arguments))
+        error: BaseException | None = None
+        active.recorder = recorder
+        try:
+            started, others = perf_counter(), self.compiling
+            value = self._user_code(values.pop())
+            self.seconds["recording"] = perf_counter() - started - self.compiling + others
+            settle_lists(recorder.followed)
+            now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
+            if self.watch and modes != now:
+                recorder.note(
+                    "grad mode, autocast or a default is left changed",
+                    "use `with tracejit.no_grad():`",
+                )
+            if self.may_fill and recorder.only_once and self.state.kept.filled():
+                recorder.breaks.clear()  # the next call has the result and runs none of that
+            drawn = (default_generator.array != seeded).any()
+            if self.watch and not recorder.breaks and drawn:
+                recorder.note(
+                    "the generator was seeded inside the captured function", "seed it outside"
+                )
+            if self.watch and not recorder.breaks:
+                self._make_entry(value)
+            recorder.flush()
+            settle(recorder.pending)
+            settle_numbers(recorder.loop_numbers)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            try:
+                value = self._close(value, known, error)
+            finally:
+                if not self.closed:  # Ctrl-C came before it could be held
+                    self._close(value, known, error)
+                error = None  # which holds this frame
+        return plain(value)
+
+    def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
+        """The recording is over: `value` as the caller gets it, and nothing left that only a
+        recording knows. Nothing interrupts it."""
+        recorder = self.recorder
+        with HeldInterrupts():
+            self.closed = True
+            if is_watched_now() and sys.getprofile() != self.listened:
+                give_back(self.listened)  # Ctrl-C came as a watcher began or ended
+            try:
+                if error is not None:  # what ran before it has happened, so make it so
+                    self.ended = not is_a(error, Exception)
+                    recorder.abandon()
+                    plain_exception(error)
+            finally:
+                active.recorder = None
+                swept = self.entry is None or self.made_objects  # else it returns none of its own
+                if self.watch:
+                    self.numbers.restore(self.arguments, swept=swept)
+                else:
+                    put_plain(self.places, self.arguments)
+                if swept:
+                    if self.watch:
+                        found = (place.value for place in self.places)
+                        known = {id(x) for x in found if is_object(x)}
+                    value = plain_inside(value, self.places, self.arguments, known)
+                if recorder.found_same:
+                    value = self._put_same(plain(value))
+                self.state.release()
+        return value
+
+    def _put_same(self, value: Any) -> Any:
+        """`value`, and what the call stored, with the caller's own tensors where results turned out
+        to be them."""
+        found, seen = self.recorder.found_same, set[int]()
+
+        def own(x: Any) -> Any:
+            if not is_a(x, Tensor):
+                return x
+            x = actual(x)
+            other = next((other for one, other in found if one is x), None)
+            return x if other is None else own(other)
+
+        for place in self.places:
+            now = found_at(place, self.arguments)
+            if (same := replaced(now, own, seen)) is not now:
+                write(place, same, self.arguments)
+        return replaced(value, own, seen)
+
+    def _user_code(self, values: tuple) -> Any:
+        with deeper():
+            if not self.watch:
+                return self.invoke(values)
+            state = self.state
+            state.kept.codes |= OF_FILTERS
+            with Watcher(
+                self._entered, self._foreign, self._library, self._named, self._asking,
+                state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
+                state.kept.codes, self._keeps,
+            ):  # fmt: skip
+                return self.invoke(values)
+
+    def _argument(self, k: int, value: Any) -> Any:
+        """Arguments as the function sees them: numbers become runtime scalars."""
+        if self.watch:
+            self.state.add_root("argument", self, k, value, self.names[k])
+            place = self.state.roots["argument", id(self), k]
+            if k in self.spread:
+                return self._spread(place, value)
+            return self._number(place)
+        return value
+
+    def _spread(self, place: Place, value: Any) -> Any:
+        """What `*args` or `**kwargs` are made of."""
+        inside = {key: child for (_, key), child in place.children.items()}
+        if len(inside) < len(value):  # too many to look at
+            return value
+        if is_a(value, tuple):
+            return tuple(self._number(inside[key]) for key in range(len(value)))
+        return {key: self._number(inside[key]) for key in value}
+
+    def _number(self, place: Place) -> Any:
+        """What is at a place of the arguments; a runtime scalar for a number."""
+        kind = type(place.value)
+        if not self.numbers.hidden:
+            return place.value
+        if kind is float or kind is int and (self.reads_source or self.numbers.varies(place)):
+            return self.numbers.argument(place)
+        return place.value
+
+    def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
+        """Compile; what is returned runs it."""
+        active.recorder = None
+        started = perf_counter()
+        try:
+            if self.ended:  # nobody wants to wait for a compiler now
+                return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
+            if self.constants is not None and (self.recorder.breaks or not self.watch):
+                graph, inputs = self.constants.as_inputs(graph, inputs)
+            segment = self._compiled(graph)
+            self.segments.append(segment)
+            bound = segment.bound(inputs)
+        finally:
+            active.recorder = self.recorder
+            self.compiling += perf_counter() - started
+
+        def run() -> list[Tensor]:
+            try:
+                return segment.run(inputs, bound)
+            except (ProgramError, GraphError):
+                pass  # nothing visible is written yet
+            return op_by_op(graph, inputs)  # for the op's own error
+
+        return lambda: self._unrecorded(run)
+
+    def _unrecorded(self, run: Callable[[], list[Tensor]]) -> list[Tensor]:
+        active.recorder = None
+        try:
+            return run()
+        finally:
+            active.recorder = self.recorder
+
+    def _compiled(self, graph: Graph) -> Segment:
+        try:
+            return self.compile(graph)
+        except Exception as error:
+            if flags.verify_passes:  # set in tests: a graph that cannot be compiled is a defect
+                raise
+            reason = f"could not be compiled ({type(error).__name__}: {error}); it runs op by op"
+            warnings.warn(f"tracejit: {self.recorder.name} {reason}", RuntimeWarning, stacklevel=2)
+            self.recorder.note(reason, "please report it")
+            return Segment(graph, "graph", "fast")
+
+    # -- what the watcher and the state walker report --------------------------------------------
+    def _entered(self, names: Names, frame: FrameType) -> None:
+        state = self.state
+        saved, active.recorder = active.recorder, None
+        try:
+            state.mention(names)
+            self.numbers.mention(names)
+            code = original_code(frame.f_code)
+            self.sinks.entered(code)
+            self.inner.update(names.nested)
+            if not is_own(code):
+                if not self.reads_source and wants_numbers(names, frame):
+                    state.kept.codes.add(code)
+                self.catches |= _CATCHING is None or _CATCHING in code.co_code[::2]
+                self.recorder.identities.mention(names, self.reads_source)
+                self.recorder.static |= not self.reads_source and names.globals >= TELL_INTS
+            for name in names.globals:
+                container = frame.f_globals
+                state.add_root("global", container, name, container.get(name, ABSENT), name)
+                if name not in container and hasattr(builtins, name):
+                    state.add_root("global", vars(builtins), name, getattr(builtins, name), name)
+            self._imports(names, frame)
+            module = sys.modules.get(frame.f_globals.get("__name__", ""))
+            if module is not None and "modules" in names.subjects:
+                self._any_of(module)
+            self._cells(frame)
+            self.numbers.look()
+            if self.numbers.cached and not self.reads_source:
+                # Nobody can put a plain int in place of a size.
+                self.recorder.static = self.recorder.keys = True
+        finally:
+            active.recorder = saved
+
+    def _imports(self, names: Names, frame: FrameType) -> None:
+        """Modules that the code imports: it reads their names."""
+        if is_own(original_code(frame.f_code)):
+            return
+        for level, name in names.imported:
+            package = frame.f_globals.get("__package__") or ""
+            self._module(resolve_name("." * level + name, package))
+
+    def _module(self, name: str) -> None:
+        """A module that is imported, and those that it is in."""
+        parts = name.split(".")
+        for k in range(1, len(parts) + 1):
+            path = ".".join(parts[:k])
+            module = sys.modules.get(path, ABSENT)
+            self.state.add_root("global", sys.modules, path, module, path)
+
+    def _cells(self, frame: FrameType) -> None:
+        code = original_code(frame.f_code)
+        if is_own(code):
+            if code.co_filename == "<string>":  # a constructor that Python made: it has defaults
+                self._method(code, frame)
+            return
+        if self.state.enter(code):
+            return
+        function = attribute_of(self.function, "__func__", self.function)
+        if attribute_of(function, "__code__") is code:
+            for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+                try:
+                    self.state.add_root("cell", cell, cell, cell.cell_contents, name)
+                except ValueError:  # not assigned yet
+                    continue
+        elif code in self.inner:  # made inside the call: what it closes over was made there too
+            return
+        elif not self._method(code, frame) and code.co_freevars:
+            self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
+
+    def _method(self, code: CodeType, frame: FrameType) -> bool:
+        """Return True if the function that runs is one of its first argument's class."""
+        first = first_argument(code, frame)
+        if issubclass(type(first), FunctionNode):  # methods of a Function are static
+            first = type(first).function
+        return first is not None and self.state.enter_method(first, code)
+
+    def _foreign(self, function: Any) -> None:
+        if active.recorder is None:  # a segment is compiled or runs: not the user's doing
+            return
+        if self.recorder.output or self.recorder.pending:
+            give_up(self.recorder)
+        self.recorder.seen(*unseen_call(function))
+
+    def _keeps(self, frame: FrameType) -> None:
+        """Code begins whose results a cache keeps, or that changes the filters of warnings."""
+        if frame.f_code not in OF_FILTERS:
+            self.numbers.give_up(frame, self.arguments)
+        elif not changes_filters(self.recorder, frame):
+            self._foreign(warnings.filterwarnings)
+
+    def _named(self, names: set[str] | None) -> None:
+        if names is None:
+            self.state.ask_any(modules=False)
+        else:
+            self.state.mention_names(names)
+        self.numbers.look()
+
+    def _asking(self, frame: FrameType) -> None:
+        """Modules in variables whose attributes are asked for by computed names."""
+        for name in self.state.subjects:
+            module = frame.f_locals.get(name)
+            if is_a(module, ModuleType):
+                self._any_of(module)
+                self.numbers.look()
+
+    def _gave(self, module: ModuleType) -> None:
+        """A function returned a module."""
+        if RETURNED in self.state.subjects and active.recorder is self.recorder:
+            self._any_of(module)
+            self.numbers.look()
+
+    def _any_of(self, module: ModuleType) -> None:
+        """Attributes of a module are asked for by computed names."""
+        name = module_title(module)
+        if self.state.place_of(module) is None:
+            if sys.modules.get(name) is module:
+                self._module(name)
+            else:
+                self.recorder.seen(f"asks the module {name!r}, found nowhere, for attributes")
+        self.state.ask_all(module)
+
+    def _modules(self, reads: Reads) -> None:
+        """Code of ours reads what modules hold."""
+        if reads not in self.state.reads:
+            self.recorder.identities.of_modules |= reads.modules
+            self.recorder.identities.compared |= reads.objects
+            self.state.read_modules(reads)
+            self.numbers.look()
+
+    def _library(self, frame: FrameType) -> None:
+        if frame.f_code is import_module.__code__:
+            name, package = frame.f_locals["name"], frame.f_locals["package"]
+            if package or not name.startswith("."):
+                self._module(resolve_name(name, package))
+        if self.recorder.pending:
+            surrender(self.recorder, frame)
+        if not self.reads_source and active.recorder is self.recorder:
+            given, home = frame.f_locals, str(frame.f_globals.get("__name__")).partition(".")[0]
+            for name, value in list(given.items()):
+                fresh = plain_numbers(value, home in WANT_INTS)
+                if fresh is not value:
+                    given[name] = fresh  # written back when the profiler's call is over
+
+    def _converts(self, frame: FrameType | None) -> None:
+        """Code begins that deals in numbers themselves: it is given them, and a method's object
+        holds plain ones. None: it ends."""
+        recorder = self.recorder
+        recorder.converting = frame is not None and active.recorder is recorder
+        if frame is not None and recorder.converting and not recorder.trials:
+            given = frame.f_locals
+            if names_of(original_code(frame.f_code)).of_numbers:
+                given.update({name: plain_numbers(x, True) for name, x in given.items()})
+            else:
+                plain_objects(first_argument(frame.f_code, frame), set(), asked)
+
+    def _unmodelled(self, path: str, what: str) -> None:
+        self.recorder.seen(f"{path}: {what}")
+
+    # -- making an entry --------------------------------------------------------------------------
+    def _make_entry(self, value: Any) -> None:
+        started, others = perf_counter(), self.compiling
+        try:
+            self.entry = EntryMaker(self, value).make()
+            if self.entry is not None:
+                self.entry.catches = self.catches
+            self.seconds["guards"] = perf_counter() - started - self.compiling + others
+        except Unmodelled as reason:
+            self.recorder.note(str(reason))

@@ -1,0 +1,75 @@
+"""Ops of eager mode that a library kernel computes: programs of one node, one for each set of
+shapes.
+
+In: an op of `Op.library`, its operands and attributes. Out: fresh tensors, or None where NumPy is
+to compute it. Called by `eager.dispatch`, which finds it through the package's front.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.config import flags
+from tracejit.core.eager.state import TensorState, make
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.lowering.library import library_of
+from tracejit.jit.lowering.lower import lower
+from tracejit.core.memory import CPU, address
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import TensorType
+from tracejit.jit.runtime.binding import Binding
+from tracejit.jit.runtime.executable import Executable
+
+_KEPT = 512
+
+
+class _Program(NamedTuple):
+    executable: Executable
+    binding: Binding
+    results: tuple[TensorType, ...]
+
+
+_programs: dict[tuple, _Program | None] = {}
+
+
+def run(op: Op, operands: tuple, attributes: dict) -> Any:
+    """What `op` gives, as `eager.dispatch` would make it."""
+    key: tuple = (op, *attributes.values())
+    for x in operands:
+        if not isinstance(x, TensorState) or x._device is not CPU:
+            return None
+        key += (x._dtype, x._shape)
+    try:
+        program = _programs[key]
+    except KeyError:
+        program = _made(key, op, operands, attributes)
+    except TypeError:  # an attribute that is no key
+        return None
+    if program is None or flags.check_nans:
+        return None
+    arrays = [np.ascontiguousarray(x.array) for x in operands]
+    stored = program.executable.run(program.binding, [address(a) for a in arrays])
+    made = [
+        make(storage, 0, kind.shape, None, kind.dtype, CPU)
+        for storage, kind in zip(stored, program.results)
+    ]
+    return made[0] if len(op.outputs) == 1 else tuple(made)
+
+
+def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> _Program | None:
+    graph = Graph(op.name)
+    for k, x in enumerate(operands):
+        graph.input(TensorType(x._dtype, tuple(x._shape), CPU), f"x{k}")
+    found = op(*graph.inputs, **attributes)
+    graph.outputs = list(found) if type(found) is tuple else [found]
+    program = None
+    if library_of(graph.nodes[-1]) is not None:
+        executable = Executable(lower(graph))
+        results = tuple(v.type for v in graph.outputs)
+        program = _Program(executable, executable.bind({}), results)
+    if len(_programs) >= _KEPT:
+        _programs.clear()
+    _programs[key] = program
+    return program

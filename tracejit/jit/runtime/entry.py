@@ -1,0 +1,442 @@
+"""A replay entry: guards, a compiled segment, and recipes for results and effects.
+
+In: what a recorded call left behind (made by the jit). Out: `Entry.replay(inputs, arguments)`: the
+plain function's return value and
+effects, without running any Python of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracejit.jit.capture.aliasing import concrete
+from tracejit.jit.capture.guard_texts import shown
+from tracejit.jit.capture.guards import Guards, Miss, current
+from tracejit.jit.capture.kept_calls import KeptCall, KeptResults, first_other
+from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
+from tracejit.jit.capture.materialise import laid_out
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.results import (
+    Effect,
+    Recipe,
+    Replay,
+    ResultNumber,
+    ResultNumbers,
+    SetGrad,
+)
+from tracejit.config import flags
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.writing import bump_version
+from tracejit.jit.ir.sizes import evaluate
+from tracejit.core.memory.readers import about_to_write, live
+from tracejit.core.memory.storage import readonly
+from tracejit.jit.runtime import native_guard  # noqa: F401  installs the comparer
+from tracejit.jit.runtime.apart import Apart
+from tracejit.jit.runtime.attach_backward import attach_backward
+from tracejit.jit.runtime.backward_plan import Backward
+from tracejit.jit.runtime.launch import outputs_after, plan_of
+from tracejit.jit.runtime.nan_check import NanFound
+from tracejit.jit.runtime.native_start import NOTHING, Tail
+from tracejit.jit.runtime.result_views import ResultTensor, follow, order_of
+from tracejit.jit.runtime.segment import Bound, Segment
+
+
+class ReplayFailed(Exception):
+    """A program stopped before it wrote anything visible: the plain function shall say why."""
+
+
+@dataclass
+class Entry:
+    """One captured program of a function."""
+
+    guards: Guards
+    segment: Segment
+    results: list[ResultTensor]
+    returned: Recipe
+    effects: list[Effect]
+    written: list[tuple[int, int]]  # (graph input, writes): memory the program writes
+    draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
+    backward: Backward | None = None
+    numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
+    places: list[Place] = field(default_factory=list)  # where recipes look first
+    versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
+    united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
+    strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
+    maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
+    # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
+    counted: Sequence[tuple[int, int]] = ()
+    kept: Sequence[KeptCall | KeptResults] = ()  # calls whose results the program depends on
+    contents: Sequence[KnownContents] = ()  # of inputs, on which the program depends
+    catches: bool = False  # the function may catch what the program fails with
+    # of what it depends on, something that is another now
+    other: KeptCall | KeptResults | KnownContents | None = None
+    last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
+
+    def __post_init__(self) -> None:
+        self.roots: list[int] = [r.own_output() for r in self.results]
+        self.made: list[int] = order_of(self.results)  # the other results
+        self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
+        around = (self.written, self.draws, self.effects, self.backward, self.numbers,
+                  self.versions, self.united, self.strewn, self.maybe, self.counted)
+        self.bare = -1 not in self.roots and not any(around)
+        self.only = self.returned.number if type(self.returned) is ResultNumber else -1
+        self.shortcut = self.guards.shortcut
+        number = {id(place): n for n, (place, _) in enumerate(self.shortcut.inputs)}
+        self.grads: list[tuple[int, int]] = []  # (graph input, result): its new gradient
+        self.others: list[Effect] = []
+        for effect in self.effects:
+            n = number.get(id(effect.place)) if isinstance(effect, SetGrad) else None
+            if n is not None and isinstance(effect.recipe, ResultNumber):  # type: ignore[attr-defined]
+                self.grads.append((n, effect.recipe.number))  # type: ignore[attr-defined]
+            else:
+                self.others.append(effect)
+        # Of what recipes look at first the guards have found the inputs.
+        self.looks: list[int | Place] = [
+            number.get(id(place), place) if place.kind == "tensor" else place
+            for place in self.places
+        ]
+        self.exclusive = bool(self.written) or len(self.draws) > 1
+        # What follows the run may be part of the native call, if nothing else does.
+        grads = [(n, self.roots[k]) for n, k in self.grads]
+        self.tail = Tail(tuple(self.written), tuple(grads)) if self.written or grads else NOTHING
+        self.whole = (
+            not (self.draws or self.others or self.united or self.strewn or self.counted)
+            and all(k >= 0 for _, k in grads)
+            and all(type(result.root) is int for result in self.results)
+        )
+        # All that is left then may be to return one result, which stands for itself.
+        alone = not (
+            self.numbers or self.versions or self.united or self.strewn or self.maybe)
+        single = self.results[self.only] if alone and self.only >= 0 and not self.backward else None
+        self.single = single if single is not None and single.stands_alone() else None
+        # Or to return what the program gives as it is: one output, or a container of them.
+        returned = self.returned
+        self.root = self.roots[self.only] if self.only >= 0 else -1
+        self.make: Callable[[list], Any] | None = None
+        self.row: list[int] = []
+        if type(returned) is ResultNumbers:
+            self.make, self.row = returned.make, [self.roots[k] for k in returned.numbers]
+        alone = alone and not self.made and (self.only >= 0 or self.make is not None)
+        self.simple = self.whole and self.tail is NOTHING and alone  # but for their history
+        at = {r.tracked: k for k, r in enumerate(self.results) if r.tracked >= 0}
+        self.tracked = [at[n] for n in range(len(at))]  # the results that have a history
+        # Of simple entries: whether these are the program's first outputs.
+        self.leading = [self.roots[k] for k in self.tracked] == [*range(len(at))]
+        self.plans: dict[Bound, tuple | None] = {}
+        # Inputs that the program writes are nobody else's: found at these places, in calls like
+        # the last, and as long as no memory became read-only.
+        self.apart = Apart([number for number, _ in self.written])
+        self.apart_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
+        self.shortcut.placed = bool(self.written)
+
+    def find(self, arguments: tuple) -> tuple[tuple, Bound, Any] | None:
+        """Graph inputs, their binding and what is known of their addresses; None where this entry
+        does not serve the call."""
+        snapshot = self.shortcut.snapshot
+        found = None if snapshot is None else self.shortcut.fast(arguments, snapshot)  # type: ignore[misc]
+        if found is not None:
+            snapshot.hits += 1  # type: ignore[union-attr]
+        else:
+            found = self.guards.find(arguments)
+            if type(found) is int:
+                return None
+        inputs, key, snapshot, places = found
+        last = self.last
+        bound: Bound | None
+        if last is not None and last[1] is snapshot and last[0] == key:
+            bound = last[2]
+        else:
+            bound = self.segment.bind(inputs)
+            if bound is None:
+                return None
+            self.last = last = key, snapshot, bound
+        if self.exclusive:
+            like, count, known = self.apart_at
+            if like is not last or places not in known or count != readonly.count:
+                if not self.exclusively(inputs, snapshot):
+                    return None
+                self._note_apart(places, last)
+        if self.contents:
+            self.other = next((c for c in self.contents if not c.holds(inputs)), None)
+            if self.other is not None:
+                return None
+        if self.kept:
+            self.other = first_other(self.kept)
+            if self.other is not None:
+                return None
+        return inputs, bound, snapshot
+
+    def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
+        """Whether memory this program writes overlaps no other input, and generators it draws from
+        are as many as there were."""
+        if len(self.draws) > 1 and len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
+            return False
+        return not self.written or self.apart.holds(inputs, snapshot)
+
+    def _note_apart(self, places: tuple | None, last: tuple) -> None:
+        if places is None or None in places or len(self.draws) > 1:
+            return
+        like, count, known = self.apart_at
+        if like is not last or count != readonly.count or len(known) > 64:
+            self.apart_at = last, readonly.count, {places}
+        else:
+            known.add(places)
+
+    def replay(
+        self,
+        inputs: tuple,
+        arguments: tuple,
+        bound: Bound,
+        snapshot: Any = None,
+        held: bool = False,
+    ) -> Any:
+        """Run natively and return what the plain function would.
+
+        held  no signal's handler is called meanwhile; else what one raises is seen to below
+        """
+        direct = bound.direct
+        if direct is None:
+            if not held and not self.bare:  # of many steps
+                with HeldInterrupts():
+                    return self.replay(inputs, arguments, bound, snapshot, True)
+        elif self.simple:
+            launch, plan = direct
+            try:
+                roots = launch(inputs, plan)
+            except Exception as error:
+                if outputs_after(error) is None:
+                    raise ReplayFailed from error
+                raise
+            if self.backward is not None:
+                outputs = roots if self.leading else [roots[self.roots[k]] for k in self.tracked]
+                attach_backward(self.backward, inputs, roots, outputs, bound, snapshot)
+            if self.make is None:
+                return roots[self.root]
+            return self.make([roots[k] for k in self.row])
+        elif self.whole:
+            plan = self.plans[bound] if bound in self.plans else self._plan(inputs, bound)
+            if plan is not None:
+                return self._launch(plan, inputs, arguments, bound, snapshot)
+        values: Sequence[Any] = inputs
+        numbers = () if self.numbers is None else self.numbers(arguments)
+        writes = iter(self.written)  # what is left of them, at any moment
+        roots = replay = None
+        done = 0  # effects
+        try:
+            if self.draws:
+                values = self._drawn(inputs, bound)
+            if live:
+                self._tell(inputs)
+            roots = self.segment.run(values, bound, snapshot)
+            for number, count in writes:
+                inputs[number]._storage.version += count
+            before = self._before(inputs, arguments)
+            replay = Replay(arguments, [], bound.sizes, numbers, before)
+            self._fill(replay, values, roots, bound, snapshot)
+            for number, k in self.grads:
+                inputs[number]._grad = replay.tensors[k]
+            for effect in self.others:
+                effect(replay)
+                done = done + 1
+            return self.returned(replay)
+        except NanFound:  # asked for by TRACEJIT_CHECK_NANS
+            raise
+        except BaseException as error:
+            with HeldInterrupts():
+                if roots is None:
+                    after = outputs_after(error)
+                    if after is None:
+                        self._not_drawn(inputs, values, bound)
+                        if isinstance(error, Exception):
+                            raise ReplayFailed from error
+                        raise
+                    roots = after[0]
+                if replay is None:
+                    before = self._before(inputs, arguments)
+                    replay = Replay(arguments, [], bound.sizes, numbers, before)
+                elif not done:
+                    replay = Replay(arguments, [], bound.sizes, numbers, replay.before)
+                self._complete(error, inputs, values, writes, roots, bound, replay, done)
+            raise
+
+    def _plan(self, inputs: Sequence[Any], bound: Bound) -> tuple | None:
+        """A launcher that does what follows the run as well, and what it needs."""
+        if len(self.plans) > flags.max_bindings:
+            self.plans.clear()
+        segment = self.segment
+        found = plan_of(segment.executable, bound.binding, inputs, bound.outputs, self.tail)
+        self.plans[bound] = found
+        return found
+
+    def _launch(
+        self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: Bound, snapshot: Any
+    ) -> Any:
+        """All effects in one native call; then the results."""
+        numbers = () if self.numbers is None else self.numbers(arguments)
+        before = self._before(inputs, arguments) if self.only < 0 else ()
+        launch, needed = plan
+        if live:
+            self._tell(inputs)
+        try:
+            roots = launch(inputs, needed)
+        except BaseException as error:
+            with HeldInterrupts():
+                after = outputs_after(error)
+                if after is None:
+                    if isinstance(error, Exception):
+                        raise ReplayFailed from error
+                    raise
+                if not after[1]:
+                    for number, count in self.tail.written:
+                        inputs[number]._storage.version += count
+                    for number, k in self.tail.grads:
+                        inputs[number]._grad = after[0][k]
+            raise
+        if self.single is not None:
+            return self.single.make([], roots, bound.sizes, None)
+        replay = Replay(arguments, [], bound.sizes, numbers, before)
+        self._fill(replay, inputs, roots, bound, snapshot)
+        return self.returned(replay)
+
+    def _tell(self, inputs: Sequence[Any]) -> None:
+        """Those who read memory as it was are told before the program writes it."""
+        for number, _ in self.written:
+            about_to_write(inputs[number]._storage)
+
+    def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
+        """What recipes look at, before effects put other things there."""
+        return [inputs[at] if type(at) is int else current(at, arguments) for at in self.looks]  # type: ignore[arg-type]
+
+    def _fill(
+        self, replay: Replay, values: Sequence[Any], roots: list[Tensor], bound: Bound,
+        snapshot: Any = None,
+    ) -> None:
+        """The results, from what the program returned."""
+        tensors = replay.tensors
+        if self.strewn:
+            roots = list(roots)
+            for k, strides in self.strewn:
+                roots[k] = laid_out(roots[k], concrete(strides, bound.sizes))
+        for k, count in self.versions:
+            roots[k]._storage.version = count  # type: ignore[union-attr]
+        if self.counted:
+            self._count_apart(values)
+        if self.maybe:
+            self._count_maybe(replay, values, roots)
+        if self.united:
+            roots = self._unite(replay, roots)
+        tensors += [roots[k] if k >= 0 else None for k in self.roots]
+        for k in self.made:
+            tensors[k] = self.results[k].make(tensors, roots, bound.sizes, replay)
+        if self.backward is not None:
+            outputs = [tensors[k] for k in self.tracked]
+            attach_backward(self.backward, tuple(values), roots, outputs, bound, snapshot)
+        for k, steps in self.shared:
+            follow(tensors[k], steps)
+
+    def _count_maybe(self, replay: Replay, values: Sequence[Any], roots: list[Tensor]) -> None:
+        """The versions of memory that the program wrote where a flag says so."""
+        replay.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
+        for number, flag in self.maybe:
+            values[number]._storage.version += bool(flag(replay).array)
+        replay.tensors.clear()
+
+    def _count_apart(self, values: Sequence[Any]) -> None:
+        """The writes that families of the caller's tensors count."""
+        for number, count in self.counted:
+            bump_version(values[number], count)
+
+    def _unite(self, replay: Replay, roots: list[Tensor]) -> list[Tensor]:
+        """Memory that a flag says is the caller's, or another result's, in its place."""
+        replay.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]  # flags among them
+        places = list(roots)
+        for number, other, flag in self.united:
+            if flag(replay).array:
+                places[number] = places[other] if type(other) is int else other(replay)  # type: ignore[operator]
+        replay.tensors.clear()
+        return places
+
+    def _complete(
+        self,
+        error: BaseException,
+        inputs: Sequence[Any],
+        values: Sequence[Any],
+        writes: Iterator[tuple[int, int]],
+        roots: list[Tensor],
+        bound: Bound,
+        replay: Replay,
+        done: int,
+    ) -> None:
+        """Do the rest of what follows the program's run, from where a signal's handler ended it.
+
+        Each part is over or not begun when a handler may be called, or can be done again.
+        """
+        for number, count in writes:
+            inputs[number]._storage.version += count
+        if not done:
+            self._fill(replay, values, roots, bound)
+            for number, k in self.grads:
+                inputs[number]._grad = replay.tensors[k]
+        if done < len(self.others) and entered(error, self.others[done]):
+            if isinstance(error, Exception):  # its own
+                return
+            done += getattr(self.others[done], "shows", False)  # once is enough
+        for effect in self.others[done:]:
+            effect(replay)
+
+    def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Inputs with generators replaced by their state."""
+        values = list(inputs)
+        for number, _ in self.draws:
+            values[number] = values[number].array.copy()
+        return values
+
+    def _drawn(self, inputs: Sequence[Any], bound: Bound) -> Sequence[Any]:
+        """The same; generators go on at once, so that no other thread draws the same numbers."""
+        values = list(inputs)
+        for number, draws in self.draws:
+            values[number] = inputs[number].take(evaluate(draws, bound.sizes))
+        return values
+
+    def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: Bound) -> None:
+        """Nothing was made of what was drawn."""
+        for number, draws in self.draws if values is not inputs else ():
+            inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
+
+    def miss(self, arguments: tuple) -> Miss:
+        """Why this entry does not serve a call."""
+        found = self.guards.check(arguments)
+        if type(found) is int:
+            return self.guards.explain(found, arguments)
+        inputs, *_ = found
+        guard = self.segment.failing_guard(inputs)
+        if guard is not None:
+            values = self.segment.sizes(inputs)
+            return Miss(
+                f"size {guard.left} at {guard.where}",
+                str(guard),
+                f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}",
+            )
+        if len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
+            return Miss("the generators", "different ones", "one and the same")
+        if self.other is not None:
+            what = OTHER_CONTENTS if type(self.other) is KnownContents else "another result"
+            return Miss(self.other.name, shown(self.other.answer), what)
+        return Miss(
+            "memory of the inputs",
+            "disjoint and writable",
+            "overlapping or read-only, and the program writes some of it",
+        )
+
+
+def entered(error: BaseException, effect: Effect) -> bool:
+    """Whether an exception comes from within an effect."""
+    code = getattr(effect, "__code__", None) or type(effect).__call__.__code__
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not code:
+        trace = trace.tb_next
+    return trace is not None
+

@@ -1,0 +1,491 @@
+"""A finished recording becomes a replay entry: guards, a program, recipes for all it changed.
+
+In: a recorded call without a break, and the value it returned. Out: an `Entry`, whose program has
+run once on the way, so that the call's tensors are concrete. Raises `Unmodelled` where a replay
+could not do what the call did. Called by `runtime.capture_call`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tracejit.jit.autodiff.regions  # noqa: F401  installs the gradients of control flow
+from tracejit.jit.autodiff.differentiate import Joint, differentiate
+from tracejit.jit.autodiff.reach import extras_behind, is_freed, kept, leaves
+from tracejit.jit.capture.aliasing import UNKNOWN, Memory
+from tracejit.jit.capture.deferred_warnings import must_be_over
+from tracejit.jit.capture.guards import Guards, current, made_in_inference
+from tracejit.jit.capture.known_contents import KnownContents
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.number_reader import reader
+from tracejit.jit.capture.number_text import number_text
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.reachable import explained, remains
+from tracejit.jit.capture.results import (
+    Effect,
+    Recipe,
+    Recipes,
+    Replay,
+    ResultNumber,
+    SetGrad,
+    Unmodelled,
+    effects,
+    memories,
+    plainest,
+)
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.segment_end import finish
+from tracejit.jit.capture.sinks import forget
+from tracejit.jit.capture.sources import Draws, tensor_history, values_of
+from tracejit.core.eager.nodes import AccumulateGrad
+from tracejit.core.eager.origins import NO_GRAD
+from tracejit.core.eager.tape import grad_fn_of, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import Family, View, counting_family, family_of
+from tracejit.jit.ir.graph import Value
+from tracejit.jit.runtime.attach_backward import attach_backward
+from tracejit.jit.runtime.backward_maker import backward_plan
+from tracejit.jit.runtime.call_nodes import DeadEnd, FreedBackward, record_dead_end
+from tracejit.jit.runtime.entry import Entry
+from tracejit.jit.runtime.result_views import Lines, Made, ResultTensor
+
+if TYPE_CHECKING:
+    from tracejit.jit.runtime.capture_call import CapturedCall
+
+
+class EntryMaker:
+    """Turns a finished, unbroken recording into an entry; runs its program on the way."""
+
+    def __init__(self, call: CapturedCall, value: Any):
+        self.call, self.recorder, self.state = call, call.recorder, call.state
+        self.graph = call.recorder.graph
+        self.value = value
+        self.given: set[Memory] = set()  # memory whose root tensor some result is
+        self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
+        self.families: dict[int, int] = {}  # of `.data`, by id: the first result
+        self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
+        self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
+
+    def make(self) -> Entry | None:
+        """Return the entry; None if only the next recording can give one."""
+        recorder, arguments = self.recorder, self.call.arguments
+        if self.call.may_fill and self.state.kept.filled():
+            self.call.filled = True
+            return None
+        for name in self.state.kept.others(recorder.identities.asked):
+            what = "keeps results (functools.lru_cache), and ran or gave what may change"
+            raise Unmodelled(f"{name} {what}")
+        must_be_over(recorder)
+        self._must_stay()
+        self.held = self._numbers_at_places()
+        needed = [self._found(source) for source in recorder.input_sources().values()]
+        grown = self.call.sinks.find(self.state, needed, self.held)
+        forget(self.state, grown)
+        recipes = Recipes(self.state, self.graph.scope)
+        returned = recipes.of(self.value)
+        try:
+            changed = effects(self.state, arguments, recipes, self.held, grown)
+        except Unmodelled:  # an import or a cache, perhaps, which the next call finds done
+            if not self.call.may_fill or recorder.fullgraph:
+                raise
+            self.call.filled = True
+            return None
+        changed += self._gradients(recipes) + self._own_gradients(recipes)
+        changed = [*recipes.host.effects(recorder.output, recipes), *changed]
+        changed = [*self._shared(recipes), *changed]
+        self.maybe = [(m, recipes.of(x)) for m in recorder.written() for _, x in m.maybe]
+        results = recipes.tensors
+        for tensor in results:
+            refresh(tensor)  # its history may be that of a later write to what it is a view of
+        self.lines = Lines(recorder, results, {memory for memory, _, _ in self.united})
+        self._named()
+        self._refuse_unseen(results)
+        joint = self._differentiate(results)
+        places = self._named()  # a rule may have read a number that the function did not
+        tangents = set() if joint is None else set(joint.tangents)
+        inputs = [v for v in self.graph.inputs if v not in tangents]
+        guards = Guards(
+            self.state,
+            [places[v] for v in inputs],
+            self._checked(),
+            self._is_runtime,
+            [*self._aliases(), *recorder.identities.same(self.state, recipes.changed)],
+            recorder.numbers.guarded_questions(),
+            self._number_place,
+            self._distinct(recipes.changed, changed),
+            recorder.identities.numbered(self.state),
+            recorder.offsets_read,
+        )
+        self.numbers = reader(recipes.numbers, self._number_place)
+        self.places = recipes.places
+        self.call.made_objects = recipes.objects
+        sources = recorder.input_sources()
+        concrete = [sources[v] for v in inputs]
+        return self._run(joint, inputs, concrete, results, guards, returned, changed)
+
+    def _contents(self, inputs: dict[Value, int]) -> list[KnownContents]:
+        """Return the contents that inputs must have in each replay."""
+        known = self.recorder.constant_values
+        return [KnownContents(inputs[x.value], self._place(x.tensor), known[x.value])
+                for x in self.recorder.lifted_tensors() if x.value in self.recorder.contents]
+
+    def _must_stay(self) -> None:
+        """Refuse a program that would serve no second call: it writes what must be the same."""
+        written = [m for m in self.recorder.written() if m.input in self.recorder.contents]
+        if written or self.recorder.contents and any(m.entangled for m in self.recorder.written()):
+            raise Unmodelled("a tensor is written whose contents decided what Python did")
+
+    def _named(self) -> dict[Value, Any]:
+        """Where each input is found, which is also its name in the graph."""
+        found = {v: self._found(source) for v, source in self.recorder.input_sources().items()}
+        for value, place in found.items():
+            value.source = place.text if is_a(place, Place) else number_text(place)
+        return found
+
+    def _gradients(self, recipes: Recipes) -> list[Effect]:
+        """`.grad` of the caller's tensors, where the call changed it."""
+        known = [(item.tensor, item.before) for item in self.recorder.lifted_tensors()]
+        known += [(p.value, p.keys) for p in self.state.objects() if p.kind == "tensor"]
+        other = dict(self.recorder.grads_set)
+        for tensor, (grad, history) in known:
+            now, after = tensor_history(tensor)
+            if history != after:
+                raise Unmodelled(
+                    "requires_grad, the history or hooks of a tensor made outside were changed"
+                )
+            if now is not grad:
+                other[id(tensor)] = tensor
+        return [_set_grad(self._place(t), recipes, t._grad) for t in other.values()]
+
+    @staticmethod
+    def _own_gradients(recipes: Recipes) -> list[Effect]:
+        """`.grad` of leaves that the call made and gives away."""
+        found: list[Effect] = []
+        for number, tensor in enumerate(recipes.tensors):  # gradients become results too
+            if tensor._grad is not None:
+                if grad_fn_of(tensor) is not None:
+                    raise Unmodelled("a result retains its gradient")
+                found.append(_set_grad_of(number, recipes.of(tensor._grad)))
+        return found
+
+    def _found(self, source: Any) -> Place | RuntimeNumber:
+        """What a graph input is on replay: what is at a place, or an expression of numbers."""
+        return source if is_a(source, RuntimeNumber) else self._place(source)
+
+    def _place(self, source: Any) -> Place:
+        """Where a graph input is found on replay."""
+        if is_a(source, Tensor):
+            if id(source) in self.recorder.constants:
+                return Place(None, "constant", source, source, "a constant")
+            found = self.state.place_of(source) or self._grad_place(source)
+            if found is None:
+                raise Unmodelled(
+                    "a tensor is read that was found through no argument, global, closure or "
+                    "attribute"
+                )
+            return found
+        if is_a(source, Draws):
+            generator = source.generator
+            return self.state.place_of(generator) or Place(
+                None, "constant", generator, generator, "generator"
+            )
+        raise TypeError(f"{source!r} is no source of a graph input")
+
+    def _number_place(self, number: Any) -> Place:
+        """Where a runtime number that is no expression is found."""
+        if is_a(number.source, Place):
+            return number.source
+        if number.source is None:
+            raise Unmodelled("a number that an earlier call left somewhere is read")
+        container, key = number.source
+        owner = self.state.place_of(container)
+        if owner is None:
+            raise Unmodelled(f"the number {key!r} is read from a container that was found nowhere")
+        place = owner.children.get(("item", key))
+        if place is None:
+            raise Unmodelled(f"the number {owner.text}[{key!r}] cannot be found again")
+        return place
+
+    def _numbers_at_places(self) -> dict[int, RuntimeNumber]:
+        """The runtime numbers that stand for what is at a place, by the place's id."""
+        held = dict(self.call.numbers.roots)
+        for number in self.recorder.numbers.stored.values():
+            held[id(self._number_place(number))] = number
+        return held
+
+    def _grad_place(self, tensor: Tensor) -> Place | None:
+        owner = self._owners_of_grads().get(id(tensor))
+        for item in self.recorder.lifted_tensors() if owner is None else ():
+            if item.before[0] is tensor:
+                owner = self.state.place_of(item.tensor)
+                break
+        return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
+
+    def _owners_of_grads(self) -> dict[int, Place]:
+        """Return places of tensors whose `.grad` is, or was, the one with this id."""
+        if self.grads is None:
+            self.grads = {}
+            for place in self.state.places:
+                if place.kind == "tensor" and place.value._grad is not None:
+                    self.grads.setdefault(id(place.value._grad), place)
+            for item in self.recorder.lifted_tensors():
+                owner = None if item.before[0] is None else self.state.place_of(item.tensor)
+                if owner is not None:
+                    self.grads.setdefault(id(item.before[0]), owner)
+        return self.grads
+
+    def _checked(self) -> list[Place]:
+        """Places guarded beside the state: gradients whose presence was read."""
+        found = []
+        for tensor, grad in self.recorder.grads_read:
+            owner = self.state.place_of(tensor)
+            if owner is None:
+                raise Unmodelled("the gradient of a tensor that was found nowhere is read")
+            found.append(Place(owner, "grad", None, grad, f"{owner.text}.grad"))
+        return found
+
+    def _objects(self) -> list[Place]:
+        """Where objects are found, each once, gradients that were read among them."""
+        grads = {id(p.value): p for p in self._checked() if p.kind == "tensor"}
+        return [*self.state.objects(),
+                *(p for p in grads.values() if self.state.place_of(p.value) is None)]
+
+    def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Place]:
+        """Where objects are found of which no two may be one on replay."""
+        graded = [e.place.value for e in effects if is_a(e, SetGrad)]
+        if graded:
+            graded += [tensor for tensor, _ in self.recorder.grads_read]
+        objects = self._objects()
+        return self.recorder.identities.distinct(self.state, objects, changed, graded)
+
+    def _is_runtime(self, place: Place) -> bool:
+        """Whether the number at this place may change from call to call."""
+        number = self.held.get(id(place))
+        if number is None or self.call.numbers.read_elsewhere(place):
+            return False
+        return not self.recorder.numbers.is_asked(number)
+
+    def _aliases(self) -> list[tuple[Place, Place]]:
+        """Pairs of places at which the program expects the same tensor, or the same memory."""
+        lifted = {id(item.tensor): item for item in self.recorder.lifted_tensors()}
+        pairs = list(self.state.repeated)
+        grads: dict[int, Place] = {}
+        for place in self._checked():
+            if place.kind == "tensor":
+                other = self.state.place_of(place.value) or grads.get(id(place.value))
+                if other is not None:
+                    pairs.append((place, other))
+                grads.setdefault(id(place.value), place)
+        first: dict[Value, Any] = {}
+        for item in lifted.values():
+            other = first.setdefault(item.value, item)
+            if other is not item:
+                pairs.append((self._place(item.tensor), self._place(other.tensor)))
+        return pairs
+
+    def _shared(self, recipes: Recipes) -> list[Effect]:
+        """Results that are a tensor of the caller's if a value of the program says so."""
+        found: list[Effect] = []
+        sharing = self.recorder.sharing
+        for leaf in sharing.leaves_of(list(recipes.tensors)):
+            recipes.of(leaf)
+        for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
+            at = known if known.owner is None else recipes.before(self._place(known.owner))
+            self.united.append((memory, at, recipes.of(flag)))
+        for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
+            numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
+            same = numbers.get(id(owner))
+            other = recipes.before(self._place(owner)) if same is None else ResultNumber(same)
+            found.append(_replace_if(numbers[id(tensor)], other, recipes.of(flag)))
+        return found
+
+    def _refuse_unseen(self, results: list[Tensor]) -> None:
+        """Tensors made here that somebody holds where no replay could put them."""
+        if remains(lambda: self._unseen(results)):
+            raise Unmodelled(
+                "a tensor made in the call is kept somewhere its effects cannot be seen"
+            )
+
+    def _unseen(self, results: list[Tensor]) -> bool:
+        recorder = self.recorder
+        numbers = [n for n in (r() for r in recorder.loop_numbers) if n is not None]
+        held = [t for n in numbers for t in n.tensors()]
+        known = explained([*results, *recorder.sharing.flags(), *recorder.sharing.leaves, *held])
+        return any(id(t) not in known for t in recorder.alive())
+
+    def _only_to(self, own: list[Any], result: Any) -> bool:
+        """Whether the history of a result leads to leaves of the call's own and nowhere else."""
+        ends = leaves([result], self.recorder.first_node) if grad_fn_of(result) is not None else ()
+        found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
+        return bool(found) and all(any(x is t for t in own) for x in found)
+
+    def _differentiate(self, results: list[Tensor]) -> Joint | None:
+        tracked = [
+            t
+            for t in results
+            if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
+            and not is_freed(t, self.recorder.first_node) and not self.lines.shares(t)
+            and leaves([t], self.recorder.first_node)
+        ]
+        wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
+        ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
+        own = [n.variable for n in ends if n.variable._traced is not None]
+        if own and (not wrt or any(x is t or self._only_to(own, t) for x in own for t in results)):
+            raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
+        if not tracked or not wrt:
+            return None
+        self._refuse_kept_data(tracked, results)
+        return differentiate(self.recorder, tracked, wrt, memories(results))
+
+    def _end(self, result: Tensor) -> type[DeadEnd]:
+        """The history of a result that no backward can be made for."""
+        first = self.recorder.first_node
+        if is_freed(result, first) or leaves([result], first):
+            return FreedBackward
+        if extras_behind([result], first):
+            raise Unmodelled("a hook of what leads nowhere, for a later backward")
+        return DeadEnd
+
+    def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
+        """A result from `.data` counts writes of its own, which a later backward would not see."""
+        own = {counting_family(t) for t in results if not self.recorder.counts_outside(t)} - {None}
+        if own and any(counting_family(x) in own
+                       for x in kept(tracked, True, self.recorder.first_node)):
+            raise Unmodelled("a result is from `.data`, and a later backward needs it as it is")
+
+    def _run(
+        self,
+        joint: Joint | None,
+        inputs: list[Value],
+        concrete: list[Any],
+        results: list[Tensor],
+        guards: Guards,
+        returned: Any,
+        changed: list[Effect],
+    ) -> Entry:
+        recorder = self.recorder
+        fresh = memories(results)
+        roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
+        tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
+        united = [
+            (roots_of[memory], roots_of[other] if is_a(other, Memory) else other, flag)
+            for memory, other, flag in self.united
+        ]
+        strewn = [
+            (k, m.strides) for m, k in roots_of.items()
+            if m.strides is not None and m.strides is not UNKNOWN
+        ]
+        self.given.update(memory for memory, _, _ in self.united)
+        self.given.update(fresh[k] for k, _ in strewn)
+        self.numbered = {id(t): k for k, t in enumerate(results)}
+        described = [self._describe(t, roots_of, tracked) for t in results]
+        written = recorder.written()
+        primal = {v: k for k, v in enumerate(inputs)}
+        draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
+        extra: list[Value] = []
+        backward = None
+        if joint is not None:
+            extra, backward = backward_plan(recorder, joint, primal, roots_of, self.call.compile)
+        writes = [(primal[m.input], m.generation - m.silent - len(m.maybe)) for m in written]
+        maybe = [(primal[m.input], flag) for m, flag in self.maybe]
+        contents = self._contents(primal)
+        placed = [*results, *self.lines.between()]
+        roots = finish(recorder, inputs, concrete, placed, fresh, extra)
+        segment = self.call.segments[-1]
+        entry = Entry(
+            guards, segment, described, plainest(returned), changed, writes, draws, backward,
+            self.numbers,
+            self.places,
+            [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
+            united,
+            strewn,
+            maybe,
+            [(primal[m.input], m.apart) for m in written if m.apart],
+            self.state.kept.calls,
+            contents,
+        )
+        with recorder.paused():
+            if backward is not None and joint is not None:
+                values = tuple(values_of(concrete))
+                attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
+            for tensor, found in zip(results, described):
+                if found.end is not None:  # what its history keeps was not computed for it
+                    record_dead_end(tensor, found.end)
+            self.lines.renew(entry.made)
+        return entry
+
+    def _describe(
+        self, tensor: Tensor, roots: dict[Memory, int], tracked: dict[int, int]
+    ) -> ResultTensor:
+        traced = tensor._traced
+        memory = traced.memory
+        line = self.lines.of(tensor)
+        shared = line is not None and line.shared
+        known = tracked.get(id(tensor), -1)
+        history = tensor._requires_grad and grad_fn_of(tensor) is not None
+        found = ResultTensor(
+            -1,
+            end=self._end(tensor) if history and known < 0 and not shared else None,
+            leaf=tensor._requires_grad and not history,
+            tracked=known,
+        )
+        if line is not None:
+            found.steps, found.base, found.shared = line.steps(self._numbers), False, shared
+            number = self.numbered.get(id(line.parent), -1)
+            if number >= 0:
+                found.of = number
+            else:
+                found.root = self._at(line.parent)
+            return found
+        found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
+        found.steps = [(op, self._numbers(operands), attributes, Made(NO_GRAD, None, 0))
+                       for op, operands, attributes in traced.views]
+        # Two results over the same memory are two tensors: only one can be the root itself.
+        found.alias = memory.owner is not None or memory in self.given
+        found.base = type(tensor._view) is not View
+        found.inference = made_in_inference(tensor)
+        found.counted = self._counted(tensor)
+        self.given.add(memory)
+        return found
+
+    def _numbers(self, operands: tuple) -> list[int]:
+        """Of the results that further operands of a view are."""
+        return [self.numbered[id(self.lines.places[v])] for v in operands]
+
+    def _at(self, tensor: Tensor) -> Recipe:
+        """Where a replay finds a tensor of the caller's."""
+        place = self._place(tensor)
+        return lambda replay: current(place, replay.arguments)
+
+    def _counted(self, tensor: Tensor) -> tuple[int, int] | None:
+        """Whose writes a tensor from `.data` counts, and how many there were."""
+        family = tensor._view
+        if type(family) is not Family or family.version is None:
+            return None
+        given = [item.tensor for item in self.recorder.lifted_tensors()]
+        if any(x._view is not None and family_of(x) is family for x in given):
+            return None  # of the caller's: an alias counts in it
+        number = self.numbered[id(tensor)]
+        first = self.families.setdefault(id(family), number)
+        return (-1 if first == number else first), family.version
+
+
+def _set_grad(place: Place, recipes: Recipes, grad: Any) -> Effect:
+    return SetGrad(place, recipes.before(place), recipes.of(grad))
+
+
+def _set_grad_of(number: int, recipe: Recipe) -> Effect:
+    def set_grad(replay: Replay) -> None:
+        replay.tensors[number]._grad = recipe(replay)
+
+    return set_grad
+
+
+def _replace_if(number: int, other: Recipe, flag: Recipe) -> Effect:
+    """Result `number` is a tensor of the caller's, or an earlier result, if the flag holds."""
+
+    def replace(replay: Replay) -> None:
+        if bool(flag(replay).array):
+            replay.tensors[number] = other(replay)
+
+    return replace

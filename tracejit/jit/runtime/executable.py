@@ -1,0 +1,364 @@
+"""Runs a lowered program: natively, or its kernels as plain Python.
+
+In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
+Storages of the outputs. Called by the entries that `jit` keeps. The path of one call is short on
+purpose: take a frame, write addresses into its table, one native call, look at the status.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from tracejit.config import flags
+from tracejit.jit.ir.graph import Location
+from tracejit.jit.lowering.program import Instruction, Program
+from tracejit.core.memory import Storage, allocate, get_num_threads
+from tracejit.core.memory.allocator import bucket_for
+from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
+from tracejit.jit.runtime import blas, cache, host, nan_check, region_loop, regions, runner
+from tracejit.jit.runtime.binding import Binding, bind
+from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
+
+_KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
+_KEPT_TOTAL = 1 << 21  # bytes of arenas that frames of all bindings may keep between calls
+_FRAME = 4096  # what a frame itself takes, about
+_keeping: deque[tuple[list[Any], int]] = deque()  # frames of a binding, bytes of one's arena
+
+
+class ProgramError(RuntimeError):
+    """A check in a kernel failed; what the program had written until then is unspecified.
+
+    value        the operand's value that failed the check, e.g. an index
+    instruction  the instruction that reported it; its `locations` are the user's lines
+    """
+
+    def __init__(self, message: str, value: int, instruction: Instruction):
+        where: tuple[Location, ...] = instruction.locations
+        at = f" ({where[0]}: {where[0].text.strip()})" if where else ""
+        super().__init__(f"{message}, got {value}{at}")
+        self.message, self.value, self.instruction = message, value, instruction
+
+
+class Executable:
+    """A program made ready to run.
+
+    mode "compiled" compiles its kernels (or finds them in the cache) at once; "python" runs the
+    same texts as Python over NumPy arrays, from files, so that a debugger steps through them.
+
+    Raises ValueError for another mode, `KernelError` where a kernel cannot be compiled.
+    """
+
+    def __init__(self, program: Program, mode: str = "compiled"):
+        if mode not in ("compiled", "python"):
+            raise ValueError(f"Executable: expected mode compiled or python, got {mode!r}")
+        self.program, self.mode = program, mode
+        instructions = list(program.all_instructions())
+        kernels = {i.kernel.digest: i.kernel for i in instructions if i.kernel is not None}
+        self.inputs = len(program.inputs)
+        self.functions: Mapping[str, Any]
+        if mode == "python":
+            self.functions = {d: host.python_kernel(kernel) for d, kernel in kernels.items()}
+        elif kernels:
+            driver = [region_loop.kernel()] if any(i.regions for i in instructions) else []
+            self.functions = cache.functions_of([*kernels.values(), *runner.kernels(), *driver])
+            self.runner = runner.runner()
+        self.regions = {
+            k: [Executable(region, mode) for region in i.regions]
+            for k, i in enumerate(program.instructions)
+            if i.regions
+        }
+        self.makes_stacks = any(regions.pushes(i) for i in instructions)
+        self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
+
+    def bind(self, values: Mapping[str, int]) -> Binding:
+        """Fix the sizes: a value for each symbol of the program's graph.
+
+        Raises KeyError where a symbol has no value.
+        """
+        binding = bind(self.program, values)
+        numbers = [b for b in self.program.outputs if self.program.buffers[b].role == "output"]
+        first = self.inputs
+        binding.native = _Native(self, binding)
+        binding.native.returned = [
+            binding.place[b] - first if b in numbers else -1 for b in self.program.outputs
+        ]
+        binding.native.controls = {
+            k: regions.bind_regions(binding.steps[k], found, values)
+            for k, found in self.regions.items()
+        }
+        return binding
+
+    def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
+        """Run once on inputs at these addresses.
+
+        Returns a fresh Storage for each output of the graph; None where the output is an input's
+        own buffer. Raises ProgramError when a kernel reports a failed check. Any number of threads
+        may run one binding at once.
+        """
+        native = binding.native
+        try:
+            frame = binding.frames.pop()
+        except IndexError:
+            frame = native.frame()
+        outputs: list[Any] = [take(nbytes) for take, nbytes in native.outputs]
+        try:
+            native.pack(frame.table, 0, *input_pointers, *[storage._ptr for storage in outputs])
+            if native.simple:
+                native.call(frame.job)
+                if frame.status[0]:
+                    raise self.failure(frame, 0)
+            elif self.makes_stacks:
+                with stack_run() as stacks:
+                    self._run_stretches(binding, frame)
+                    self._keep(stacks, binding, outputs)
+            else:
+                self._run_stretches(binding, frame)
+        finally:
+            binding.frames.append(frame)
+        if native.plain:
+            return outputs
+        return [outputs[k] if k >= 0 else None for k in native.returned]
+
+    def _keep(self, stacks: Run, binding: Binding, outputs: Sequence[Storage]) -> None:
+        """Stacks live as long as the outputs that may hold their handles."""
+        for k, value in zip(binding.native.returned, self.program.graph.outputs):
+            if k >= 0 and may_hold_handles(value.type):
+                stacks.keep(outputs[k])
+
+    def execute(self, binding: Binding, frame: Any) -> None:
+        """Run once on the addresses that are in the frame's table: the body of a region."""
+        if binding.native.simple:
+            binding.native.call(frame.job)
+            if frame.status[0]:
+                raise self.failure(frame, 0)
+        else:
+            self._run_stretches(binding, frame)
+
+    def _run_stretches(self, binding: Binding, frame: Any) -> None:
+        """The general case: large arenas, workers, host calls, kernels as Python."""
+        native = binding.native
+        threads = get_num_threads() if native.shared else 1
+        frame.take_arena(binding, threads)
+        try:
+            if native.checked:
+                nan_check.run(self, binding, frame)
+                return
+            if self.mode == "python":
+                for number in range(len(binding.steps)):
+                    self.run_one(binding, frame, number)
+                return
+            if threads > 1 and len(self.runner.workers) < threads - 1:
+                self.runner.prepare(threads - 1)
+            for number, (first, count) in enumerate(binding.stretches):
+                if count == 0:
+                    self._host_call(binding, frame, first)
+                    continue
+                native.call(frame.jobs[number])
+                if frame.status[0]:
+                    raise self.failure(frame, first)
+        finally:
+            frame.give_arena()
+
+    def run_one(self, binding: Binding, frame: Any, number: int) -> None:
+        """Run one instruction on this thread, in either mode."""
+        if binding.steps[number].instruction.kernel is None:
+            self._host_call(binding, frame, number)
+        elif self.mode == "compiled":
+            frame.run_row(number)
+            if frame.status[0]:
+                raise self.failure(frame, number)
+        else:
+            status = host.run_python(self, binding, frame.addresses(), number)
+            if status[0]:
+                instruction = self.program.instructions[number]
+                raise _error(instruction, int(status[0]), int(status[1]))
+
+    def _host_call(self, binding: Binding, frame: Any, number: int) -> None:
+        control = binding.native.controls.get(number)
+        if control is not None:
+            control.run(frame.words)
+        else:
+            host.call(self.program, binding, number, frame.addresses())
+
+    def failure(self, frame: Any, first: int) -> ProgramError:
+        """The error that the frame's status stands for; the frame is as new."""
+        number, value, row = frame.status[:3]
+        frame.clear_status()
+        return _error(self.program.instructions[first + row], number, value)
+
+
+def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
+    """The error that a status stands for."""
+    assert instruction.kernel is not None
+    return ProgramError(instruction.kernel.messages[number - 1], value, instruction)
+
+
+class _Native:
+    """The parts of a binding that do not change from call to call: rows, operands, sizes."""
+
+    returned: list[int]  # which output each result is
+    controls: dict[int, Any]  # what runs instructions with regions
+
+    def __init__(self, executable: Executable, binding: Binding):
+        self.binding = binding
+        self.addressed = executable.inputs + len(binding.output_bytes)
+        # Bound once: a small call spends its time in such look-ups.
+        self.outputs = [(bucket_for(n).take, n) for n in binding.output_bytes]
+        self.pack = Struct(f"={self.addressed}q").pack_into
+        self.places = self.addressed + len(binding.temporary_offsets)
+        ordered = [binding.place[b] - executable.inputs for b in executable.program.outputs]
+        self.plain = ordered == list(range(len(binding.output_bytes)))
+        self.compiled = executable.mode == "compiled"
+        self.shared = binding.shared and self.compiled and runner.can_share()
+        whole = len(binding.stretches) == 1 and binding.stretches[0][1] > 0
+        small = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
+        self.checked = flags.check_nans
+        self.simple = self.compiled and whole and small and not self.shared and not self.checked
+        self.guard = blas.guard() if executable.calls_blas and self.compiled else None
+        self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
+        if self.compiled and hasattr(executable, "runner"):
+            self.runner: Runner = executable.runner
+            self.call = self.runner.release if self.takes_long() else self.runner.hold
+            self._build(executable, binding)
+
+    def takes_long(self) -> bool:
+        """Whether other Python threads should run meanwhile: handing over costs a microsecond."""
+        return self.shared or self.guard is not None or sum(self.binding.buffer_bytes) > 1 << 17
+
+    def _build(self, executable: Executable, binding: Binding) -> None:
+        steps = binding.steps
+        sizes = [self._sizes(step) for step in steps]
+        words = [w for step, numbers in zip(steps, sizes) for w in (*step.operands, *numbers)]
+        self.words = np.array([*words, 0], np.int64)
+        self.table = np.zeros((max(1, len(steps)), ROW), np.int64)
+        at, tickets = int(self.words.ctypes.data), 0
+        self.tickets = []
+        for k, (step, numbers) in enumerate(zip(steps, sizes)):
+            kernel = step.instruction.kernel
+            if kernel is None:
+                tickets = 0  # the next stretch is a job of its own
+            chunks = -(-step.total // step.chunk) if step.shared and self.shared else 0
+            sizes_at, shared = at + 8 * len(step.operands), int(chunks > 1)
+            row = (at, sizes_at, step.total, step.chunk, shared, tickets)
+            at += 8 * (len(step.operands) + len(numbers))
+            tickets += chunks if chunks > 1 else 0
+            address = executable.functions[kernel.digest] if kernel is not None else 0
+            self.table[k] = (address, *row, tickets)
+            self.tickets.append(tickets)
+
+    def _sizes(self, step: Any) -> tuple[int, ...]:
+        if step.instruction.extern != "matmul":
+            return step.sizes
+        dtype = step.instruction.kernel.name.removeprefix("matmul_")
+        return (*step.sizes, blas.blas().gemm(dtype))
+
+    def frame(self) -> _Frame:
+        nbytes = self.binding.arena_bytes + self.binding.scratch_bytes
+        if nbytes <= _KEPT_ARENA:
+            _keep(self.binding.frames, nbytes + _FRAME)
+        return _Frame(self)
+
+
+def _keep(frames: list[Any], nbytes: int) -> None:
+    """Note that a binding will keep one more frame; the oldest idle ones go past the limit."""
+    _keeping.append((frames, nbytes))
+    total = _bytes_kept()
+    while total > _KEPT_TOTAL and len(_keeping) > 1:
+        try:
+            oldest, freed = _keeping.popleft()
+        except IndexError:
+            return
+        oldest.clear()
+        total -= freed
+
+
+def _bytes_kept() -> int:
+    """Bytes of all frames that are kept, while other threads keep and drop some."""
+    while True:
+        try:
+            return sum(n for _, n in tuple(_keeping))
+        except RuntimeError:  # changed while it was read: a collection ran, and gave way
+            continue
+
+
+class _Frame:
+    """What one call writes: the buffer table, the status, the jobs, the arena."""
+
+    def __init__(self, native: _Native):
+        self.native = native
+        binding = native.binding
+        jobs = [(k, s) for k, s in enumerate(binding.stretches) if s[1]]
+        words = native.places + STATUS_WORDS + JOB * max(1, len(jobs))
+        self._words: Any = np.zeros(words, np.int64)
+        memory = memoryview(self._words.data)
+        self.table = memory.cast("B")
+        self.words = memory[: native.places]
+        self.at = int(self._words.ctypes.data)
+        self.walk: Any = None  # of a loop's body: see `regions`
+        self.status = memory[native.places : native.places + STATUS_WORDS]
+        self.jobs: dict[int, int] = {}
+        self._job_words = []
+        start = native.places + STATUS_WORDS
+        for number, (first, count) in jobs if native.compiled else []:
+            job = self._words[start : start + JOB]
+            job[runner.TABLE] = native.table[first:].ctypes.data
+            job[runner.COUNT] = count
+            job[runner.BUFFERS] = self._words.ctypes.data
+            job[runner.STATUS] = self._words[native.places :].ctypes.data
+            job[runner.SCRATCH_STRIDE] = native.scratch_stride
+            job[runner.POOL] = native.runner.pool if native.shared else 0
+            job[runner.WAKES] = int(binding.wakes)
+            job[runner.TICKETS] = native.tickets[first + count - 1]
+            job[runner.BLAS] = native.guard.ctypes.data if native.guard is not None else 0
+            self.jobs[number] = int(job.ctypes.data)
+            self._job_words.append(job)
+            start += JOB
+        self.job = next(iter(self.jobs.values()), 0)
+        self.calls: dict[Any, Any] = {}  # made by the first call with each tail (launch.py)
+        self.arena: Storage | None = None
+        self._arena_ptr, self._threads = -1, 0
+        self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
+        if native.simple:
+            self.take_arena(binding, 1)
+
+    def take_arena(self, binding: Binding, threads: int) -> None:
+        """Memory for temporaries, and scratch for each thread; what did not change stays."""
+        if self._threads != threads:
+            self._threads, self.arena = threads, None
+            for job in self._job_words:
+                job[runner.HELPERS] = threads - 1
+        if self.arena is not None:
+            return
+        self.arena = arena = allocate(binding.arena_bytes + self.native.scratch_stride * threads)
+        if arena.ptr != self._arena_ptr:
+            self._arena_ptr = arena.ptr
+            offsets = np.array(binding.temporary_offsets, np.int64) + arena.ptr
+            self._words[self.native.addressed : self.native.places] = offsets
+            for job in self._job_words:
+                job[runner.SCRATCH] = arena.ptr + binding.arena_bytes
+
+    def give_arena(self) -> None:
+        if not self._kept:
+            self.arena = None
+
+    def run_row(self, row: int) -> None:
+        """Run one row of the table as a job of its own."""
+        job = self._job_words[0]
+        names = [runner.TABLE, runner.COUNT, runner.POOL]
+        before = job[names].tolist()
+        job[names] = (self.native.table[row:].ctypes.data, 1, 0)
+        self.native.call(int(job.ctypes.data))
+        job[names] = before
+
+    def clear_status(self) -> None:
+        for k in range(STATUS_WORDS):
+            self.status[k] = 0
+
+    def addresses(self) -> list[int]:
+        """The buffer table's content."""
+        return self._words[: self.native.places].tolist()

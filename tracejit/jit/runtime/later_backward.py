@@ -1,0 +1,397 @@
+"""What a captured call keeps for its backward, and what that runs: compiled programs (C4).
+
+In: the plan of a recorded call's gradients, and the tensors of one call. Out: `Call`, which nodes
+of the call share (`call_nodes.py`). Made by `attach_backward`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from tracejit.jit.autodiff.absent import without
+from tracejit.jit.autodiff.decided import Decided, Unknown
+from tracejit.jit.autodiff.freed import Freed
+from tracejit.jit.autodiff.gradient_views import look
+from tracejit.jit.autodiff.relaid import RelaidTape, Was
+from tracejit.jit.autodiff.run_again import at, without_derivatives
+from tracejit.core.eager.backward import task_between
+from tracejit.core.eager.nodes import FREED, Edge, edge_of
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import (
+    Said,
+    Saved,
+    SavedResult,
+    alias,
+    check_version,
+    modified,
+    over_same_memory,
+    said_of_itself,
+    version_of,
+    versions_of,
+)
+from tracejit.core.eager.state import make, of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.interpret import at_size, interpret
+from tracejit.core.memory import Storage
+from tracejit.core.memory.readers import Before
+from tracejit.core.ops.types import dtype
+from tracejit.jit.runtime.backward_plan import Backward, Key, Note, Shown, There, Way
+from tracejit.jit.runtime.segment import Bound
+
+UNSEEN = (
+    "tracejit: a tensor was written between a captured call and its backward, which runs a branch "
+    "or a loop again from it, of which the plain function would have kept what it needs; run the "
+    "function plainly, or write the tensor after the backward"
+)
+
+NOTHING: Mapping[int, Any] = {}  # what most calls have noted
+
+
+class Call:
+    """One call, as its nodes keep it.
+
+    given     its inputs; `inputs`: those that it wrote as they were
+    made      what it made and the backward reads
+    versions  of the inputs that are read, and of `inner`
+    inner     results that second derivatives are computed from
+    noted     what must not be written, by number, but for what has its version among these
+    old       inputs as they were, by number, before somebody wrote them
+    ends      where gradients of the inputs went at its time
+    nodes     of the stages; None until the only one runs
+    freed     what of it is freed, where the tape was laid again
+    over      all that it kept is freed
+    """
+
+    __slots__ = ("plan", "bound", "given", "inputs", "made", "versions", "inner", "noted", "old",
+                 "ends", "nodes", "freed", "over", "__weakref__")
+    plan: Backward
+    bound: Bound
+    given: Sequence[Any]
+    inputs: Sequence[Any]
+    made: Sequence[Tensor]
+    versions: Sequence[int]
+    inner: Sequence[Tensor]
+    noted: Mapping[int, Any]
+    old: Mapping[int, Tensor]
+    ends: tuple[Edge, ...]
+    nodes: list[weakref.ref | None] | None
+    freed: Freed | None
+    over: bool
+
+    def __init__(self, plan: Backward, given: Sequence[Any], made: Sequence[Tensor], bound: Bound,
+                 ends: tuple[Edge, ...]):  # `native_history` does the same
+        self.plan, self.bound, self.given, self.inputs = plan, bound, given, given
+        self.made, self.ends, self.nodes = made, ends, None
+        self.versions = self.inner = ()
+        self.noted, self.old, self.freed, self.over = NOTHING, NOTHING, None, False
+
+    def keep(self, roots: Sequence[Tensor], outputs: Sequence[Any]) -> None:
+        """Keep what few calls do, of what the program returned and of the results."""
+        plan, given = self.plan, self.given
+        if plan.lent:  # a call that held its results would hold itself
+            self.made = [*[over_same_memory(roots[k]) for k in plan.lent], *self.made]
+        if plan.before:
+            self.inputs = inputs = list(given)
+            for number, output in plan.before:
+                inputs[number] = _as_it_was(roots[output], given[number])
+        self.inner = [alias(outputs[k]) for k in plan.inner]
+        if plan.apart:
+            self.noted = {n: self._saved(plan.noted[n], roots, outputs) for n in plan.apart}
+
+    def _saved(self, note: Note, roots: Sequence[Tensor], outputs: Sequence[Any]
+               ) -> Saved | SavedResult:
+        """What notices that something is written."""
+        if note.input >= 0:
+            return Saved(self.given[note.input])
+        itself = outputs[note.result] if note.result >= 0 else None
+        return SavedResult(roots[note.root], self._said(note, roots[note.root]), itself)
+
+    def remember_versions(self) -> None:
+        """Note how often what second derivatives start from was written."""
+        plan = self.plan
+        self.versions = versions_of(self.read() if plan.tape is None else plan.reading(self.given))
+
+    def kept(self) -> Sequence[Any]:
+        """What the backward program reads of the call."""
+        return self.plan.kept((*self.given, *reversed(self.made)))
+
+    def spent(self, stage: int, gone: int) -> Call | None:
+        """What is left of the call for a stage of which these parts are freed, and the others were
+        not there: gradients that need nothing of it but flags; None where there are none."""
+        plan, common = self.plan, self.plan.stages[stage]
+        if plan.tape is not None and plan.tape.choosy or not common.leads_on(gone):
+            return None
+        left = FreedCall(plan, (), (), self.bound, self.ends)
+        left.nodes, left.freed, left.over = self.nodes, self.freed, True
+        flags = {there.flag for there in common.there if there is not None}
+        kept = self.kept() if flags else ()
+        left.flags = {k: kept[k] for k in flags}
+        return left
+
+    def about_to_write(self, storage: Storage, before: Before) -> None:
+        """Memory will be written: what the plain function keeps of it is kept now."""
+        for k in self.plan.remembers:
+            x = self.given[k]
+            if x._storage is storage and k not in self.old:
+                kept = make(before.copy(), x._offset, x._shape, x._strides, x._dtype, x._device)
+                self.old = {**self.old, k: kept}
+
+    def check(self, noted: Iterable[int]) -> None:
+        """RuntimeError where what is noted under these numbers was written."""
+        for k in noted:
+            note = self.plan.noted[k]
+            if note.input < 0:
+                result = self.noted[k]
+                if note.flag < 0 or not result.intact() and self._went(note):
+                    result.unpack()
+                continue
+            x = self.given[note.input]
+            known = (self.noted[k].version if k in self.noted
+                     else self.versions[self.plan.versions[k]])
+            version = version_of(x)
+            if version != known:
+                raise modified(self._said(note, x), version, known)
+
+    def was(self, there: There) -> bool:
+        """Whether something was there to be freed."""
+        return bool(self.kept()[there.flag]) is there.sense
+
+    def _went(self, note: Note) -> bool:
+        """Whether the program went the way on which a result is kept."""
+        return bool(self.kept()[note.flag]) is note.sense
+
+    def _said(self, note: Note, x: Tensor) -> Said:
+        """What an error says of what is noted, which is in the memory of x."""
+        if note.said is None:
+            return said_of_itself(x)
+        return note.said._replace(shape=at_size(note.said.shape, self.bound.sizes))
+
+    def moved(self, over_tensors: bool) -> bool:
+        """Whether inputs that something is computed again from are no more what they were."""
+        return any(not _same(self.old[k], self.given[k]) for k in self.plan.again[over_tensors]
+                   if k in self.old)
+
+    def read(self) -> list[Any]:
+        """The tensors that second derivatives start from."""
+        return [*self.plan.reading(self.inputs), *self.inner]
+
+    def run(self, parts: Mapping[Any, list], wanted: Sequence[int], shown: Shown
+            ) -> list[list[Any]]:
+        """Gradients along the edges of nodes, which follow each other."""
+        if self.nodes is None:
+            self.nodes = [weakref.ref(node) for node in parts]
+        key = tuple([(node.stage, _bits(grads), mask)
+                     for (node, grads), mask in zip(parts.items(), wanted)])
+        way = self.plan.way(key, shown if shown and any(shown) else ())
+        for node, frees in zip(parts, way.frees):
+            if node.gone(frees):
+                raise RuntimeError(FREED)
+            node.runs = frees
+        if not self.over:
+            self.check(way.checked)
+        plan, given = self.plan, list(parts.values())
+        recorder: Any = active.recorder
+        numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
+        tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
+        if self.over:
+            return self._looked(way, self._left(way.graph, tangents), given, tangents)
+        mapped = recorder is not None and recorder.mapped
+        choosy = plan.tape is not None and plan.tape.differs(numbers)
+        seen = active.anomaly and plan.tape is not None  # each node's gradients
+        alone = not way.exact and plan.tape is not None
+        over_tensors = (active.grad_enabled or mapped or choosy or seen or alone) and not plan.final
+        if self.old and self.moved(over_tensors):
+            if plan.tape is None or plan.tape.regions:
+                raise RuntimeError(UNSEEN)
+            over_tensors = True
+        if over_tensors and alone and plan.tape is not None:
+            return self._one_by_one(plan.tape, key, given)
+        if over_tensors:
+            (stage, _, edges), = key
+            if plan.tape is None:
+                return [self._interpreted(stage, numbers, tangents, way.places[0])]
+            return [self._laid(plan.tape, stage, edges, dict(zip(numbers, tangents)))]
+        if not way.graph.outputs and not way.looks:
+            return [[None] * len(row) for row in way.places]
+        if way.segment is None and way.graph.outputs:
+            way.segment = plan.compile(way.graph)
+            way.segment.given_away = True
+        if recorder is not None:  # its own program: it runs between segments
+            recorder.flush()
+        made: list[Any] = []
+        with nullcontext() if recorder is None else recorder.paused():
+            values = [*self.kept(), *tangents]
+            if way.segment is not None:
+                made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
+            if way.looks:
+                return self._looked(way, made, given, tangents)
+        if active.grad_enabled:
+            known = [edge_of(x) for x in tangents if x._requires_grad]
+            without_derivatives(made, [*(e for node in parts for e in node.edges), *known])
+        return [[None if k is None else made[k] for k in row] for row in way.places]
+
+    def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
+        """What a program gives of a call whose history is freed."""
+        raise RuntimeError(FREED)
+
+    def _looked(self, way: Way, made: list[Any], given: list[list], tangents: list[Any]
+                ) -> list[list[Any]]:
+        """The program's results, and views of them and of what arrived."""
+        found = [[None if k is None else made[k] for k in row] for row in way.places]
+        known: dict[int, Any] = {}
+        for (n, k), (source, steps, number) in way.looks.items():
+            if number not in known:
+                base = made[source] if source >= 0 else tangents[-1 - source]
+                if source < 0:
+                    stage, result = way.tangents[-1 - source]
+                    arrived = given[stage][result]
+                    base = arrived if arrived._dtype is base._dtype else base
+                known[number] = look(base, steps, self.bound.sizes)
+            found[n][k] = known[number]
+        return found
+
+    def _one_by_one(self, tape: RelaidTape, key: Key, given: Sequence[list]) -> list[list[Any]]:
+        """The gradients of each stage over its tape: what arrives there from those before, too."""
+        plan = self.plan
+        arriving = {s: list(grads) for (s, _, _), grads in zip(key, given)}
+        wanted, rows = plan.wanted(key), []
+        for s, grads in arriving.items():
+            stage = plan.stages[s]
+            tangents = {t: _cast(grad, plan.dtypes[t])
+                        for t, grad in zip(stage.results, grads) if grad is not None}
+            row = [None for _ in stage.edges]
+            if tangents:
+                row = self._laid(tape, s, wanted[s], tangents)
+            for k, g in enumerate(stage.edges):
+                target = plan.target(g, arriving)
+                if target is not None and row[k] is not None:
+                    below, at = target
+                    known = arriving[below][at]
+                    arriving[below][at] = row[k] if known is None else known + row[k]
+                    row[k] = None
+            rows.append(row)
+        return rows
+
+    def _laid(self, tape: RelaidTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
+              ) -> list[Any]:
+        """Gradients over the call's own tape, laid again."""
+        plan, recorder = self.plan, cast(Any, active.recorder)
+        if recorder is not None and not recorder.mapped:
+            recorder.flush()
+        assert self.nodes is not None
+        nodes: list[Any] = [None if at is None else at() for at in self.nodes]
+        behind = [below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
+        behind += [None if nodes[s] is None else (nodes[s], k) for s, k in plan.tops]
+        if self.freed is None:
+            self.freed = Freed([stage.parts for stage in plan.stages], self.nodes)
+        was = Was(self.given, [self.old.get(k, x) for k, x in enumerate(self.inputs)], self.kept(),
+                  dict(zip(plan.read, self.versions)), self.bound.sizes, self.freed)
+        with _nobody_recording():
+            results, gates = tape.lay(tangents, was, behind)
+        goes = [gates[g] if wanted >> k & 1 else None
+                for k, g in enumerate(plan.stages[stage].edges)]
+        found = task_between(results, gates, list(tangents.values()),
+                             create_graph=active.grad_enabled, wanted=[e for e in goes if e])
+        return [None if e is None else found.targets[e] for e in goes]
+
+    def _interpreted(self, stage: int, arrived: Sequence[int], tangents: list[Any],
+                     places: list[int | None]) -> list[Any]:
+        """Gradients as eager ops on the tape: the joint graph, op by op."""
+        plan, graph = self.plan, self.plan.graph
+        assert graph is not None
+        for x, version in zip(self.read(), self.versions):
+            check_version(x, version, None, 0)
+        positions = range(len(graph.inputs))
+        numbers: Sequence[int | None] = range(len(graph.outputs))
+        absent = {graph.inputs[k] for t, k in enumerate(plan.tangents) if t not in arrived}
+        if absent:
+            graph, numbers, _ = without(graph, [graph.inputs[k] for k in plan.tangents], absent)
+        of_tangent = {plan.tangents[t]: x for t, x in zip(arrived, tangents)}
+        rest = iter([of_array(x) if isinstance(x, np.ndarray) else x
+                     for x in (*self.inputs, *self._with_history())])
+        given = [of_tangent[k] if k in of_tangent else next(rest)
+                 for k in positions if k in of_tangent or k not in plan.tangents]
+        made = interpret(graph, given).outputs
+        found = []
+        for g, place in zip(plan.stages[stage].edges, places):
+            number = None if place is None else numbers[plan.grads[g]]  # type: ignore[index]
+            found.append(None if number is None else made[number])
+        return found
+
+    def _with_history(self) -> list[Any]:
+        """The results that gradients are computed from: derivatives go through their places."""
+        found = []
+        for k, x in zip(self.plan.inner, self.inner):
+            stage, number = self.plan.places[k]
+            at = self.nodes[stage]  # type: ignore[index]
+            node = None if at is None else at()
+            again = alias(x)
+            if node is not None:
+                again._node, again._output_nr, again._requires_grad = node, number, True
+            found.append(again)
+        return found
+
+
+class FreedCall(Call):
+    """What is left of a call whose history is freed.
+
+    flags  of what it saved, by position: those that decide what was there
+    """
+
+    __slots__ = ("flags",)
+    flags: Mapping[int, Tensor]
+
+    def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
+        """The program's results where they need no more of the call, as eager ops on the tape."""
+        first = len(graph.inputs) - len(tangents)
+        known = {**self.flags, **dict(enumerate(tangents, first))}
+        given = {graph.inputs[k]: partial(known.get, k) for k in known}
+        try:
+            return Decided(graph, given, self.bound.sizes).outputs()
+        except Unknown:
+            raise RuntimeError(FREED) from None
+
+
+def _as_it_was(content: Tensor, x: Tensor) -> Tensor:
+    """What an input was before the call wrote it: gradients go where the input's own go."""
+    return at(content, *edge_of(x)) if x._requires_grad else content
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same elements, as far as one can look at them."""
+    if one._device.type != "cpu" or one._shape != other._shape or one._dtype is not other._dtype:
+        return False
+    return one.array.tobytes() == other.array.tobytes()
+
+
+def _cast(grad: Any, dtype: dtype) -> Any:
+    """A gradient in the dtype of what it is of, its elements in order."""
+    return (grad if grad._dtype is dtype else grad.to(dtype)).contiguous()
+
+
+@contextmanager
+def _nobody_recording() -> Iterator[None]:
+    recorder, active.recorder = active.recorder, None
+    try:
+        yield
+    finally:
+        active.recorder = recorder
+
+
+def _bits(grads: Sequence[Any]) -> int:
+    return sum([1 << k for k, grad in enumerate(grads) if grad is not None])
+
+
+def below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
+    """Where a gradient goes: to what the caller gave, or to a stage below."""
+    if gradient < len(ends):
+        return ends[gradient]
+    stage, result = plan.cuts[gradient - len(ends)]
+    return None if nodes[stage] is None else (nodes[stage], result)

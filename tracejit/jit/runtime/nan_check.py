@@ -1,0 +1,56 @@
+"""Stops a program at the first instruction that writes a NaN (`TRACEJIT_CHECK_NANS=1`).
+
+In: a bound program and a frame whose addresses are written. Out: nothing, or NanFound with the
+user's line. Called by `executable` instead of the one native call: instructions run one by one, on
+one thread, and what each wrote is looked at. Much slower; for finding a NaN only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.lowering.program import Instruction
+from tracejit.jit.runtime import host
+from tracejit.jit.runtime.binding import Binding
+
+
+class NanFound(FloatingPointError):
+    """A kernel wrote the first NaN; `instruction.locations` are the user's lines."""
+
+    def __init__(self, instruction: Instruction, element: int, from_operands: bool):
+        where = instruction.locations
+        at = f" at {where[0]}: {where[0].text.strip()}" if where else ""
+        ops = ", ".join(dict.fromkeys(instruction.ops)) or "a kernel"
+        origin = "read a NaN and wrote one" if from_operands else "made the first NaN"
+        super().__init__(f"{ops} {origin}, in element {element} of its result{at}")
+        self.instruction, self.element, self.from_operands = instruction, element, from_operands
+
+
+def run(executable: Any, binding: Binding, frame: Any) -> None:
+    """Run every instruction and look at what it wrote; raises NanFound, or what the run raises."""
+    addresses = frame.addresses()
+    for number, step in enumerate(binding.steps):
+        instruction = step.instruction
+        count = len(instruction.operands) - instruction.outputs
+        arrays = [_floats(executable, binding, addresses, b) for b in instruction.operands]
+        read = any(_first_nan(array) is not None for array in arrays[:count])
+        executable.run_one(binding, frame, number)
+        for array in arrays[count:]:
+            element = _first_nan(array)
+            if element is not None:
+                raise NanFound(instruction, element, read)
+
+
+def _floats(executable: Any, binding: Binding, addresses: list[int], number: int) -> np.ndarray:
+    buffer = executable.program.buffers[number]
+    if not buffer.dtype.is_floating_point:
+        return np.empty(0)
+    memory = host.bytes_at(addresses[binding.place[number]], binding.buffer_bytes[number])
+    return memory.view(buffer.dtype.numpy)
+
+
+def _first_nan(array: np.ndarray) -> int | None:
+    found = np.isnan(array.astype(np.float64) if array.dtype.itemsize == 2 else array)
+    return int(found.argmax()) if found.any() else None

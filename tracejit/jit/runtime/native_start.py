@@ -1,0 +1,361 @@
+"""Native starts: builtin functions that fill a frame's buffer table, run its job, and do what
+follows a run: make the output tensors, advance the versions of what was written, set gradients.
+
+In: a frame of a program that is one native call, and a `Tail`. Out: functions of (inputs, a Storage
+for each output), inputs a tuple of tensors, floats and ints. Called by what `launch` generates.
+
+`start` does all of it and gives a list: the outputs' tensors, then the gradients that were
+replaced. It gives False where an address is not known yet or a number does not fit, and True where
+a check failed. The interpreter's lock is held from beginning to end, and nothing is allocated
+after the program began: a call that is ended from outside has happened, or has not. For programs
+that release the lock `place` and `follow` are the parts before and after.
+
+`again`, made once a few calls have left Storages, is `start` without any: it takes those that
+nobody but the frame holds any more, and gives None where one is missing. So Storages of small
+outputs neither die nor are made.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit.jit.capture.memory_words import (
+    FLOAT,
+    INT_DIGITS,
+    INT_SIZE,
+    LIST_ITEMS,
+    TUPLE_ITEMS,
+    TYPE,
+    slot_offset,
+    supported,
+    word,
+)
+from tracejit.core.eager.state import TensorState
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import Storage
+from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
+
+Pairs = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """What follows a program's run.
+
+    written  (input, writes): memory whose version advances
+    grads    (input, output): a tensor's new gradient
+    """
+
+    written: Pairs = ()
+    grads: Pairs = ()
+
+
+NOTHING = Tail()
+SPARES = 3  # Storages kept for each output: callers often hold the last one or two
+SMALL = 4096  # bytes of an output whose Storages are kept
+
+# Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
+# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the tail.
+_WORDS = (
+    "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
+    "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
+    "LIST", "NEW", "VALUE", "NUMBER", "FAILED", "FORGIVE", "KEEP", "DROP",
+)  # fmt: skip
+_FUNCTIONS = ("PyList_New", "PyType_GenericNew", "PyLong_AsLongLong", "PyLong_FromLongLong",
+              "PyErr_Occurred", "PyErr_Clear", "Py_IncRef", "Py_DecRef")  # fmt: skip
+_FLOAT_INPUT, _INT_INPUT = 0, -1
+_EMPTY: tuple = ()
+_LARGE = 1 << 40  # an address, as large as most are: two digits
+_NONE_SLOTS = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
+
+
+def _words(*names: str) -> str:
+    """Lines that read words under their lower-case names."""
+    return "".join(f"    {name.lower()} = words[{_WORDS.index(name)}]\n" for name in names)
+
+
+def _slots() -> dict[str, int]:
+    """The word of each slot in a tensor, of `_ptr` and `version` in a Storage."""
+    slots = {n: TensorState.__dict__[n] for n in TensorState.__slots__ if not n.startswith("__")}
+    slots |= {name: Storage.__dict__[name] for name in ("_ptr", "version", "block")}
+    found = {name: slot_offset(descriptor) // 8 for name, descriptor in slots.items()}
+    return found | {"__weakref__": Storage.__weakrefoffset__ // 8}
+
+
+_BEGIN = f"""
+    words = pointer_at(pointer_at(this)[{DATA}])
+    given = pointer_at(arguments)
+    inputs = pointer_at(given[0] + {TUPLE_ITEMS})
+    sizes = {len(_WORDS)}
+    cells = sizes + words[{_WORDS.index("INPUTS")}]
+    kinds = cells + words[{_WORDS.index("INPUTS")}]
+    stored = kinds + 3 * words[{_WORDS.index("OUTPUTS")}]
+    spares = stored + words[{_WORDS.index("OUTPUTS")}]
+    pairs = spares + {SPARES} * words[{_WORDS.index("OUTPUTS")}]
+    words[{_WORDS.index("RAN")}] = 0
+"""
+_GIVEN = f"""
+    for k in range(words[{_WORDS.index("OUTPUTS")}]):
+        words[stored + k] = given[1 + k]
+"""
+
+
+def _find_spares(slot: dict[str, int]) -> str:
+    """A Storage for each output that only the frame refers to, as new."""
+    return f"""
+{_words("OUTPUTS", "NONE", "ZERO", "KEEP", "DROP")}
+    for k in range(outputs):
+        found = 0
+        for spare in range(spares + {SPARES} * k, spares + {SPARES} * (k + 1)):
+            one = words[spare]
+            if one != 0:
+                candidate = pointer_at(one)
+                if candidate[0] == 1:
+                    if pointer_at(candidate[{slot["block"]}])[0] == 1:
+                        if candidate[{slot["__weakref__"]}] == 0:
+                            found = one
+                            break
+        if found == 0:
+            call_function(keep, none)
+            return none
+        words[stored + k] = found
+    for k in range(outputs):
+        fresh = pointer_at(words[stored + k])
+        version = fresh[{slot["version"]}]
+        if version != zero:
+            call_function(keep, zero)
+            fresh[{slot["version"]}] = zero
+            call_function(drop, version)
+"""
+
+
+def _allocate(slot: dict[str, int]) -> str:
+    """`made`, a list of the output tensors and of None for each gradient."""
+    fields = {
+        "_storage": "words[stored + k]", "_shape": "words[kinds + 3 * k]",
+        "_dtype": "words[kinds + 3 * k + 1]", "_device": "words[kinds + 3 * k + 2]",
+        "_offset": "zero", "_output_nr": "zero", "_requires_grad": "false",
+        **dict.fromkeys(_NONE_SLOTS, "none"),
+    }  # fmt: skip
+    filled = "".join(
+        f"        x[{slot[name]}] = {value}\n        call_function(keep, {value})\n"
+        for name, value in fields.items()
+    )
+    names = ("OUTPUTS", "GRADS", "EMPTY", "NONE", "FALSE", "ZERO", "LIST", "NEW", "KEEP", "DROP")
+    return f"""\
+{_words(*names)}
+    made = call_function(list, outputs + grads)
+    if made == 0:
+        return 0
+    items = pointer_at(pointer_at(made)[{LIST_ITEMS // 8}])
+    for k in range(outputs):
+        new_one = call_function(new, words[{_WORDS.index("CLASS")}], empty, 0)
+        if new_one == 0:
+            call_function(drop, made)
+            return 0
+        items[k] = new_one
+        x = pointer_at(new_one)
+{filled}
+    for k in range(grads):
+        items[outputs + k] = none
+        call_function(keep, none)
+"""
+
+
+def _decoded(name: str, indent: int) -> str:
+    """Lines that replace an int object by its value; asking CPython takes longer."""
+    lines = [
+        f"if pointer_at({name})[{INT_SIZE // 8}] == two_digits:",
+        f"    digits = pointer_at({name})[{INT_DIGITS // 8}]",
+        f"    {name} = (digits & {(1 << 30) - 1}) + ((digits >> 32) << 30)",
+        "else:",
+        f"    {name} = call_function(value, {name})",
+    ]
+    return "\n".join(" " * indent + line for line in lines)
+
+
+def _place(slot: dict[str, int]) -> str:
+    """The addresses of inputs and outputs into the table; `known` is whether all are."""
+    names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "VALUE", "FAILED", "FORGIVE", "ZERO",
+             "TWO_DIGITS")  # fmt: skip
+    return f"""\
+{_words(*names).replace("    inputs =", "    count_of_inputs =")}
+    addresses = pointer_at(table)
+    known = 1
+    for k in range(count_of_inputs):
+        one = inputs[k]
+        size = words[sizes + k]
+        if size == {_FLOAT_INPUT}:
+            addresses[k] = one + {FLOAT}
+            if pointer_at(one)[{TYPE // 8}] != float_class:
+                known = 0
+                break
+        elif size == {_INT_INPUT}:
+            if pointer_at(one)[{TYPE // 8}] != int_class:
+                known = 0
+                break
+            number = call_function(value, one)
+            if number == -1:
+                if call_function(failed) != 0:
+                    call_function(forgive)
+                    known = 0
+                    break
+            words[cells + k] = number
+            addresses[k] = pointer_at(this)[{DATA}] + 8 * (cells + k)
+        else:
+            storage = pointer_at(one)[{slot["_storage"]}]
+            if storage == none:
+                known = 0
+                break
+            address = pointer_at(storage)[{slot["_ptr"]}]
+            if address == none:
+                known = 0
+                break
+{_decoded("address", 12)}
+            offset = pointer_at(one)[{slot["_offset"]}]
+            if offset != zero:
+                address += call_function(value, offset) * size
+            addresses[k] = address
+    if known == 0:
+        call_function(drop, made)
+        call_function(keep, false)
+        return false
+    for k in range(outputs):
+        address = pointer_at(words[stored + k])[{slot["_ptr"]}]
+{_decoded("address", 8)}
+        addresses[count_of_inputs + k] = address
+"""
+
+
+_RUN = f"""\
+{_words("JOB", "RUN", "STATUS", "TRUE")}
+    call_function(run, job)
+    if pointer_at(status)[0] != 0:
+        call_function(drop, made)
+        call_function(keep, true)
+        return true
+    words[{_WORDS.index("RAN")}] = 1
+"""
+
+
+def _follow(slot: dict[str, int]) -> str:
+    """Versions and gradients; the gradients that were there stay alive at the end of `made`."""
+    return f"""\
+{_words("WRITTEN")}
+    for k in range(written):
+        storage = pointer_at(inputs[words[pairs + 2 * k]])[{slot["_storage"]}]
+        before = pointer_at(storage)[{slot["version"]}]
+        after = call_function(value, before) + words[pairs + 2 * k + 1]
+        pointer_at(storage)[{slot["version"]}] = call_function(
+            words[{_WORDS.index("NUMBER")}], after
+        )
+        call_function(drop, before)
+    for k in range(grads):
+        at = pairs + 2 * (written + k)
+        leaf = pointer_at(inputs[words[at]])
+        grad = items[words[at + 1]]
+        call_function(keep, grad)
+        call_function(drop, none)
+        items[outputs + k] = leaf[{slot["_grad"]}]
+        leaf[{slot["_grad"]}] = grad
+"""
+
+
+@functools.cache
+def _text(name: str) -> str:
+    slot = _slots()
+    again = f"""\
+{_words("OUTPUTS", "GRADS", "NONE", "VALUE", "KEEP", "DROP")}
+    items = pointer_at(pointer_at(given[1])[{LIST_ITEMS // 8}])
+"""
+    whole = [_allocate(slot), _place(slot), _RUN, _follow(slot), "    return made\n"]
+    body = {
+        "again": [_find_spares(slot), *whole],
+        "start": [_GIVEN, *whole],
+        "place": [_GIVEN, _allocate(slot), _place(slot), "    return made\n"],
+        "follow": [again, _follow(slot), "    call_function(keep, none)\n    return none\n"],
+    }[name]
+    return f'''\
+"""A builtin function: `this` is an ndarray of words; `arguments` the address of the objects."""
+from tracejit.jit.lowering.abi import call_function, pointer_at
+
+PARAMETERS = "int64"
+
+
+def {name}(this, arguments, count) -> "int64":
+{_BEGIN}
+{"".join(body)}'''
+
+
+def available(kinds: str) -> bool:
+    """Whether inputs of these kinds (`launch.kinds_of`) can be handed over like this."""
+    return set(kinds) <= {"t", "d", "q"} and supported()
+
+
+class Calls:
+    """The functions over one frame with one tail, the words they share, and spare Storages."""
+
+    __slots__ = ("again", "start", "place", "follow", "words", "spares", "turn", "types", "_at")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        frame: tuple[int, int, int, int],
+        sizes: Sequence[int],
+        types: Sequence[tuple],
+        tail: Tail,
+    ):
+        """
+        frame  addresses of the job, the runner, the table, the status
+        sizes  bytes of an element of each input; `number_word` of a number
+        types  (shape, dtype, device) of each output
+        """
+        of_python = [python_api(name) for name in _FUNCTIONS]
+        known = [Tensor, float, int, _EMPTY, None, False, True, 0]
+        words = [0, *frame, len(sizes), len(types), len(tail.written), len(tail.grads)]
+        words += [*(id(x) for x in known), word(id(_LARGE) + INT_SIZE), *of_python]
+        assert len(words) == len(_WORDS)
+        words += [*sizes, *(0 for _ in sizes), *(id(part) for kind in types for part in kind)]
+        self._at = len(words)
+        words += [0] * (1 + SPARES) * len(types)
+        words += [n for pair in (*tail.written, *tail.grads) for n in pair]
+        self.words = np.array(words, np.int64)
+        self.types = types
+        self.spares: list[Storage | None] = [None] * (SPARES * len(types))
+        self.turn = 0
+        self.again: Callable[..., Any] | None = None
+        for name in names:
+            self._make(name)
+
+    def _make(self, name: str) -> None:
+        setattr(self, name, function_over(method(name, _text(name)), self.words))
+
+    def ran(self) -> bool:
+        """Whether the last `again` or `start` ran the program."""
+        return bool(self.words[_WORDS.index("RAN")])
+
+    def storages(self) -> list[Storage]:
+        """The Storages that the last `again` took."""
+        known = {id(storage): storage for storage in self.spares if storage is not None}
+        return [known[int(word)] for word in self.words[self._at : self._at + len(self.types)]]
+
+    def spare(self, stored: Sequence[Storage]) -> None:
+        """Let later calls of `again` take these, when nobody refers to them any more."""
+        self.turn = turn = (self.turn + 1) % SPARES
+        if turn == 0 and self.again is None:
+            self._make("again")
+        at = self._at + len(stored) + turn
+        for k, storage in enumerate(stored):
+            self.words[at + SPARES * k] = 0  # never the address of what is gone
+            self.spares[SPARES * k + turn] = storage
+            self.words[at + SPARES * k] = id(storage)
+
+
+def number_word(kind: str) -> int:
+    """What stands for the size of an input that is a number."""
+    return _FLOAT_INPUT if kind == "d" else _INT_INPUT

@@ -1,0 +1,94 @@
+"""Packs: the objects of kernels that were compiled together, in one file with a digest.
+
+In: digests and objects. Out: the same, or ValueError. Called by `cache` and `cuda_kernels`.
+
+    tracejit pack 2
+    <SHA-256 of all that follows>
+    {"for": <the folder's name>, "digests": [...], "sizes": [...]}
+    <the objects, one after the other>
+
+A pack is only believed in the folder it was written for: another's code is for another machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracejit.jit.runtime import cache_folder
+
+MAGIC = b"tracejit pack 2\n"
+_CHECK = 64
+_DIGEST = re.compile(r"[0-9a-zA-Z_]{1,128}")
+PACK = re.compile(r"[0-9a-f]{32}\.pack")
+
+
+def read_pack(path: Path) -> tuple[list[str], list[bytes]]:
+    """Digests and objects of a pack; ValueError where its content is not what was written."""
+    data = cache_folder.read_file(path)
+    start = len(MAGIC) + _CHECK + 1
+    check, payload = data[len(MAGIC) : start], data[start:]
+    digest = hashlib.sha256(payload).hexdigest().encode() + b"\n"
+    if data[: len(MAGIC)] != MAGIC or digest != check:
+        raise ValueError("its checksum differs")
+    line, _, body = payload.partition(b"\n")
+    digests, sizes = _header(line, path.parent.name)
+    if sum(sizes) != len(body):
+        raise ValueError("its header does not fit its content")
+    objects = []
+    for size in sizes:
+        objects.append(body[:size])
+        body = body[size:]
+    return digests, objects
+
+
+def _header(line: bytes, folder: str) -> tuple[list[str], list[int]]:
+    """Digests and sizes that a header tells; ValueError where it has another shape."""
+    try:
+        header = json.loads(line)
+    except RecursionError:
+        header = None
+    if not isinstance(header, dict):
+        raise ValueError("its header is no header")
+    if header.get("for") != folder:
+        raise ValueError("it was written for another folder")
+    digests, sizes = _list_of(str, header.get("digests")), _list_of(int, header.get("sizes"))
+    if not all(map(_DIGEST.fullmatch, digests)) or any(size < 0 for size in sizes):
+        raise ValueError("its header has another shape")
+    return digests, sizes
+
+
+def _list_of(kind: type, found: Any) -> list[Any]:
+    if not isinstance(found, list) or any(type(x) is not kind for x in found):
+        raise ValueError("its header has another shape")
+    return found
+
+
+def write_pack(folder: Path, digests: Sequence[str], objects: Sequence[bytes]) -> None:
+    """Write a pack, and for each digest a link to it; OSError where that cannot be done."""
+    header = json.dumps({
+        "for": folder.name, "digests": list(digests), "sizes": [len(o) for o in objects],
+    })  # fmt: skip
+    payload = header.encode() + b"\n" + b"".join(objects)
+    check = hashlib.sha256(payload).hexdigest()
+    name = f"{check[:32]}.pack"
+    cache_folder.write_file(folder / name, MAGIC + check.encode() + b"\n" + payload)
+    for digest in digests:
+        cache_folder.write_link(folder / digest, name)
+
+
+def pack_of(folder: Path, digest: str) -> Path | None:
+    """The pack that a digest's link names; None where there is no such link.
+
+    A link that leads elsewhere is none: nothing outside the folder is read or removed.
+    """
+    try:
+        name = os.readlink(folder / digest)
+    except (OSError, ValueError):
+        return None
+    return folder / name if PACK.fullmatch(name) else None

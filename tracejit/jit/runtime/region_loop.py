@@ -1,0 +1,88 @@
+"""The native driver of loops: it runs a body's job again and again, without Python between.
+
+In: the address of a state, as words. Out: how many iterations ran. Called by `regions`. The text
+below is compiled like a kernel and cached on disk.
+
+Between iterations it does to the body's buffer table what the loop means: a pointer that moves by a
+step (items that are scanned, stacked, pushed or popped), and a pair of pointers that take turns
+(what is carried: the body reads what it wrote before, and writes where it read from).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+from typing import Any
+
+from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.runtime import cache
+
+# Words of a state. INDEX: the iteration's number, INDEX_STEP what is added to it. GO: the body's
+# decision, whose first byte it writes; 0 ends the loop. LIMIT: at most so many iterations. TURNS
+# have (place read, place written, sum of the two addresses), MOVES (place, bytes).
+(
+    INDEX, GO, INDEX_STEP, RUN, JOB, TABLE, STATUS, LIMIT, DONE, TURNS, TURN_COUNT, MOVES,
+    MOVE_COUNT,
+) = range(13)  # fmt: skip
+STATE = 13
+
+_TEXT = f'''\
+"""The driver of loops. The parameter is a 64-bit integer."""
+from tracejit.jit.lowering.abi import call_function, pointer_at
+
+PARAMETERS = "int64"
+
+
+def loop(state):
+    s = pointer_at(state)
+    run = s[{RUN}]
+    job = s[{JOB}]
+    table = pointer_at(s[{TABLE}])
+    status = pointer_at(s[{STATUS}])
+    turns = pointer_at(s[{TURNS}])
+    moves = pointer_at(s[{MOVES}])
+    turn_count = s[{TURN_COUNT}]
+    move_count = s[{MOVE_COUNT}]
+    limit = s[{LIMIT}]
+    step = s[{INDEX_STEP}]
+    done = 0
+    while done < limit:
+        call_function(run, job)
+        done += 1
+        if status[0] != 0:
+            limit = 0
+        else:
+            for k in range(turn_count):
+                place = turns[3 * k + 1]
+                written = table[place]
+                table[turns[3 * k]] = written
+                table[place] = turns[3 * k + 2] - written
+            for k in range(move_count):
+                moved = moves[2 * k]
+                table[moved] = table[moved] + moves[2 * k + 1]
+            s[{INDEX}] = s[{INDEX}] + step
+            if s[{GO}] == 0:
+                limit = 0
+    s[{DONE}] = done
+'''
+
+
+@functools.cache
+def kernel() -> Kernel:
+    """The driver as a kernel, so that one path compiles and caches everything."""
+    digest = hashlib.sha256(f"loop\n{_TEXT}".encode()).hexdigest()[:32]
+    return Kernel("loop", _TEXT, digest, loops=1)
+
+
+@functools.cache
+def entry_points() -> tuple[Any, Any, Any]:
+    """(keeping the interpreter's lock, releasing it, address of the runner that it calls)."""
+    from tracejit.jit.runtime import runner
+
+    run, _ = runner.kernels()
+    found = cache.functions_of([kernel(), run])
+    word = ctypes.c_int64
+    address = found[kernel().digest]
+    hold = ctypes.PYFUNCTYPE(None, word)(address)
+    return hold, ctypes.CFUNCTYPE(None, word)(address), found[run.digest]

@@ -1,0 +1,1 @@
+"""Modules under PyTorch's private names, which programs import; `tracejit.__path__` leads here."""
