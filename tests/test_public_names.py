@@ -28,15 +28,7 @@ OWN = {
     "script",
     "trace",
     # rooms
-    "autodiff",
-    "capture",
-    "eager",
-    "ir",
-    "lowering",
-    "memory",
-    "ops",
-    "passes",
-    "runtime",
+    "core",
     "safetensors",
     "saving",
 }

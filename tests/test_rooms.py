@@ -5,7 +5,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ["memory", "ops", "eager", "ir", "capture", "autodiff", "passes", "lowering", "runtime"]
+FOLDERS = {
+    "core": ["memory", "ops", "eager"],
+    "jit": ["ir", "capture", "autodiff", "passes", "lowering", "runtime"],
+}
+ROOMS = [f"{folder}.{room}" for folder, rooms in FOLDERS.items() for room in rooms]
 ORDER = {"config": -2, "logs": -1, **{room: place for place, room in enumerate([*ROOMS, "jit"])}}
 # Above all rooms: what users build on them, and the package's own front.
 FRONT = len(ORDER)
@@ -20,14 +24,15 @@ def imported(path: Path, root: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             package = path.relative_to(root).parts[: -node.level] if node.level else ()
             stem = ".".join([*package, *(node.module or "").split(".")]).strip(".")
-            # `from tracejit import ops` names a room; `from tracejit.core.ops import x` names one too.
-            found |= {f"{stem}.{a.name}" for a in node.names} if stem == "tracejit" else {stem}
+            # `from tracejit.core import ops` names a room.
+            folder = stem in ("tracejit", *(f"tracejit.{name}" for name in FOLDERS))
+            found |= {f"{stem}.{a.name}" for a in node.names} if folder else {stem}
     return {name for name in found if name.split(".")[0] == "tracejit"}
 
 
 def place(module: str) -> int:
-    parts = module.split(".")
-    return ORDER.get(parts[1], FRONT) if len(parts) > 1 else FRONT
+    parts = module.split(".")[1:3]
+    return ORDER.get(".".join(parts), ORDER.get(".".join(parts[:1]), FRONT))
 
 
 def upward_imports(root: Path) -> set[tuple[str, str]]:
@@ -56,10 +61,11 @@ def test_rooms_import_only_from_rooms_above_them():
 
 def test_an_upward_import_is_found(tmp_path):
     sources = {
-        "memory/good.py": "import os\nfrom tracejit import config\nfrom .storage import Storage",
-        "memory/bad.py": "from ..eager import tensor\nfrom tracejit import jit",
-        "ops/bad.py": "def late():\n    import tracejit.jit.runtime.cache",
-        "passes/good.py": "from tracejit.core.ops.operators import x",
+        "core/memory/good.py": "from tracejit import config\nfrom .storage import Storage",
+        "core/memory/bad.py": "from ..eager import tensor\nfrom tracejit import jit",
+        "core/ops/bad.py": "def late():\n    import tracejit.jit.runtime.cache",
+        "jit/passes/good.py": "from tracejit.core.ops.operators import x",
+        "jit/passes/bad.py": "from tracejit.jit import lowering",
         "nn/good.py": "from tracejit import jit\nimport tracejit",
     }
     for name, text in sources.items():
@@ -70,10 +76,12 @@ def test_an_upward_import_is_found(tmp_path):
         ("tracejit/core/memory/bad.py", "tracejit.core.eager"),
         ("tracejit/core/memory/bad.py", "tracejit.jit"),
         ("tracejit/core/ops/bad.py", "tracejit.jit.runtime.cache"),
+        ("tracejit/jit/passes/bad.py", "tracejit.jit.lowering"),
     }
 
 
 def test_an_exception_needs_a_reason():
     rows = ["| `tracejit/core/ops/a.py` | `tracejit.core.eager` | the tape |",
-            "| tracejit/core/ops/b.py | tracejit.jit.ir | |", "| file | imports | why |", "|---|---|---|"]
+            "| tracejit/core/ops/b.py | tracejit.jit.ir | |", "| file | imports | why |",
+            "|---|---|---|"]
     assert listed_exceptions("\n".join(rows)) == {("tracejit/core/ops/a.py", "tracejit.core.eager")}

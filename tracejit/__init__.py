@@ -5,7 +5,7 @@ The public names, PyTorch's spelling; nothing else. What compiles (`script`, `tr
 is loaded when it is first asked for, so that importing the package stays cheap.
 """
 
-# ruff: noqa: F401, I001
+# ruff: noqa: E402, F401, I001
 from __future__ import annotations
 
 import sys as _sys
@@ -260,8 +260,9 @@ _SUBMODULES = (
     "_C", "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_utils", "amp",
     "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func",
     "functional", "futures", "fx", "hub", "jit", "library", "linalg", "logs", "masked",
-    "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quasirandom", "safetensors",
-    "serialization", "signal", "special", "storage", "testing", "types", "utils", "xpu",
+    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom",
+    "safetensors", "serialization", "signal", "special", "storage", "testing", "types", "utils",
+    "xpu",
 )  # fmt: skip
 
 
@@ -278,9 +279,9 @@ _dispatch.install_library(_library)
 
 def _raise_gates() -> None:
     """There is a class or mode to ask: all public functions do, from now on."""
-    from tracejit import _overridable
+    from tracejit.core.eager.overridable import raise_gates
 
-    _overridable.raise_gates()
+    raise_gates()
 
 
 _overriding.install(_raise_gates)

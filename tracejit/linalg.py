@@ -1,6 +1,6 @@
 """Linear algebra; PyTorch's `torch.linalg`.
 
-In: matrices, and stacks of them, as tensors. Out: tensors. The functions are in `tracejit/core/ops`.
+In: matrices, and stacks of them, as tensors. Out: tensors. The functions are in `core/ops/`.
 """
 
 # ruff: noqa: F401

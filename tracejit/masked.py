@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.nn import functional
 from tracejit.core.ops import logarithms, order_statistics, pointwise, reduction, scan
 from tracejit.core.ops import softmax as _softmax
 from tracejit.core.ops.linalg_norms import vector_norm
 from tracejit.core.ops.movement import broadcast_to
 from tracejit.core.ops.pointwise_record import convert
 from tracejit.core.ops.types import BOOL, FLOATING, INTEGER, bool_, dtype, float32, int64
+from tracejit.nn import functional
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",

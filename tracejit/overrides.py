@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit import _overridable
+from tracejit.core.eager import overridable
 from tracejit.core.eager.subclasses import exempt_getters
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import overriding
@@ -106,9 +106,9 @@ def get_default_nowrap_functions() -> set[Any]:
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """The functions that ask, by module or class."""
     found: dict[Any, list[Any]] = {}
-    for entry in (*_overridable.functions(), *_overridable.methods()):
+    for entry in (*overridable.functions(), *overridable.methods()):
         found.setdefault(entry.place, []).append(entry.found)
-    found[Tensor] += [entry.found.__get__ for entry in _overridable.properties()]
+    found[Tensor] += [entry.found.__get__ for entry in overridable.properties()]
     return found
 
 
@@ -116,7 +116,7 @@ def get_ignored_functions() -> set[Any]:
     """The public functions that ask no class."""
     import tracejit
 
-    asked = {entry.found for entry in _overridable.functions()}
+    asked = {entry.found for entry in overridable.functions()}
     return {f for name, f in vars(tracejit).items()
             if inspect.isfunction(f) and f not in asked and not name.startswith("__")}
 
@@ -142,13 +142,13 @@ def resolve_name(f: Any) -> str | None:
     >>> resolve_name(tracejit.add), resolve_name(tracejit.Tensor.shape.__get__)
     ('torch.add', 'torch.Tensor.shape.__get__')
     """
-    for entry in (*_overridable.functions(), *_overridable.methods()):
+    for entry in (*overridable.functions(), *overridable.methods()):
         if entry.found is f:
-            return _overridable.title(entry)
-    for entry in _overridable.properties():
+            return overridable.title(entry)
+    for entry in overridable.properties():
         for kind in ("__get__", "__set__", "__delete__"):
             if getattr(entry.found, kind) == f:
-                return f"{_overridable.title(entry)}.{kind}"
+                return f"{overridable.title(entry)}.{kind}"
     return None
 
 
@@ -161,7 +161,7 @@ def is_tensor_method_or_property(func: Any) -> bool:
     """
     if getattr(func, "__name__", "") in ("__get__", "__set__", "__delete__"):
         return True
-    return any(entry.found is func for entry in _overridable.methods())
+    return any(entry.found is func for entry in overridable.methods())
 
 
 # -- modes -----------------------------------------------------------------------------------------

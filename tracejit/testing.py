@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.core.ops.random_tensors import make_tensor
 from tracejit.core.eager.construction import as_tensor
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.pointwise import isclose
+from tracejit.core.ops.random_tensors import make_tensor
 from tracejit.core.ops.types import (
     bfloat16,
     bool_,

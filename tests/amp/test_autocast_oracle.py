@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.nn import functional
 from tracejit.core.ops import autocast as switching
+from tracejit.nn import functional
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]

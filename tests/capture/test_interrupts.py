@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.jit.capture import memory_words
-from tracejit.jit.capture.watch import Watcher
 from tracejit.core.eager.interrupts import HeldInterrupts
 from tracejit.core.eager.recording import active
+from tracejit.jit.capture import memory_words
+from tracejit.jit.capture.watch import Watcher
 from tracejit.jit.runtime import native_start
 
 # Python calls the handlers of signals when a function is entered, and after these (not after calls

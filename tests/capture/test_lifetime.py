@@ -16,11 +16,11 @@ import pytest
 
 import tracejit as tj
 from tracejit import config, jit
+from tracejit.core.ops.stacks import live_stacks
+from tracejit.core.ops.types import TensorType
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.sharing import Pairs, Sharing
 from tracejit.jit.ir.graph import Graph
-from tracejit.core.ops.stacks import live_stacks
-from tracejit.core.ops.types import TensorType
 
 ROOT = Path(__file__).resolve().parents[2]
 F = tj.nn.functional

@@ -2,12 +2,12 @@
 
 import pytest
 
+from tracejit.core.ops import pointwise, slicing  # noqa: F401  (the ops the texts name)
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.digest import digest, static_key
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.sizes import Scope
-from tracejit.core.ops import pointwise, slicing  # noqa: F401  (the ops the texts name)
 
 BASE = """graph step(in0: float32[s0, s1] "x", in1: float32[s1] "y") where
     s0=8 in0.size[0], s1=3 in0.size[1]:

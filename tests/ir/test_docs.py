@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from tracejit.core.ops import linalg  # noqa: F401  (the example names matmul)
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.verify import verify
-from tracejit.core.ops import linalg  # noqa: F401  (the example names matmul)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ir.md"
 

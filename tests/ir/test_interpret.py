@@ -5,14 +5,14 @@ errors.
 import numpy as np
 import pytest
 
-from tracejit.jit.ir.graph import Graph, Location
-from tracejit.jit.ir.interpret import bind_symbols, interpret
-from tracejit.jit.ir.parser import parse_graph
-from tracejit.jit.ir.verify import GraphError
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops import creation, movement, pointwise, random
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.types import TensorType, bfloat16, float32, float64, int64
+from tracejit.jit.ir.graph import Graph, Location
+from tracejit.jit.ir.interpret import bind_symbols, interpret
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.verify import GraphError
 
 softplus_pair = REGISTRY.get("test_softplus_pair") or Op(
     "test_softplus_pair", "composite", ("x",), outputs=("out", "gate"),

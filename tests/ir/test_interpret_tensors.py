@@ -3,12 +3,12 @@
 import numpy as np
 
 import tracejit
-from tracejit.jit.ir.graph import Graph
-from tracejit.jit.ir.interpret import interpret
 from tracejit.core.memory.devices import CPU
-from tracejit.nn import functional
 from tracejit.core.ops import movement, pointwise
 from tracejit.core.ops.types import TensorType, float32, float64
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.interpret import interpret
+from tracejit.nn import functional
 
 
 def cubes(detached=False):

@@ -7,6 +7,8 @@ import pytest
 
 import tracejit
 from tests.runtime.region_graphs import Maker
+from tracejit.core.ops.control import ErrorOf
+from tracejit.core.ops.stacks import live_stacks
 from tracejit.jit.ir.clone import copy_graph, inline
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.extract import extract
@@ -14,8 +16,6 @@ from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import interpret, run_arrays
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.verify import GraphError, verify
-from tracejit.core.ops.control import ErrorOf
-from tracejit.core.ops.stacks import live_stacks
 
 FOR = """
 graph loop(in0: float32[s0, 3] "x", in1: float32[3] "v") where s0=4 in0.size[0]:

@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from tracejit.jit.ir.graph import Graph, Location
-from tracejit.jit.ir.parser import parse_graph
-from tracejit.jit.ir.printer import print_graph
-from tracejit.jit.ir.verify import GraphError, verify
 from tracejit.core.memory.devices import CPU, device
 from tracejit.core.ops import creation, movement, pointwise
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.types import TensorType, float16, float32, float64, int64
+from tracejit.jit.ir.graph import Graph, Location
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.printer import print_graph
+from tracejit.jit.ir.verify import GraphError, verify
 
 STEP = """\
 graph step(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tracejit.jit.ir.graph import Graph, Location, Node, Value
-from tracejit.jit.ir.parser import parse_graph
-from tracejit.jit.ir.verify import GraphError, same_type, verify
 from tracejit.core.memory.devices import CPU, device
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.types import TensorType, float32, float64
+from tracejit.jit.ir.graph import Graph, Location, Node, Value
+from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.ir.verify import GraphError, same_type, verify
 
 
 def small():

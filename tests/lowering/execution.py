@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.ops.types import TensorType, float32
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import bind_symbols, interpret
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering.lower import lower
 from tracejit.jit.lowering.program import Program
-from tracejit.core.ops.types import TensorType, float32
 from tracejit.jit.passes.open_composites import open_composites
 from tracejit.jit.runtime.executable import Executable
 

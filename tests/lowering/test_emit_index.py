@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tracejit.core.ops.types import float64
 from tracejit.jit.ir.sizes import Scope
 from tracejit.jit.lowering.index import (
     Condition,
@@ -19,7 +20,6 @@ from tracejit.jit.lowering.index import (
 )
 from tracejit.jit.lowering.lower import lower
 from tracejit.jit.lowering.native import optimized_ir
-from tracejit.core.ops.types import float64
 
 sys.path.insert(0, str(Path(__file__).parent))
 from execution import graph_of

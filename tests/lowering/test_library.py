@@ -16,8 +16,8 @@ from tracejit.jit.lowering import (
 )
 from tracejit.jit.lowering.kernel_emitter import emit_kernel
 from tracejit.jit.lowering.native import namespace_of
-from tracejit.nn import functional as F
 from tracejit.jit.runtime import eager_kernels
+from tracejit.nn import functional as F
 
 RNG = np.random.default_rng(11)
 FLOATS = ("float32", "float64")

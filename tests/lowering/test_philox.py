@@ -9,11 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tracejit.jit.lowering.philox import (
-    RANDOM_FUNCTIONS,
-    kernel_random_function,
-    python_random_function,
-)
 from tracejit.core.ops import philox_recipe as recipe
 from tracejit.core.ops.philox import (
     philox_bernoulli_numpy,
@@ -21,6 +16,11 @@ from tracejit.core.ops.philox import (
     philox_randint_numpy,
     philox_uniform_numpy,
     philox_words_numpy,
+)
+from tracejit.jit.lowering.philox import (
+    RANDOM_FUNCTIONS,
+    kernel_random_function,
+    python_random_function,
 )
 
 SEED, OFFSET = 0xFEDCBA9876543210, 0x123456789ABCDEF0

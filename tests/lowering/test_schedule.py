@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.jit.lowering.lower import lower
 from tracejit.core.ops.types import float64, int64
+from tracejit.jit.lowering.lower import lower
 from tracejit.jit.passes.open_composites import open_composites
 from tracejit.jit.runtime.executable import ProgramError
 

@@ -3,11 +3,11 @@
 import pytest
 
 import tracejit
-from tracejit.jit.ir.graph import Graph
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.cotangents import cotangents, saved, sum_to_shape, type_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import TensorType, float16, float32, float64
+from tracejit.jit.ir.graph import Graph
 
 
 def graph_inputs(*types):

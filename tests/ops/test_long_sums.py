@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.nn import functional as F
 from tracejit.core.ops.types import bfloat16, float16, float32, float64
+from tracejit.nn import functional as F
 
 UNIT = {float32: 2.0**-24, float64: 2.0**-53}
 COUNTS = [10**3, 10**5, pytest.param(10**6, marks=pytest.mark.full),

@@ -8,10 +8,10 @@ import pytest
 import tracejit
 import tracejit.nn.functional as F
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Graph
 from tracejit.core.ops.movement import VIEW_INVERSE, reshaped_index
 from tracejit.core.ops.record import op_named
 from tracejit.core.ops.types import TensorType, float32, int64
+from tracejit.jit.ir.graph import Graph
 
 VIEWS = [
     ("reshape", {"shape": (6, 4)}),

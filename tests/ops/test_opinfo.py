@@ -19,8 +19,8 @@ from tests.opinfo import OpInfo, Sample, convert, rows
 from tests.shares import share
 from tracejit.autograd import grad, gradcheck, gradgradcheck
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit import script
 from tracejit.core.ops.types import FLOATING, bfloat16, complex128, dtype, dtype_named, float64
+from tracejit.jit import script
 
 ROWS = rows()
 

@@ -5,9 +5,9 @@ import math
 import pytest
 
 import tracejit
-from tracejit.jit.ir.graph import Graph
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.types import TensorType, float16, float32, float64, int8, int64, uint8
+from tracejit.jit.ir.graph import Graph
 
 
 def test_tensors_are_converted_and_numbers_stay_numbers():

@@ -7,12 +7,12 @@ import pickle
 import pytest
 
 import tracejit
-from tracejit.nn import functional
-from tracejit.nn.functional import dropout
 from tracejit.core.ops.generators import Generator
 from tracejit.core.ops.random import bernoulli, normal, rand, randint, randn, randperm
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bfloat16, bool_, float16, float32, float64, int64, uint8
+from tracejit.nn import functional
+from tracejit.nn.functional import dropout
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tracejit.jit.ir.sizes import Scope, Size
 from tracejit.core.ops import shapes
+from tracejit.jit.ir.sizes import Scope, Size
 
 
 def scope_of(*hints: int) -> tuple[Scope, list[Size]]:

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from tracejit.core.memory.devices import CPU
+from tracejit.core.ops.types import TensorType, float32, int64
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.verify import GraphError
-from tracejit.core.memory.devices import CPU
-from tracejit.nn import functional
-from tracejit.core.ops.types import TensorType, float32, int64
 from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.pipeline import run
+from tracejit.nn import functional
 
 FAILING = {
     "gather": lambda x, i: x.gather(0, i),

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.jit.ir.graph import Graph
-from tracejit.jit.ir.interpret import interpret
-from tracejit.jit.ir.verify import verify
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops import types
 from tracejit.core.ops.types import TensorType, dtype, float32
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.interpret import interpret
+from tracejit.jit.ir.verify import verify
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, -2.5, 1e-40, -1e-45, 3e38, -3e38, 0.1,
            np.inf, -np.inf, np.nan)

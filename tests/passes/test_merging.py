@@ -3,13 +3,13 @@
 import pytest
 
 from tests.passes.programs import agree, capture, ops, typed
-from tracejit.jit.ir.clone import copy_graph
-from tracejit.jit.ir.graph import Graph, Location
-from tracejit.jit.ir.verify import GraphError
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops import creation, movement, pointwise, random, reduction
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.types import float32, int64
+from tracejit.jit.ir.clone import copy_graph
+from tracejit.jit.ir.graph import Graph, Location
+from tracejit.jit.ir.verify import GraphError
 from tracejit.jit.passes.cse import cse
 from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.open_composites import open_composites

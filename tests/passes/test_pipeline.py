@@ -7,13 +7,13 @@ import pytest
 
 from tests.passes.programs import agree, arrays, capture, ops, typed
 from tracejit import config
+from tracejit.core.ops import creation, movement, pointwise, reduction
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import float32, float64
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.verify import GraphError
-from tracejit.core.ops import creation, movement, pointwise, reduction
-from tracejit.core.ops.record import Op
-from tracejit.core.ops.types import float32, float64
 from tracejit.jit.passes import pipeline
 
 Op("test_region", "composite", ("x",), infer=lambda x, regions=(): x.type)

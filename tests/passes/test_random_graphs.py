@@ -6,15 +6,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.passes.programs import agree, arrays, capture, typed
+from tracejit.core.ops import creation, movement, pointwise, reduction, slicing
+from tracejit.core.ops.shapes import numel
+from tracejit.core.ops.types import FLOATING, bool_, float16, float32, float64, int32, int64
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.verify import same_sizes, same_type
-from tracejit.core.ops import creation, movement, pointwise, reduction, slicing
-from tracejit.core.ops.shapes import numel
-from tracejit.core.ops.types import FLOATING, bool_, float16, float32, float64, int32, int64
 from tracejit.jit.passes import pipeline
 
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, float("inf"), float("nan"), 0, 1, -1, 2]

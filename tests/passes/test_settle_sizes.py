@@ -3,12 +3,12 @@
 import numpy as np
 
 from tests.passes.programs import agree, typed
+from tracejit.core.ops import creation, movement
+from tracejit.core.ops.types import float32
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import bind_symbols
 from tracejit.jit.ir.printer import print_graph
-from tracejit.core.ops import creation, movement
-from tracejit.core.ops.types import float32
 from tracejit.jit.passes.settle_sizes import settle_sizes
 
 

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 from tests.passes.programs import agree, capture, ops, typed
-from tracejit.jit.ir.clone import copy_graph
 from tracejit.core.ops import creation, movement, pointwise, reduction, slicing
 from tracejit.core.ops.record import apply
-from tracejit.core.ops.types import bfloat16, bool_, float16, float32, float64, int8, int32, int64, uint8
+from tracejit.core.ops.types import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int32,
+    int64,
+    uint8,
+)
+from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.simplify import holds, simplify
 

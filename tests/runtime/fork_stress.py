@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 
 import tracejit as tj
-from tracejit.jit.lowering.program import Kernel
 from tracejit.core.memory import forks
+from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 
 DEADLINE = 45.0  # seconds that a child has; it needs a few

@@ -4,10 +4,10 @@ import hashlib
 
 import numpy as np
 
+from tracejit.core.ops import types
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
-from tracejit.core.ops import types
 
 HEAD = """\
 import numpy as np

@@ -8,7 +8,6 @@ import random
 
 import numpy as np
 
-from tracejit.jit.ir.graph import Graph
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.control import (
     ErrorOf,
@@ -21,6 +20,7 @@ from tracejit.core.ops.control import (
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.shapes import known_same_shape
 from tracejit.core.ops.types import TensorType, bool_, float16, float32, float64, int32, int64
+from tracejit.jit.ir.graph import Graph
 
 FLOATS = (float32, float64, float16)
 

@@ -13,8 +13,8 @@ import pytest
 import tracejit as tj
 from tests.runtime.programs import ADD_ONE, GELU, chain, kernel, run
 from tracejit import config, jit
-from tracejit.jit.lowering import native
 from tracejit.core.memory import threads
+from tracejit.jit.lowering import native
 from tracejit.jit.runtime import cache, cache_folder, cache_upkeep
 from tracejit.jit.runtime.executable import Executable
 

@@ -19,10 +19,10 @@ from tests.runtime.programs import (
     single,
 )
 from tracejit.core import memory
+from tracejit.core.ops import types
 from tracejit.jit.ir.graph import Graph, Location
 from tracejit.jit.ir.sizes import Scope
 from tracejit.jit.lowering.program import Instruction, Program
-from tracejit.core.ops import types
 from tracejit.jit.runtime.executable import Executable, ProgramError
 
 MODES = ["compiled", "python"]

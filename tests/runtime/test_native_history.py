@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.jit.capture.memory_words import supported
 from tracejit.core.eager.nodes import Node
 from tracejit.core.memory import readers
+from tracejit.jit.capture.memory_words import supported
 from tracejit.jit.runtime import attach_backward, native_history
 from tracejit.jit.runtime.backward_plan import Backward
 from tracejit.jit.runtime.call_nodes import CompiledBackward

@@ -10,13 +10,13 @@ import pytest
 import tracejit
 from tests.runtime.region_graphs import Maker
 from tracejit import config
-from tracejit.debug.report import kernels_of
 from tracejit.core.eager.state import of_array
+from tracejit.core.memory import CPU
+from tracejit.core.ops.stacks import live_stacks
+from tracejit.debug.report import kernels_of
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.verify import GraphError, verify
-from tracejit.core.memory import CPU
-from tracejit.core.ops.stacks import live_stacks
 from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.nan_check import NanFound
 from tracejit.jit.runtime.segment import Segment

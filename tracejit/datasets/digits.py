@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.datasets.samples import GreyImages, Transform
 from tracejit.core.eager.construction import from_numpy
+from tracejit.datasets.samples import GreyImages, Transform
 
 
 class Digits(GreyImages):

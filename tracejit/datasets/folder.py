@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.datasets.samples import Samples, Transform
 from tracejit.core.eager.construction import from_numpy
 from tracejit.core.ops.types import float32
+from tracejit.datasets.samples import Samples, Transform
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 

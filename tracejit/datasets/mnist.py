@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tracejit.core.ops.types import int64, uint8
 from tracejit.datasets.idx import read_idx
 from tracejit.datasets.samples import GreyImages, Transform
-from tracejit.core.ops.types import int64, uint8
 
 
 class MNIST(GreyImages):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tracejit.datasets.samples import Samples, Transform
 from tracejit.core.eager.construction import tensor
 from tracejit.core.ops.types import float32, int64
+from tracejit.datasets.samples import Samples, Transform
 
 Column = str | int
 

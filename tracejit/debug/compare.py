@@ -174,8 +174,8 @@ def _wide(array: np.ndarray) -> np.ndarray:
 
 def _widened(graph: Graph) -> Graph:
     """The same graph computing in float64."""
-    from tracejit.jit.ir.clone import copy_graph
     from tracejit.core.ops.types import float16, float32, float64
+    from tracejit.jit.ir.clone import copy_graph
 
     def wide(d: Any) -> Any:
         return float64 if d in (float16, float32) else d

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.jit import script
 from tracejit.jit.capture.breaks import Break
 from tracejit.jit.ir.graph import Graph
-from tracejit.jit import script
 
 
 @dataclass

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.losses import binary_cross_entropy_with_logits
 from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
 from tracejit.distributions.exponential_family import ExponentialFamily
@@ -12,9 +15,6 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import (
     broadcast_all,
 )
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
-from tracejit.core.ops.losses import binary_cross_entropy_with_logits
 
 
 class Bernoulli(Chances, ExponentialFamily):

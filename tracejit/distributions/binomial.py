@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
 from tracejit.distributions.instances import expanded
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
 
 
 class Binomial(Chances):

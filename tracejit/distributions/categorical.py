@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
+from tracejit.core.ops.types import int64
 from tracejit.distributions import constraints
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import given_one, logits_to_probs, probs_to_logits
 from tracejit.distributions.validation import Derived
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
-from tracejit.core.ops import shapes
-from tracejit.core.ops.types import int64
 
 
 class Categorical(ExponentialFamily):

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import tracejit
+from tracejit.core.ops import shapes
 from tracejit.distributions import constraints
 from tracejit.distributions.transform import Transform
 from tracejit.distributions.utils import sum_rightmost
-from tracejit.core.ops import shapes
 
 
 class ComposeTransform(Transform):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.core.ops.pointwise_record import is_number
 from tracejit.distributions import constraints, transforms
 from tracejit.distributions.constraints import Constraint
-from tracejit.core.ops.pointwise_record import is_number
 
 
 class ConstraintRegistry:

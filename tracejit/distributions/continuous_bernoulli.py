@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.losses import binary_cross_entropy_with_logits
 from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, clamp_probs, logits_to_probs, uniform
 from tracejit.distributions.validation import Derived
-from tracejit.core.eager.size import Size
-from tracejit.core.ops.losses import binary_cross_entropy_with_logits
 
 
 class ContinuousBernoulli(Chances, ExponentialFamily):

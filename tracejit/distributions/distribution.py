@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tracejit.distributions.validation import Derived, check_parameters, require
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.size import Size
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import shapes
+from tracejit.distributions.validation import Derived, check_parameters, require
 
 _checked_by_default = __debug__  # a global and no class attribute: captured calls guard those
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.random_record import draw, exponential_record
 from tracejit.distributions import constraints
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
-from tracejit.core.eager.size import Size
-from tracejit.core.ops.random_record import draw, exponential_record
 
 
 class Exponential(ExponentialFamily):

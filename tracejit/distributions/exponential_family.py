@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
-from tracejit.distributions.distribution import Distribution
 from tracejit.core.eager.modes import enable_grad
+from tracejit.distributions.distribution import Distribution
 
 
 class ExponentialFamily(Distribution):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import sum_rightmost
-from tracejit.core.eager.size import Size
 
 
 class Independent(Distribution):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.distributions.distribution import Distribution
 from tracejit.core.eager.size import Size
+from tracejit.distributions.distribution import Distribution
 
 
 def expanded(distribution: Any, cls: type, _instance: Any, batch_shape: Any, **fields: Any) -> Any:

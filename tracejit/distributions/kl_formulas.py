@@ -9,6 +9,8 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import enable_grad
+from tracejit.core.ops import shapes
 from tracejit.distributions.bernoulli import Bernoulli
 from tracejit.distributions.beta import Beta
 from tracejit.distributions.binomial import Binomial
@@ -39,9 +41,7 @@ from tracejit.distributions.transformed_distribution import TransformedDistribut
 from tracejit.distributions.uniform import Uniform
 from tracejit.distributions.utils import EULER, sum_rightmost
 from tracejit.distributions.wishart import Wishart
-from tracejit.core.eager.modes import enable_grad
 from tracejit.nn.functional import softplus
-from tracejit.core.ops import shapes
 
 
 @register_kl(Bernoulli, Bernoulli)

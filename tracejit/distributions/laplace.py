@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tracejit.distributions.location_scale import LocationScale
 from tracejit.core.eager.size import Size
 from tracejit.core.ops.random_record import draw, exponential_record
+from tracejit.distributions.location_scale import LocationScale
 
 
 class Laplace(LocationScale):

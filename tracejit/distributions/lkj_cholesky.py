@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.creation import arange
 from tracejit.distributions import constraints
 from tracejit.distributions.beta import Beta
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, standard_normal
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
-from tracejit.core.ops.creation import arange
 
 
 class LKJCholesky(Distribution):

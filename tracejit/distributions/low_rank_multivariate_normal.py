@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.multivariate_normal import half_log_det, squared_distance
 from tracejit.distributions.utils import standard_normal
 from tracejit.distributions.validation import Derived
-from tracejit.core.eager.size import Size
-from tracejit.core.ops import shapes
 
 
 class LowRankMultivariateNormal(Distribution):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
 
 
 class MixtureSameFamily(Distribution):

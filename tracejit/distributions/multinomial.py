@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.pointwise_record import is_number
 from tracejit.distributions import constraints
 from tracejit.distributions.binomial import Binomial
 from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
-from tracejit.core.ops.pointwise_record import is_number
 
 
 class Multinomial(Distribution):

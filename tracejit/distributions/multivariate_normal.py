@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import standard_normal
 from tracejit.distributions.validation import Derived
-from tracejit.core.eager.size import Size
-from tracejit.core.ops import shapes
 
 
 def squared_distance(scale_tril: Any, away: Any) -> Any:

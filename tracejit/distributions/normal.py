@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.location_scale import LocationScale
 from tracejit.distributions.utils import standard_normal
-from tracejit.core.eager.size import Size
 
 
 class Normal(LocationScale, ExponentialFamily):

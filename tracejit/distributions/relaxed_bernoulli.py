@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.chances import Chances
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.transformed_distribution import TransformedDistribution
 from tracejit.distributions.transforms import SigmoidTransform
 from tracejit.distributions.utils import broadcast_all, clamp_probs, uniform
-from tracejit.core.eager.size import Size
 
 
 class LogitRelaxedBernoulli(Chances):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.categorical import Categorical
 from tracejit.distributions.distribution import Distribution
@@ -12,7 +13,6 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.transformed_distribution import TransformedDistribution
 from tracejit.distributions.transforms import ExpTransform
 from tracejit.distributions.utils import broadcast_all, clamp_probs, uniform
-from tracejit.core.eager.size import Size
 
 
 class ExpRelaxedCategorical(Distribution):

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.gamma import Chi2
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, standard_normal
-from tracejit.core.eager.size import Size
 
 
 class StudentT(Distribution):

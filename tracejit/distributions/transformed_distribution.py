@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.independent import Independent
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.transforms import ComposeTransform, Transform
 from tracejit.distributions.utils import sum_rightmost
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
 
 
 class TransformedDistribution(Distribution):

@@ -10,6 +10,8 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.ops import shapes
+from tracejit.core.ops.pointwise_record import is_number
 from tracejit.distributions import constraints
 from tracejit.distributions.composed_transforms import (
     ComposeTransform,
@@ -27,8 +29,6 @@ from tracejit.distributions.matrix_transforms import (
 from tracejit.distributions.transform import Transform, _InverseTransform  # noqa: F401
 from tracejit.distributions.utils import broadcast_all
 from tracejit.nn.functional import pad, softplus
-from tracejit.core.ops import shapes
-from tracejit.core.ops.pointwise_record import is_number
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

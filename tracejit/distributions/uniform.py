@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, uniform
-from tracejit.core.eager.size import Size
 
 
 class Uniform(Distribution):

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import tracejit
-from tracejit.distributions.validation import lazy_property  # noqa: F401
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import shapes
 from tracejit.core.ops.creation import full
 from tracejit.core.ops.diagonals import tril_indices
 from tracejit.core.ops.pointwise_record import is_number
 from tracejit.core.ops.types import get_default_dtype
+from tracejit.distributions.validation import lazy_property  # noqa: F401
 
 EULER = 0.57721566490153286060
 

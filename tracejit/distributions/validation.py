@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.distributions import constraints
 from tracejit.core.eager.modes import enable_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.ops.control import ErrorOf, raise_if_record
+from tracejit.distributions import constraints
 
 _INVALID = ErrorOf(ValueError, ("invalid values",))
 

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.size import Size
+from tracejit.core.ops.bessel_functions import i0e, i1e
 from tracejit.distributions import constraints
 from tracejit.distributions.distribution import Distribution
 from tracejit.distributions.instances import expanded
 from tracejit.distributions.utils import broadcast_all, uniform
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.size import Size
-from tracejit.core.ops.bessel_functions import i0e, i1e
 
 
 class VonMises(Distribution):

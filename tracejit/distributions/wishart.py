@@ -7,6 +7,10 @@ import warnings
 from typing import Any
 
 import tracejit
+from tracejit.core.eager.size import Size
+from tracejit.core.ops import shapes
+from tracejit.core.ops.creation import arange
+from tracejit.core.ops.pointwise_record import is_number
 from tracejit.distributions import constraints
 from tracejit.distributions.exponential_family import ExponentialFamily
 from tracejit.distributions.gamma import Chi2
@@ -14,10 +18,6 @@ from tracejit.distributions.instances import expanded
 from tracejit.distributions.multivariate_normal import from_precision, half_log_det
 from tracejit.distributions.utils import standard_normal
 from tracejit.distributions.validation import Derived
-from tracejit.core.eager.size import Size
-from tracejit.core.ops import shapes
-from tracejit.core.ops.creation import arange
-from tracejit.core.ops.pointwise_record import is_number
 
 
 class Wishart(ExponentialFamily):

@@ -23,11 +23,11 @@ from tracejit.core.eager.saved import over_same_memory
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.views import View, chain_of
 from tracejit.core.eager.writing import assign, write_memory
-from tracejit.func.mapping import Mapping
 from tracejit.core.ops.cotangents import cotangents
 from tracejit.core.ops.creation import zeros_like
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import FLOATING
+from tracejit.func.mapping import Mapping
 
 
 class Duals(Mapping):

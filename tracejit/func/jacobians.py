@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.func.derivatives import Argnums, Differentiated
-from tracejit.func.vmap import vmap
 from tracejit.core.ops.creation import eye
 from tracejit.core.ops.joining import stack
+from tracejit.func.derivatives import Argnums, Differentiated
+from tracejit.func.vmap import vmap
 from tracejit.utils._pytree import tree_flatten, tree_unflatten
 
 

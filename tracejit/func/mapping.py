@@ -21,11 +21,11 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import over_same_memory, version_of
 from tracejit.core.eager.state import TensorState, make, shape_of, strides_of
 from tracejit.core.eager.writing import assign, write_memory
-from tracejit.func.mapping_rules import CLONE, Application, result_of
 from tracejit.core.ops.gather_scatter import read_at
 from tracejit.core.ops.indexing import DYNAMIC_OPS
 from tracejit.core.ops.movement import expand, unsqueeze
 from tracejit.core.ops.record import Op
+from tracejit.func.mapping_rules import CLONE, Application, result_of
 
 RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or "

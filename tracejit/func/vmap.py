@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
-from tracejit.func.mapping import Mapping
 from tracejit.core.ops.joining import cat
 from tracejit.core.ops.movement import movedim
+from tracejit.func.mapping import Mapping
 from tracejit.random import get_rng_state, set_rng_state
 from tracejit.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 

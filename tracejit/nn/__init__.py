@@ -1,5 +1,6 @@
 """Layers, containers, parameters, losses and what goes with them, under PyTorch's names."""
 
+from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
 from tracejit.nn import functional, init, utils
 from tracejit.nn.activation import (
     CELU,
@@ -183,7 +184,6 @@ from tracejit.nn.windows import (
     Fold,
     Unfold,
 )
-from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
 
 from tracejit.nn import _reduction, common_types, grad, modules  # noqa: F401  # isort: skip
 

@@ -7,7 +7,6 @@ In: tensors. Out: tensors. They are written in the op families; this file only g
 # ruff: noqa: F401
 from __future__ import annotations
 
-from tracejit.nn.attention_function import multi_head_attention_forward
 from tracejit.core.ops import out as _out
 from tracejit.core.ops import overriding as _overriding
 from tracejit.core.ops.activations import (
@@ -166,6 +165,7 @@ from tracejit.core.ops.windows import (
     fold,
     unfold,
 )
+from tracejit.nn.attention_function import multi_head_attention_forward
 
 globals().update(_out.with_out(globals(), _out.FUNCTIONAL))
 globals().update(_overriding.answering_all(globals()))

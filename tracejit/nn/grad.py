@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.nn.convolution import per_dimension
 from tracejit.core.ops.convolution_record import conv_input_record, conv_weight_record
+from tracejit.nn.convolution import per_dimension
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input",
            "conv3d_weight"]  # fmt: skip

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.core.eager.modes import no_grad
+from tracejit.core.ops.creation import zeros
+from tracejit.core.ops.types import int64
 from tracejit.nn.batch_norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -18,8 +20,6 @@ from tracejit.nn.batch_norm import (
 )
 from tracejit.nn.lazy import LazyModuleMixin
 from tracejit.nn.lazy_parameter import UninitializedBuffer, UninitializedParameter, is_lazy
-from tracejit.core.ops.creation import zeros
-from tracejit.core.ops.types import int64
 
 
 class _LazyNormBase(LazyModuleMixin):

@@ -10,8 +10,8 @@ from typing import Any
 
 import tracejit
 from tracejit.core.eager.tensor import Tensor
-from tracejit.nn.parameter import Parameter
 from tracejit.core.ops.overriding import disabled
+from tracejit.nn.parameter import Parameter
 
 _NO_SHAPE = (
     "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "

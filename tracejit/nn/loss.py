@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
+from tracejit.core.ops.losses import legacy
 from tracejit.nn import functional as F
 from tracejit.nn.linear import Linear
 from tracejit.nn.module import Module
-from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
-from tracejit.core.ops.losses import legacy
 
 
 class _Loss(Module):

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from tracejit.jit.capture.plain_arguments import plain_text
 from tracejit.core.eager.global_hooks import everywhere
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.questions import typename
+from tracejit.jit.capture.plain_arguments import plain_text
 from tracejit.nn.module_conversion import Conversion
 from tracejit.nn.module_global_hooks import (  # noqa: F401 - public in PyTorch's file
     register_module_backward_hook,
@@ -35,7 +36,6 @@ from tracejit.nn.module_listing import Listing
 from tracejit.nn.module_state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from tracejit.nn.module_state import StateDict
 from tracejit.nn.parameter import Buffer, Parameter
-from tracejit.core.ops.questions import typename
 
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
 _TABLES = ("_parameters", "_buffers", "_modules")

@@ -17,9 +17,9 @@ from tracejit.core.eager.meta import NO_DATA
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.swapping import swap_tensors
 from tracejit.core.memory.devices import as_device, device
+from tracejit.core.ops.types import bfloat16, dtype, float16, float32, float64
 from tracejit.nn.lazy_parameter import is_lazy
 from tracejit.nn.parameter import Parameter
-from tracejit.core.ops.types import bfloat16, dtype, float16, float32, float64
 
 _FLOATING_ONLY = (
     "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={}"

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tracejit.jit.capture.plain_arguments import plain_text
 from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.plain_arguments import plain_text
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.core.eager.recording import active
-from tracejit.nn import functional as F
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.joining import stack
 from tracejit.core.ops.pointwise_logic import where
+from tracejit.nn import functional as F
 
 State = tuple[Any, ...]  # h, and c of an LSTM
 Weights = tuple[Any, Any, Any, Any, Any]  # of inputs, of states, their biases, of the projection

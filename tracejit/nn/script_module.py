@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from tracejit.nn.module import Module
 from tracejit.jit.runtime.scripted_module import ScriptedModule
+from tracejit.nn.module import Module
 
 
 class _Scripted(type(Module)):  # type: ignore[misc]

@@ -21,10 +21,10 @@ from typing import Any
 
 from tracejit.core.eager.modes import enable_grad, set_grad_enabled
 from tracejit.core.eager.tensor import Tensor
-from tracejit.nn.module_conversion import clear_gradient
 from tracejit.core.ops.creation import full_like, zeros
 from tracejit.core.ops.pointwise_complex import view_as_real
 from tracejit.core.ops.questions import typename
+from tracejit.nn.module_conversion import clear_gradient
 from tracejit.optim.hooks import (
     Hooks,
     register_optimizer_step_post_hook,

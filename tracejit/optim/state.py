@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tracejit.jit.capture.host_reads import PENDING
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active, settled
+from tracejit.jit.capture.host_reads import PENDING
 
 
 @contextmanager

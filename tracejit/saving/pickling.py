@@ -21,10 +21,10 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.typed_storage import TypedStorage
 from tracejit.core.eager.untyped_storage import UntypedStorage
 from tracejit.core.memory import Storage, device
-from tracejit.nn.module import Module
-from tracejit.nn.parameter import Parameter
 from tracejit.core.ops.types import dtype, dtype_named
 from tracejit.jit.runtime.scripted_module import ScriptedModule
+from tracejit.nn.module import Module
+from tracejit.nn.parameter import Parameter
 from tracejit.saving import names
 from tracejit.saving.names import TorchName
 from tracejit.torch_version import TorchVersion

@@ -17,8 +17,8 @@ from tracejit.core.eager.state import contiguous_strides, make
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.typed_storage import TypedStorage
 from tracejit.core.memory import META, Storage, allocate, device
-from tracejit.nn.parameter import Parameter
 from tracejit.core.ops.types import FLOATING, dtype
+from tracejit.nn.parameter import Parameter
 from tracejit.saving.names import VALUES
 from tracejit.torch_version import TorchVersion
 

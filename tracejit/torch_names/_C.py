@@ -12,10 +12,10 @@ from typing import Any
 from tracejit.core.eager.conversion import parse_module_to
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.linalg import LinAlgError as _LinAlgError
 from tracejit.core.ops.overriding import asking
 from tracejit.core.ops.overriding import disabled as _disabled_torch_function_impl
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.linalg import LinAlgError as _LinAlgError
 
 __all__ = ["Graph", "Node", "Value", "_LinAlgError", "_TensorMeta",
            "_disabled_torch_function_impl"]

@@ -20,9 +20,9 @@ from tracejit.core.eager.modes import enable_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import KeptHistory, alias, packing
 from tracejit.core.eager.tensor import Tensor
-from tracejit.nn.containers import Sequential
 from tracejit.core.ops.autocast import switch, switches
 from tracejit.core.ops.generators import get_rng_state
+from tracejit.nn.containers import Sequential
 from tracejit.random import fork_rng, set_rng_state
 
 _EXPLICIT = (

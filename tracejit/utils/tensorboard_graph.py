@@ -19,11 +19,11 @@ from tensorboardX.proto.node_def_pb2 import NodeDef
 from tensorboardX.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboardX.proto.versions_pb2 import VersionDef
 
-from tracejit.jit.capture.location import naming_modules
 from tracejit.core.eager.modes import no_grad
+from tracejit.jit import script
+from tracejit.jit.capture.location import naming_modules
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import Size, evaluate
-from tracejit.jit import script
 
 _HELD = re.compile(r"self((?:\._modules\['[^']+'\])*)\._(?:parameters|buffers)\['([^']+)'\]")
 _CHILD = re.compile(r"\['([^']+)'\]")

@@ -150,9 +150,9 @@ def test_ops_as_the_library_computes_them(how):
 
 
 def test_several_devices_are_refused():
-    from tracejit.jit.ir.graph import Graph
     from tracejit.core.memory import device
     from tracejit.core.ops.types import TensorType, float32
+    from tracejit.jit.ir.graph import Graph
     from tracejit.jit.runtime.placement import device_of
 
     graph = Graph("two")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit.jit.ir.parser import parse_graph
 from tracejit.core.ops.stacks import live_stacks
+from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.segment import Segment
 

@@ -18,7 +18,14 @@ from tracejit.core.ops.movement import movedim
 from tracejit.core.ops.pointwise_logic import where
 from tracejit.core.ops.pointwise_record import convert
 from tracejit.core.ops.shapes import equal, normalize_dim, normalize_dims
-from tracejit.core.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, asked_dtype, dtype, promote_types
+from tracejit.core.ops.types import (
+    COMPLEX,
+    FLOATING,
+    SCALAR_NAMES,
+    asked_dtype,
+    dtype,
+    promote_types,
+)
 
 _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 

@@ -21,7 +21,12 @@ from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_logic import clamp_min, isnan
 from tracejit.core.ops.pointwise_record import convert
 from tracejit.core.ops.record import Op
-from tracejit.core.ops.reduction_record import extreme_or_nan_rule, reduced_shape, restored, sum_record
+from tracejit.core.ops.reduction_record import (
+    extreme_or_nan_rule,
+    reduced_shape,
+    restored,
+    sum_record,
+)
 from tracejit.core.ops.shapes import as_size, hint, normalize_dim, numel
 from tracejit.core.ops.sorting import sort_record
 from tracejit.core.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_, int64

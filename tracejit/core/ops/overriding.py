@@ -236,4 +236,4 @@ def answering_all(room: dict[str, Any]) -> dict[str, Any]:
     return {name: _everywhere(f) for name, f in room.items()
             if type(f) is FunctionType and not name.startswith("_") and f.__code__.co_argcount
             and "instead" not in f.__code__.co_names
-            and f.__module__.startswith("tracejit.ops.")}
+            and f.__module__.startswith("tracejit.core.ops.")}

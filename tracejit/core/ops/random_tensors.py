@@ -56,7 +56,9 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any, low: float | None = None
 def _limits(low: Any, high: Any, dtype: dtype, inexact: bool) -> tuple[Any, Any]:
     """The limits, as far as the dtype goes."""
     if dtype is bool_:
-        least, most, usual = 0, 2, (0, 2)
+        least: Any = 0
+        most: Any = 2
+        usual = (0, 2)
     elif inexact:
         least, most, usual = finfo(dtype).min, finfo(dtype).max, (-9, 9)
     else:

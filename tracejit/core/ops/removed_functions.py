@@ -11,7 +11,17 @@ from typing import Any, NoReturn
 
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_record import convert
-from tracejit.core.ops.types import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
+from tracejit.core.ops.types import (
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
 
 _REMOVED = "This function was deprecated since version 1.9 and is now removed. "
 _INSTEAD = {

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import bool_
 from tracejit.jit.autodiff.partition import dependent
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.types import bool_
 
 
 class Left(NamedTuple):

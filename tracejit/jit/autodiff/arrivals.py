@@ -12,8 +12,8 @@ from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.uncertain import Uncertain, sure
-from tracejit.jit.ir.graph import Value
 from tracejit.core.ops.composite import follow
+from tracejit.jit.ir.graph import Value
 
 
 class Arrivals:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tracejit.core.eager.function import FunctionCtx
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.calls import is_harmless
 from tracejit.jit.capture.instructions import Step, steps
 from tracejit.jit.capture.location import is_own
 from tracejit.jit.capture.trial_watch import TrialWatch, is_installed, is_own_doing
-from tracejit.core.eager.function import FunctionCtx
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.memory.reliances import holds
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _OF_OPS = ("tracejit", "tracejit.nn.functional")

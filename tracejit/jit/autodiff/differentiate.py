@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tracejit.core.eager.backward import task_between
+from tracejit.core.eager.nodes import edge_of
+from tracejit.core.eager.tape import FREED
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.uncertain import Uncertain, sure
 from tracejit.jit.autodiff.arrivals import Arrivals
 from tracejit.jit.autodiff.closed_code import ClosedWatch
 from tracejit.jit.autodiff.gradient_views import GradientView, gradient_views
@@ -32,11 +37,6 @@ from tracejit.jit.autodiff.stages import Cutting, Stage
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.results import Unmodelled
-from tracejit.core.eager.backward import task_between
-from tracejit.core.eager.nodes import edge_of
-from tracejit.core.eager.tape import FREED
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import Uncertain, sure
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Node, Value
 

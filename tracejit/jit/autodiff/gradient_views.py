@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tracejit.jit.capture.aliasing import concrete
 from tracejit.core.eager.modes import no_grad
-from tracejit.jit.ir.graph import Value
 from tracejit.core.ops.pointwise import stop_gradient
 from tracejit.core.ops.record import Op
+from tracejit.jit.capture.aliasing import concrete
+from tracejit.jit.ir.graph import Value
 
 Step = tuple[Op, dict]
 

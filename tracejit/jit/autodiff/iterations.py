@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.autodiff.kept_outside import Test, outcomes, sizes_of
 from tracejit.core.eager.recording import settled
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Graph
-from tracejit.jit.ir.interpret import RegionOverTensors, at_size, run_tensors
 from tracejit.core.ops.control import run_over_tensors
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.stacks import stack_run
+from tracejit.jit.autodiff.kept_outside import Test, outcomes, sizes_of
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.interpret import RegionOverTensors, at_size, run_tensors
 
 
 class Iterations:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.core.ops.record import REGISTRY
 
 
 def joined(

@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tracejit.jit.capture.aliasing import Memory
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import Said, Saved, modified, said_now, version_of
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View, family_made
+from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import interpret

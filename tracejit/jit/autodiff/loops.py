@@ -11,6 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.core.eager.saved import alias, said_of_itself
+from tracejit.core.eager.tape import record_custom
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.uncertain import either, if_true
+from tracejit.core.ops.creation import zeros_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import FLOATING, TensorType, bool_
 from tracejit.jit.autodiff.freed_ways import FreedWays
 from tracejit.jit.autodiff.iterations import Iterations
 from tracejit.jit.autodiff.kept_outside import Decide, Kept, KeptOutside, Test, Way, Within
@@ -23,14 +30,7 @@ from tracejit.jit.capture.loop_body import Peel
 from tracejit.jit.capture.loop_exit import RETURNED
 from tracejit.jit.capture.region import Start
 from tracejit.jit.capture.sources import Lifted
-from tracejit.core.eager.saved import alias, said_of_itself
-from tracejit.core.eager.tape import record_custom
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import either, if_true
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.core.ops.creation import zeros_of
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.types import FLOATING, TensorType, bool_
 
 
 def gradient_of(node: Any) -> LoopGradient | None:

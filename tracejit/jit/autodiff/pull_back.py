@@ -10,24 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tracejit.jit.autodiff.absent import missing
-from tracejit.jit.autodiff.kept_outside import KeptOutside
-from tracejit.jit.autodiff.run_again import RunAgain, run_again, without_derivatives
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.region import RegionRecorder, trial
 from tracejit.core.eager.backward import grad_between
 from tracejit.core.eager.modes import enable_grad, no_grad
 from tracejit.core.eager.nodes import Edge, edge_of
 from tracejit.core.eager.recording import active, settled
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import Uncertain, condition_of, filled, if_true, resolved, sure, under
-from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.interpret import at_size, regions_over_tensors
+from tracejit.core.eager.uncertain import (
+    Uncertain,
+    condition_of,
+    filled,
+    if_true,
+    resolved,
+    sure,
+    under,
+)
 from tracejit.core.ops.control import run_over_tensors
 from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.stacks import stack_run
 from tracejit.core.ops.types import TensorType, bool_
+from tracejit.jit.autodiff.absent import missing
+from tracejit.jit.autodiff.kept_outside import KeptOutside
+from tracejit.jit.autodiff.run_again import RunAgain, run_again, without_derivatives
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
 def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor],

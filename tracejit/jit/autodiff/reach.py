@@ -13,16 +13,16 @@ import gc
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from tracejit.jit.autodiff.kept_outside import Entry, KeptOutside, Within
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.region import RegionRecorder, Start
-from tracejit.jit.capture.results import Unmodelled
 from tracejit.core.eager.function import FunctionNode
 from tracejit.core.eager.history import CopySlices, Overwrite
 from tracejit.core.eager.nodes import AccumulateGrad, Extras, Node, edge_of
 from tracejit.core.eager.saved import Saved, SavedOutput, said_of_itself
 from tracejit.core.eager.tape import CustomNode, OpNode
 from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.autodiff.kept_outside import Entry, KeptOutside, Within
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.region import RegionRecorder, Start
+from tracejit.jit.capture.results import Unmodelled
 
 _BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
 Place = tuple[Node, int]  # a node and the number of its result

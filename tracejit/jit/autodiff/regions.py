@@ -12,6 +12,14 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.saved import alias
+from tracejit.core.eager.tape import record_custom
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.uncertain import both, either, if_false, if_true
+from tracejit.core.ops.creation import full_of, zeros_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.autodiff.freed_ways import FreedWays
 from tracejit.jit.autodiff.kept_outside import Kept, KeptOutside, Way, Within, in_region, only_if
 from tracejit.jit.autodiff.loops import gradient_of
@@ -19,15 +27,7 @@ from tracejit.jit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.jit.autodiff.reach import freed_within, leaves, memory_kept, reaching
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.region import RegionRecorder, install_region_gradients
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.saved import alias
-from tracejit.core.eager.tape import record_custom
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import both, either, if_false, if_true
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.core.ops.creation import full_of, zeros_of
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.types import TensorType, bool_
 
 
 class Gradients:

@@ -13,6 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.core.eager.function import FunctionNode
+from tracejit.core.eager.history import CopySlices, Overwrite
+from tracejit.core.eager.nodes import AccumulateGrad, Edge, Node, edge_of
+from tracejit.core.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
+from tracejit.core.eager.state import of_array
+from tracejit.core.eager.tape import CustomNode, OpNode, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.core.memory import CPU
+from tracejit.core.ops.stacks import may_hold_handles, stack_run
+from tracejit.core.ops.types import TensorType
 from tracejit.jit.autodiff.freed import WHOLE, Freed, Part, laid_class
 from tracejit.jit.autodiff.freed_ways import FreedWays
 from tracejit.jit.autodiff.gradient_views import Step, chain, look
@@ -22,20 +33,9 @@ from tracejit.jit.autodiff.reach import Place, connected, places_behind, places_
 from tracejit.jit.autodiff.run_again import Gate, RunAgain, at
 from tracejit.jit.capture.breaks import CaptureError, Refused
 from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.core.eager.function import FunctionNode
-from tracejit.core.eager.history import CopySlices, Overwrite
-from tracejit.core.eager.nodes import AccumulateGrad, Edge, Node, edge_of
-from tracejit.core.eager.saved import PACKED, Saved, SavedOutput, Unsaved, alias
-from tracejit.core.eager.state import of_array
-from tracejit.core.eager.tape import CustomNode, OpNode, refresh
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret
-from tracejit.core.memory import CPU
-from tracejit.core.ops.stacks import may_hold_handles, stack_run
-from tracejit.core.ops.types import TensorType
 
 Recipe = Callable[["_Laid"], Any]
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tracejit.jit.capture.aliasing import Traced
 from tracejit.core.eager.backward import grad_between
 from tracejit.core.eager.modes import enable_grad
 from tracejit.core.eager.nodes import Edge, Node, edge_of
 from tracejit.core.eager.recording import settled
 from tracejit.core.eager.saved import alias
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 from tracejit.core.ops.control import run_over_tensors
 from tracejit.core.ops.movement import VIEW_INVERSE
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.stacks import stack_run
+from tracejit.jit.capture.aliasing import Traced
+from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
 class Gate(Node):

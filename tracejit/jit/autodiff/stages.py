@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.jit.autodiff.reach import Place, connected, ends_at, freed_with
 from tracejit.core.eager.nodes import Node
+from tracejit.jit.autodiff.reach import Place, connected, ends_at, freed_with
 
 Way = tuple[int, int]  # bit masks: places that lead through something, edges it leads to
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.jit.capture.breaks import leaked
 from tracejit.core.eager.state import laid_out, strides_of
-from tracejit.jit.ir.graph import Graph, Location, Value
-from tracejit.jit.ir.sizes import Scope, Size, evaluate
 from tracejit.core.ops.movement import VIEW_INVERSE
 from tracejit.core.ops.record import Op
+from tracejit.jit.capture.breaks import leaked
+from tracejit.jit.ir.graph import Graph, Location, Value
+from tracejit.jit.ir.sizes import Scope, Size, evaluate
 
 View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
 UNKNOWN = object()  # strides that depend on a value

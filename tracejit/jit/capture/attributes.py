@@ -19,6 +19,8 @@ from types import (
 )
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.overriding import gates
 from tracejit.jit.capture.behaviour import USERS_STATE, known_names, may_change, module_name
 from tracejit.jit.capture.computed_names import (
     ANY,
@@ -43,8 +45,6 @@ from tracejit.jit.capture.looking import (
 )
 from tracejit.jit.capture.module_reads import METHODS, Reads, has_methods
 from tracejit.jit.capture.place import CACHED, Place, key_of, kind_of, slot_of
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.ops.overriding import gates
 
 MODULE_TABLES = (
     "forward",

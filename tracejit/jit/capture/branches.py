@@ -11,13 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.merge import Ending, Given, Merge
-from tracejit.jit.capture.recorder import Recorder
-from tracejit.jit.capture.region import RegionRecorder, own_work, trial, without_breaks
-from tracejit.jit.capture.signals import Return, Signal
-from tracejit.jit.capture.variables import UNBOUND, Variables
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
@@ -25,6 +18,13 @@ from tracejit.core.ops.control import ErrorOf
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.merge import Ending, Given, Merge
+from tracejit.jit.capture.recorder import Recorder
+from tracejit.jit.capture.region import RegionRecorder, own_work, trial, without_breaks
+from tracejit.jit.capture.signals import Return, Signal
+from tracejit.jit.capture.variables import UNBOUND, Variables
 
 
 class Side:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.jit.capture.location import user_location
 from tracejit.core.eager.recording import active
+from tracejit.jit.capture.location import user_location
 from tracejit.jit.ir.graph import Location
 
 

@@ -28,6 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import joining
+from tracejit.core.ops.record import Op
 from tracejit.jit.capture.behaviour import function_of, module_name
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.computed_names import is_users
@@ -70,10 +73,7 @@ from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.sharing import known_as, known_ones
 from tracejit.jit.capture.source import is_understood
 from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
-from tracejit.core.ops import joining
-from tracejit.core.ops.record import Op
 
 _OF_ARRAYS = type(np.mean)
 _CONTAINERS = (list, dict, set, bytearray, deque)
@@ -209,7 +209,7 @@ def _wants_tensor(function: Any) -> bool:
     found: Any = inspect.unwrap(function)
     if type(found) is Op:
         return found.kind == "pointwise"
-    of_ops = (found.__module__ or "").startswith("tracejit.ops.")
+    of_ops = (found.__module__ or "").startswith("tracejit.core.ops.")
     return of_ops and found.__code__.co_varnames[:1] in (("input",), ("self",))
 
 

@@ -14,9 +14,18 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.types import TensorType, bfloat16, dtype, float16, float32, float64, int32, int64
+from tracejit.core.ops.types import (
+    TensorType,
+    bfloat16,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+)
+from tracejit.jit.ir.graph import Graph, Node, Value
 
 Place = tuple[int, int]  # number of the node, of its operand
 

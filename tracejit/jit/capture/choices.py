@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.region import RegionRecorder, trial
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family
 from tracejit.jit.ir.graph import Value
-from tracejit.core.ops.creation import full_of
-from tracejit.core.ops.types import bool_
 
 
 @dataclass(eq=False)

@@ -23,6 +23,7 @@ from types import (
 )
 from typing import Any
 
+from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.behaviour import may_change, module_name, remembered
 from tracejit.jit.capture.instructions import Step, steps
 from tracejit.jit.capture.looking import (
@@ -34,7 +35,6 @@ from tracejit.jit.capture.looking import (
     names_in,
     own_dict,
 )
-from tracejit.core.memory.reliances import holds
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
 ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any

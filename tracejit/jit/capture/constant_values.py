@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.core.eager.dispatch import dispatch
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.record import Op
 from tracejit.jit.capture.known_contents import knowable, learn
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.plain import asked
 from tracejit.jit.capture.settling import with_numbers
-from tracejit.core.eager.dispatch import dispatch
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.graph import Node, Value
 from tracejit.jit.ir.sizes import Size
-from tracejit.core.ops.record import Op
 
 
 def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:

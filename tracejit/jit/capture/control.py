@@ -16,6 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tracejit import logs
+from tracejit.core.eager.interchange import number_of
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.indexing import update_through_mask
+from tracejit.core.ops.shapes import numel
+from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.branches import branch, truth
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.calls import adapted, check_call, check_iterable
@@ -52,13 +59,6 @@ from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_a
 from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.capture.variables import Variables
-from tracejit.core.eager.interchange import number_of
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.ops.creation import full_of
-from tracejit.core.ops.indexing import update_through_mask
-from tracejit.core.ops.shapes import numel
-from tracejit.core.ops.types import bool_
 
 __all__ = [
     "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.computed_names import is_users
 from tracejit.jit.capture.contents import kind_of_container
 from tracejit.jit.capture.looking import (
@@ -17,7 +18,6 @@ from tracejit.jit.capture.looking import (
     name_of_class,
     qualname_of_class,
 )
-from tracejit.core.eager.tensor import Tensor
 
 _HOLDERS = (list, tuple, dict, set, frozenset)
 _SHOWN = 100  # elements

@@ -19,6 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.global_hooks import everywhere
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.origins import standing
+from tracejit.core.eager.recording import active, ever
+from tracejit.core.eager.tape import grad_fn_of, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family, family_of
+from tracejit.core.memory import devices
+from tracejit.core.ops import autocast
+from tracejit.core.ops.types import default as default_type
+from tracejit.core.ops.types import get_default_dtype
 from tracejit.jit.capture.behaviour import behaviour, subclasses
 from tracejit.jit.capture.computed_names import own_names
 from tracejit.jit.capture.contents import (
@@ -57,17 +68,6 @@ from tracejit.jit.capture.runtime_numbers import Question
 from tracejit.jit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.jit.capture.sources import hooks_of
 from tracejit.jit.capture.state import State
-from tracejit.core.eager.global_hooks import everywhere
-from tracejit.core.eager.modes import is_grad_enabled
-from tracejit.core.eager.origins import standing
-from tracejit.core.eager.recording import active, ever
-from tracejit.core.eager.tape import grad_fn_of, refresh
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family, family_of
-from tracejit.core.memory import devices
-from tracejit.core.ops import autocast
-from tracejit.core.ops.types import default as default_type
-from tracejit.core.ops.types import get_default_dtype
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracejit.core.eager.nodes import Node
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.guards import current
 from tracejit.jit.capture.host_reads import (
     PENDING,
@@ -28,9 +31,6 @@ from tracejit.jit.capture.location import user_frame
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.outlets import logger_may_wait, stdout_may_wait
 from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.core.eager.nodes import Node
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
 
 _PLAIN = (str, int, float, bool, complex, bytes, type(None))

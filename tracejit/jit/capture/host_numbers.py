@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.host_effects import deferring
 from tracejit.jit.capture.host_reads import (
     NUMBERS,
@@ -21,7 +22,6 @@ from tracejit.jit.capture.host_reads import (
 )
 from tracejit.jit.capture.looking import is_exactly
 from tracejit.jit.capture.structure import number_kind
-from tracejit.core.eager.tensor import Tensor
 
 
 def deferred_float(*args: Any) -> Any:

@@ -14,12 +14,19 @@ from collections.abc import Callable, Iterable
 from types import CellType, FrameType
 from typing import Any
 
-from tracejit.jit.capture.contents import elements
-from tracejit.jit.capture.host_reads import PENDING, UNKNOWN, Pending, computed, in_order, is_computed
-from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly, own_dict
-from tracejit.jit.capture.plain import refill
 from tracejit.core.eager.recording import active
 from tracejit.core.memory.referrers import referrers
+from tracejit.jit.capture.contents import elements
+from tracejit.jit.capture.host_reads import (
+    PENDING,
+    UNKNOWN,
+    Pending,
+    computed,
+    in_order,
+    is_computed,
+)
+from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly, own_dict
+from tracejit.jit.capture.plain import refill
 
 Step = Callable[[Any], Any]  # of a Replay
 

@@ -18,18 +18,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
-from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
-from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
-from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
 from tracejit.core.eager.interchange import number_of
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.state import of_array
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.sizes import Size
 from tracejit.core.ops.pointwise_record import cast, copy
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64
+from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
+from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
+from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
+from tracejit.jit.ir.sizes import Size
 
 UNKNOWN = type("Unknown", (), {"__repr__": lambda self: "(unknown)"})()
 MAX_BITS = 900  # an int with fewer becomes a float without overflow

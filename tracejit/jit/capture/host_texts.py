@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.host_effects import NotDeferrable, deferring, frozen
 from tracejit.jit.capture.host_reads import PENDING, PendingText, joined, read
 from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CellType
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.contents import elements
 from tracejit.jit.capture.looking import is_exactly
 from tracejit.jit.capture.place import Place, weakly
 from tracejit.jit.capture.state import State
 from tracejit.jit.capture.watch import NUMBERING, Names
-from tracejit.core.eager.tensor import Tensor
 
 _EQUATED = ("object", "function", "partial")  # kinds that are equal to themselves alone
 

@@ -19,13 +19,20 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
+from tracejit.core.memory.reliances import holds, relies
 from tracejit.jit.capture.behaviour import function_of
-from tracejit.jit.capture.looking import ABSENT, attribute_of, class_attribute, dict_offset, is_a, title
+from tracejit.jit.capture.looking import (
+    ABSENT,
+    attribute_of,
+    class_attribute,
+    dict_offset,
+    is_a,
+    title,
+)
 from tracejit.jit.capture.place import CACHED, PRIMITIVE, alike, told_by_identity
 from tracejit.jit.capture.plain_arguments import plain_numbers
 from tracejit.jit.capture.source import original_code
 from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.core.memory.reliances import holds, relies
 
 
 class KeptCall:

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.jit.capture.place import Place
-from tracejit.jit.capture.plain import asked
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import of_array
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Value
 from tracejit.core.memory import CPU
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.plain import asked
+from tracejit.jit.ir.graph import Value
 
 LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
 OTHER_CONTENTS = "other contents"

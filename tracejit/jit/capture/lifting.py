@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tracejit.core.eager.views import counting_family
+from tracejit.core.ops.types import TensorType
 from tracejit.jit.capture.aliasing import Memory, Traced, Writes, extent
 from tracejit.jit.capture.sources import Lifted
-from tracejit.core.eager.views import counting_family
 from tracejit.jit.ir.graph import Value
-from tracejit.core.ops.types import TensorType
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.recorder import Recorder

@@ -31,7 +31,8 @@ _EINOPS = {"einops.py", "packing.py", "parsing.py", "_backends.py", "_torch_spec
 _MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
 _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
 _CAPTURING = tuple(os.path.join(PACKAGE, "jit", room) + os.sep for room in ("capture", "runtime"))
-_CALLS = os.path.join(PACKAGE, "jit", "capture", "signature.py")  # the captured function is called here
+# The captured function is called here.
+_CALLS = os.path.join(PACKAGE, "jit", "capture", "signature.py")
 _SIZES = os.path.join("tracejit", "jit", "ir", "sizes.py")
 INSTALLED = os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep
 COMPILERS = ("cupy", "jax", "jaxlib", "llvmlite", "numba", "numba_cuda", "numexpr", "taichi",

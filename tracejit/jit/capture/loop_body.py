@@ -14,6 +14,16 @@ from functools import partial
 from operator import is_
 from typing import Any
 
+from tracejit.core.eager.history import check_rebase
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.core.eager.writing import check_writable, leaf_error
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.shapes import known_same_shape, same_shape
+from tracejit.core.ops.types import TensorType, int64
 from tracejit.jit.capture.aliasing import UNKNOWN, Memory
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a
@@ -35,17 +45,7 @@ from tracejit.jit.capture.structure import (
 )
 from tracejit.jit.capture.variables import UNBOUND, Variables
 from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
-from tracejit.core.eager.history import check_rebase
-from tracejit.core.eager.modes import is_grad_enabled
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family
-from tracejit.core.eager.writing import check_writable, leaf_error
 from tracejit.jit.ir.graph import Value
-from tracejit.core.ops.creation import full_of
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.shapes import known_same_shape, same_shape
-from tracejit.core.ops.types import TensorType, int64
 
 
 class Peel(Refused):

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import full_of, zeros_of
+from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import Body, Slot
@@ -23,10 +26,7 @@ from tracejit.jit.capture.structure import (
     put_together,
     take_apart,
 )
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.graph import Value
-from tracejit.core.ops.creation import full_of, zeros_of
-from tracejit.core.ops.types import TensorType, bool_
 
 RETURNED = "returned"  # the name of a slot that is no variable
 NAMES = ("broke", RETURNED)

@@ -11,16 +11,16 @@ import builtins
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.subclasses import kept_class, of_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.shapes import same_structure
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
 from tracejit.jit.capture.scalars import RuntimeInt
 from tracejit.jit.capture.settling import settled
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.subclasses import kept_class, of_class
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
-from tracejit.core.ops.shapes import same_structure
 
 WORTH = 16  # constant numbers of iterations from which a loop is rolled
 

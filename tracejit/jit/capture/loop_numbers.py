@@ -11,18 +11,18 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import bool_, float64, int64
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.runtime_numbers import evaluate
 from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import Size
-from tracejit.core.ops.creation import full_of
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.types import bool_, float64, int64
 
 SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
 LARGE = 1 << 62  # ints below this may grow for a while

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tracejit.jit.capture.aliasing import Memory, Traced
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder
-from tracejit.jit.capture.sources import Draws
 from tracejit.core.eager.nodes import Node
 from tracejit.core.eager.subclasses import keeps_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
+from tracejit.jit.capture.aliasing import Memory, Traced
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.region import RegionRecorder
+from tracejit.jit.capture.sources import Draws
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.loop_body import Body

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import full_of
+from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import Body, Slot
 from tracejit.jit.capture.region import trial
 from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
-from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.graph import Value
-from tracejit.core.ops.creation import full_of
-from tracejit.core.ops.types import TensorType, bool_
 
 
 @dataclass(eq=False)

@@ -12,6 +12,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.core.eager.modes import is_grad_enabled, no_grad
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.core.eager.writing import store
+from tracejit.core.ops.creation import full_of, iota
+from tracejit.core.ops.record import REGISTRY, Op
+from tracejit.core.ops.shapes import known_same_shape
+from tracejit.core.ops.types import bool_, int64
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.branches import truth
 from tracejit.jit.capture.breaks import Refused
@@ -30,15 +38,7 @@ from tracejit.jit.capture.signals import CONTINUE, Decided, Return, Signal
 from tracejit.jit.capture.sources import Draws
 from tracejit.jit.capture.structure import put_together
 from tracejit.jit.capture.variables import Variables
-from tracejit.core.eager.modes import is_grad_enabled, no_grad
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family
-from tracejit.core.eager.writing import store
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.core.ops.creation import full_of, iota
-from tracejit.core.ops.record import REGISTRY, Op
-from tracejit.core.ops.shapes import known_same_shape
-from tracejit.core.ops.types import bool_, int64
 
 NO_ITERATION = "after no iteration a variable is a view, or another one"
 ATTEMPTS = 16  # numbers lifted and variables promoted, one in each

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracejit.jit.capture.aliasing import Memory, Traced, concrete
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tape import alias
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Value
 from tracejit.core.ops.creation import empty
+from tracejit.jit.capture.aliasing import Memory, Traced, concrete
+from tracejit.jit.ir.graph import Value
 
 
 def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder, trial
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import bool_
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.region import RegionRecorder, trial
 
 Happened = bool | Tensor
 

@@ -11,6 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tracejit.core.eager.modes import is_grad_enabled, no_grad
+from tracejit.core.eager.subclasses import keeps_class, of_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.creation import full_of, zeros_of
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.shapes import known_same_shape, same_shape
+from tracejit.core.ops.types import FLOATING, bool_
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.choices import Choices
@@ -36,14 +43,7 @@ from tracejit.jit.capture.structure import (
     text,
 )
 from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
-from tracejit.core.eager.modes import is_grad_enabled, no_grad
-from tracejit.core.eager.subclasses import keeps_class, of_class
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.graph import Value
-from tracejit.core.ops.creation import full_of, zeros_of
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.shapes import known_same_shape, same_shape
-from tracejit.core.ops.types import FLOATING, bool_
 
 Given = tuple[Structure, list[int]]  # a value of both sides: its structure, numbers of pairs
 

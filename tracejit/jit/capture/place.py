@@ -37,6 +37,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.devices import device
+from tracejit.core.memory.reliances import holds, relies
+from tracejit.core.ops.generators import default_generator
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import dtype
 from tracejit.jit.capture.behaviour import may_change
 from tracejit.jit.capture.computed_names import is_users, own_names
 from tracejit.jit.capture.contents import hashes_plainly, item, kind_of_container
@@ -54,12 +60,6 @@ from tracejit.jit.capture.looking import (
     own_dict,
 )
 from tracejit.jit.capture.sources import hooks_of
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.memory.devices import device
-from tracejit.core.memory.reliances import holds, relies
-from tracejit.core.ops.generators import default_generator
-from tracejit.core.ops.record import Op
-from tracejit.core.ops.types import dtype
 
 PRIMITIVE = (
     int,

@@ -25,14 +25,14 @@ from types import (
 )
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.referrers import referrers
 from tracejit.jit.capture.behaviour import USERS_STATE, module_name
 from tracejit.jit.capture.host_reads import Pending
 from tracejit.jit.capture.looking import flags_of, is_a, is_exactly, names_in, own_dict, slots_of
 from tracejit.jit.capture.rolled import FollowedList, ordinary
 from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
-from tracejit.core.memory.referrers import referrers
 
 Leaf = Callable[[Any], Any]
 

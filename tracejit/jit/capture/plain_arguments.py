@@ -14,14 +14,14 @@ from collections import Counter, OrderedDict, defaultdict
 from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodType
 from typing import Any
 
+from tracejit.core.eager.size import Size as Shape
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.foreign_compilers import is_compiled
 from tracejit.jit.capture.host_reads import PendingText
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
 from tracejit.jit.capture.rolled import FollowedList, settle
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.core.eager.size import Size as Shape
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracejit.jit.capture.sources import Draws
 from tracejit.core.eager.recording import active
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
+from tracejit.jit.capture.sources import Draws
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.recorder import Recorder

@@ -11,11 +11,11 @@ import gc
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tracejit.core.eager.nodes import AccumulateGrad
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.behaviour import module_name
 from tracejit.jit.capture.host_reads import Pending
 from tracejit.jit.capture.looking import ABSENT, class_attribute, is_a, is_exactly
-from tracejit.core.eager.nodes import AccumulateGrad
-from tracejit.core.eager.tensor import Tensor
 
 _CONTAINERS = (tuple, list, dict, set)
 

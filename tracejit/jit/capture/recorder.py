@@ -17,6 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.config import flags
+from tracejit.core.eager.meta import is_meta
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.nodes import Node
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.state import make, of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import Family, actual, counting_family
+from tracejit.core.eager.writing import bump_version, check_writable, write_memory
+from tracejit.core.memory import CPU
+from tracejit.core.memory.readers import shown_in
+from tracejit.core.ops import random
+from tracejit.core.ops.indexing import DYNAMIC_OPS
+from tracejit.core.ops.record import REGISTRY, Op
+from tracejit.core.ops.select_at import select_at
+from tracejit.core.ops.types import TensorType
 from tracejit.jit.capture import host_reads, segment_end, value_checks
 from tracejit.jit.capture.aliasing import (
     UNKNOWN,
@@ -43,24 +59,8 @@ from tracejit.jit.capture.sources import Draws, Lifted, NumberSource
 from tracejit.jit.capture.unread_source import with_unread
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
-from tracejit.config import flags
-from tracejit.core.eager.meta import is_meta
-from tracejit.core.eager.modes import is_grad_enabled
-from tracejit.core.eager.nodes import Node
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.state import make, of_array
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import Family, actual, counting_family
-from tracejit.core.eager.writing import bump_version, check_writable, write_memory
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import Size
-from tracejit.core.memory import CPU
-from tracejit.core.memory.readers import shown_in
-from tracejit.core.ops import random
-from tracejit.core.ops.indexing import DYNAMIC_OPS
-from tracejit.core.ops.record import REGISTRY, Op
-from tracejit.core.ops.select_at import select_at
-from tracejit.core.ops.types import TensorType
 
 _LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
 

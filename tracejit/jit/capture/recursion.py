@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import CodeType
 
+from tracejit.core.memory import forks
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.location import user_frame
-from tracejit.core.memory import forks
 
 MOST = 32  # trials of one block within its own trial
 FRAMES = 6  # of ours for each of the user's, at most

@@ -12,13 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from tracejit.jit.capture.aliasing import Memory, Traced, Writes
-from tracejit.jit.capture.breaks import CaptureError, Defect, Refused, leaked
-from tracejit.jit.capture.looking import is_a, is_stand_in
-from tracejit.jit.capture.recorder import Recorder
-from tracejit.jit.capture.sources import Lifted
-from tracejit.jit.capture.trial_watch import TrialWatch
-from tracejit.jit.capture.viewable import strides_kept
 from tracejit.config import flags
 from tracejit.core.eager.modes import is_grad_enabled
 from tracejit.core.eager.nodes import Node
@@ -26,12 +19,19 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.subclasses import kept_class, of_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import counting_family
-from tracejit.jit.ir.extract import extract
-from tracejit.jit.ir.graph import Graph, Value
 from tracejit.core.ops import random
 from tracejit.core.ops.gather_scatter import read_at
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import TensorType
+from tracejit.jit.capture.aliasing import Memory, Traced, Writes
+from tracejit.jit.capture.breaks import CaptureError, Defect, Refused, leaked
+from tracejit.jit.capture.looking import is_a, is_stand_in
+from tracejit.jit.capture.recorder import Recorder
+from tracejit.jit.capture.sources import Lifted
+from tracejit.jit.capture.trial_watch import TrialWatch
+from tracejit.jit.capture.viewable import strides_kept
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Graph, Value
 
 
 def _is_stopped(value: Value) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracejit.core.eager.subclasses import keeps_class, of_class
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.behaviour import behaviour, module_name
 from tracejit.jit.capture.contents import (
@@ -47,8 +49,6 @@ from tracejit.jit.capture.rolled import FollowedList
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.sinks import appending
 from tracejit.jit.capture.state import State
-from tracejit.core.eager.subclasses import keeps_class, of_class
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size, evaluate
 
 

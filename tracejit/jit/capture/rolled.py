@@ -14,11 +14,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.looking import is_a, stands_in
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.joining import cat, stack
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a, stands_in
 
 
 class Slices:

@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.jit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
-from tracejit.jit.capture.number_sizes import size_of
-from tracejit.jit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Value
-from tracejit.jit.ir.sizes import Size, has_order
 from tracejit.core.ops.movement import expand
 from tracejit.core.ops.pointwise_record import coerce, constant
 from tracejit.core.ops.types import FLOATING, TensorType, float64, int64
+from tracejit.jit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
+from tracejit.jit.capture.number_sizes import size_of
+from tracejit.jit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Numbers, evaluate
+from tracejit.jit.ir.graph import Value
+from tracejit.jit.ir.sizes import Size, has_order
 
 _PLAIN = (int, float, bool)
 _NUMBERS: Any = (int, float, Number)

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.readers import about_to_write
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.shapes import hint
 from tracejit.jit.capture.aliasing import UNKNOWN, Memory, concrete
 from tracejit.jit.capture.materialise import laid_out, materialise
 from tracejit.jit.capture.sharing import become
 from tracejit.jit.capture.sources import values_of
-from tracejit.core.eager.interrupts import HeldInterrupts
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Value
-from tracejit.core.memory.readers import about_to_write
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.shapes import hint
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.recorder import Recorder

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.core.eager import recording
 from tracejit.core.eager.recording import active
-from tracejit.jit.ir.sizes import Size
 from tracejit.core.ops.types import TensorType
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.ir.sizes import Size
 
 
 def settled(x: Any) -> Any:

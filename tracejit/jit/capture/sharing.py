@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.looking import is_a
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import edge_of, grad_fn_of, reaches
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View, actual, family_of, stand_for, standing_for
 from tracejit.core.ops.pointwise import where
 from tracejit.core.ops.shapes import known_same_shape
+from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.looking import is_a
 
 Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
+from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.attributes import MODULE_TABLES
 from tracejit.jit.capture.instructions import Step, steps
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.place import Place, key_of
 from tracejit.jit.capture.state import State
-from tracejit.core.memory.reliances import holds
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")

@@ -23,15 +23,21 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from tracejit.jit.capture import memory_words as words
-from tracejit.jit.capture.contents import length
-from tracejit.jit.capture.looking import class_attribute, is_a, is_exactly, is_thread_local, own_dict
-from tracejit.jit.capture.place import Place
 from tracejit.core.eager.nodes import LeafSink
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View
 from tracejit.core.memory import Storage
+from tracejit.jit.capture import memory_words as words
+from tracejit.jit.capture.contents import length
+from tracejit.jit.capture.looking import (
+    class_attribute,
+    is_a,
+    is_exactly,
+    is_thread_local,
+    own_dict,
+)
+from tracejit.jit.capture.place import Place
 
 Rows = list[tuple[int, int]]
 Owner = tuple[int, str]  # number of a place, which of its words

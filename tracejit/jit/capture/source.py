@@ -23,14 +23,20 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from tracejit.core.memory import forks
 from tracejit.jit.capture.location import REWRITTEN, is_own
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.rewrite import rewrite_function
 from tracejit.jit.capture.rewrite_expressions import BOUND, RUNTIME
 from tracejit.jit.capture.rewrite_names import Function
-from tracejit.jit.capture.source_match import FUNCTION, Origin, relabelled, same_but_asserts, same_code
+from tracejit.jit.capture.source_match import (
+    FUNCTION,
+    Origin,
+    relabelled,
+    same_but_asserts,
+    same_code,
+)
 from tracejit.jit.capture.unwatched import unwatched
-from tracejit.core.memory import forks
 
 FACTORY = "@factory"
 MAX_CODES, MAX_FILES = 2048, 16

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tracejit.jit.capture.aliasing import Traced
-from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.core.eager.hooks import retains_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tape import grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Value
 from tracejit.core.ops import random
+from tracejit.jit.capture.aliasing import Traced
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.ir.graph import Value
 
 
 class Lifted:

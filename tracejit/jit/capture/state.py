@@ -21,6 +21,7 @@ from types import (
 )
 from typing import Any
 
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.attributes import HOLDING, Attributes, is_module
 from tracejit.jit.capture.behaviour import (
     USERS_STATE,
@@ -62,7 +63,6 @@ from tracejit.jit.capture.place import (
 )
 from tracejit.jit.capture.sources import hooks_of, tensor_history
 from tracejit.jit.capture.watch import Names
-from tracejit.core.eager.tensor import Tensor
 
 MAX_ELEMENTS = 16384
 _STATEFUL = ("tensor", "sequence", "mapping", "set", "object", "function", "method", "partial")

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.subclasses import keeps_class, of_class
+from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.looking import ABSENT, class_attribute, has_in_class, is_a, is_exactly
 from tracejit.jit.capture.place import PRIMITIVE, TOLD_BY_TEXT, key_of
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.variables import UNBOUND
-from tracejit.core.eager.subclasses import keeps_class, of_class
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.sizes import Size
 
 

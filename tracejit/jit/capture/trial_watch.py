@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.memory import forks
+from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.instructions import steps
 from tracejit.jit.capture.location import is_own
 from tracejit.jit.capture.own_effects import changes_objects
 from tracejit.jit.capture.source import is_converted
 from tracejit.jit.capture.unwatched import WATCHING, PutAside
-from tracejit.core.memory import forks
-from tracejit.core.memory.reliances import holds
 
 _EFFECTS = (
     "STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_SLICE",

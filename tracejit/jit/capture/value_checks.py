@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.state import of_array
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.allocator import memory_limit
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.shapes import hint, overflows
+from tracejit.core.ops.types import INTEGER
 from tracejit.jit.capture.breaks import Break
 from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.sources import values_of
-from tracejit.core.eager.state import of_array
-from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret
 from tracejit.jit.ir.verify import GraphError
-from tracejit.core.memory.allocator import memory_limit
-from tracejit.core.ops.record import Op
-from tracejit.core.ops.shapes import hint, overflows
-from tracejit.core.ops.types import INTEGER
 
 _LARGE = memory_limit()
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.core.ops.shapes import same_structure
 from tracejit.jit.capture.aliasing import UNKNOWN, Traced
 from tracejit.jit.capture.breaks import Refused
-from tracejit.core.ops.shapes import same_structure
 
 Sizes = list[Any]
 

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy
 
+from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture import recursion
 from tracejit.jit.capture.behaviour import first_argument, is_method_named, may_change
 from tracejit.jit.capture.computed_names import (
@@ -48,7 +49,6 @@ from tracejit.jit.capture.module_reads import Reads, reads_of_modules
 from tracejit.jit.capture.pure import is_pure
 from tracejit.jit.capture.source import original_code
 from tracejit.jit.capture.unwatched import WATCHING, PutAside
-from tracejit.core.memory.reliances import holds
 
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,

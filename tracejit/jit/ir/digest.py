@@ -11,11 +11,11 @@ import hashlib
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops.control import ErrorOf
 from tracejit.core.ops.types import TensorType
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.sizes import Size
 
 
 def static_key(x: Any) -> Hashable:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tracejit.jit.ir.sizes import Scope
 from tracejit.core.ops.operators import Operators
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import TensorType, dtype, require_cpu
+from tracejit.jit.ir.sizes import Scope
 
 MOST_DIMENSIONS = 64  # of an array of NumPy's
 

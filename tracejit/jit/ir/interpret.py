@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.core.eager.dispatch import by_library
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size, evaluate
-from tracejit.jit.ir.verify import GraphError
 from tracejit.core.memory.devices import CPU, array_module
 from tracejit.core.ops.control import run_over_tensors
 from tracejit.core.ops.operators import Operators
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.core.ops.types import TensorType, dtype_of_numpy
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.sizes import Size, evaluate
+from tracejit.jit.ir.verify import GraphError
 
 # (node, operands, attributes) -> outputs; attributes hold no sizes any more, only ints
 Runner = Callable[[Node, tuple, dict[str, Any]], tuple]

@@ -13,6 +13,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tracejit.core.memory.devices import CPU, device
+from tracejit.core.ops.control import ErrorOf
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.types import TensorType, dtype
 from tracejit.jit.ir.graph import Graph, Location, Node, Value
 from tracejit.jit.ir.sizes import (
     Scope,
@@ -24,10 +28,6 @@ from tracejit.jit.ir.sizes import (
     size_min,
 )
 from tracejit.jit.ir.verify import GraphError
-from tracejit.core.memory.devices import CPU, device
-from tracejit.core.ops.control import ErrorOf
-from tracejit.core.ops.record import REGISTRY
-from tracejit.core.ops.types import TensorType, dtype
 
 _TOKEN = re.compile(r"""
     [ \t\r\n]+

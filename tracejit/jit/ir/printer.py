@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Location, Node, Value
-from tracejit.jit.ir.size_text import atom_text
-from tracejit.jit.ir.sizes import Size, SizeGuard
 from tracejit.core.memory.devices import CPU, device
 from tracejit.core.ops.control import ErrorOf
 from tracejit.core.ops.types import TensorType, dtype
+from tracejit.jit.ir.graph import Graph, Location, Node, Value
+from tracejit.jit.ir.size_text import atom_text
+from tracejit.jit.ir.sizes import Size, SizeGuard
 
 _WIDTH = 100
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

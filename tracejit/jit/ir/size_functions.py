@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from tracejit.jit.ir.size_text import size_text
 from tracejit.core.memory import forks
+from tracejit.jit.ir.size_text import size_text
 
 Key = tuple  # ((monomial, coefficient), ...), in one order; a monomial is a tuple of atoms
 

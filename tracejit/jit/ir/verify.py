@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size, same_size, symbols_of
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops.types import TensorType
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.sizes import Size, same_size, symbols_of
 
 
 class GraphError(Exception):

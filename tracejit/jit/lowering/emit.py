@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.ops.shapes import broadcast_dims
+from tracejit.core.ops.types import FLOATING, dtype, float32, float64, rounded
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.sizes import Size
 from tracejit.jit.lowering.index import (
@@ -35,8 +37,6 @@ from tracejit.jit.lowering.index import (
     unravelled,
 )
 from tracejit.jit.lowering.scalars import Fold, Scalar, Scalars, register, unsimplified
-from tracejit.core.ops.shapes import broadcast_dims
-from tracejit.core.ops.types import FLOATING, dtype, float32, float64, rounded
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _COMPARES = re.compile(r"[<>=!]=|[<>&|^~]|\bnot\b")

@@ -15,8 +15,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tracejit.jit.lowering.program import Kernel
 from tracejit.core.ops.array_sums import PART, in_parts
+from tracejit.jit.lowering.program import Kernel
 
 MATMUL_SIZES = (
     "trans_a", "trans_b", "m", "n", "k", "lda", "ldb", "ldc", "batch", "stride_a", "stride_b",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracejit.core.ops.types import float64, int32
 from tracejit.jit.ir.sizes import SizeLike
 from tracejit.jit.lowering.emit import Partial
 from tracejit.jit.lowering.index import (
@@ -25,7 +26,6 @@ from tracejit.jit.lowering.index import (
     unravelled,
 )
 from tracejit.jit.lowering.scalars import variables_of
-from tracejit.core.ops.types import float64, int32
 
 FEW = 1024  # additions to one place that float32 may take one after another
 

@@ -97,7 +97,8 @@ def _module(kernel: Kernel, definition: ast.FunctionDef) -> str:
     )  # fmt: skip
     elements = ", ".join(f"{element}_scratch" for element in _SHARED_ELEMENTS)
     imports = ast.parse(
-        f"from tracejit.jit.lowering.abi import {elements}\nfrom tracejit.jit.lowering.grid import barrier"
+        f"from tracejit.jit.lowering.abi import {elements}\n"
+        "from tracejit.jit.lowering.grid import barrier"
     )
     tree.body[at : at + 1] = [*imports.body, definition]
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"

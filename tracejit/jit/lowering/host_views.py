@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.jit.ir.graph import Node, Value
 from tracejit.core.ops.record import REGISTRY
+from tracejit.jit.ir.graph import Node, Value
 
 
 @dataclass(eq=False)

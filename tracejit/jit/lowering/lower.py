@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracejit import logs
+from tracejit.core.ops import pointwise
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.sizes import Size
@@ -25,7 +26,6 @@ from tracejit.jit.lowering.memory import Memory, assign_memory
 from tracejit.jit.lowering.products import Folded, copy_of, fold_products, viewed
 from tracejit.jit.lowering.program import Program
 from tracejit.jit.lowering.schedule import schedule
-from tracejit.core.ops import pointwise
 
 ROUNDS = 8
 

@@ -16,8 +16,8 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tracejit import logs
-from tracejit.jit.lowering.program import Kernel
 from tracejit.core.memory import forks
+from tracejit.jit.lowering.program import Kernel
 
 _PER_THREAD = 2  # fewer kernels than this are not worth a thread
 _parsing = forks.rlock()  # CPython 3.11's `ast.parse` counts its depth for all threads together

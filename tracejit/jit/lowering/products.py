@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import TensorType
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.sizes import SizeLike, size_max
 from tracejit.jit.lowering.emit import Emission, Splits
@@ -24,8 +26,6 @@ from tracejit.jit.lowering.index import (
     unravelled,
 )
 from tracejit.jit.lowering.scalars import Scalar
-from tracejit.core.ops.record import Op
-from tracejit.core.ops.types import TensorType
 
 materialize = Op(
     "materialize", "pointwise", ("input",), scalar="{input}",

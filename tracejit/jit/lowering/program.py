@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracejit.core.ops.types import dtype
 from tracejit.jit.ir.graph import Graph, Location
 from tracejit.jit.ir.sizes import SizeLike
-from tracejit.core.ops.types import dtype
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
+from tracejit.core.ops.types import dtype
 from tracejit.jit.ir.graph import Location
 from tracejit.jit.ir.sizes import SizeLike
 from tracejit.jit.lowering.index import Condition, Index, Quotient, Read, Variable, size_key
-from tracejit.core.ops.types import dtype
 
 # What a value of a dtype is in a register; halves compute in float32 and are rounded.
 REGISTERS = {"float16": "float32", "bfloat16": "float32"}

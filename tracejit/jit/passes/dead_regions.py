@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.core.ops.creation import full_record
 from tracejit.core.ops.types import bool_
+from tracejit.jit.ir.graph import Graph, Node, Value
 
 
 class _In(NamedTuple):

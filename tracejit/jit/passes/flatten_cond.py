@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.ir.clone import inline
-from tracejit.jit.ir.graph import Graph, Node
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.control import cond_record
 from tracejit.core.ops.record import Op
+from tracejit.jit.ir.clone import inline
+from tracejit.jit.ir.graph import Graph, Node
 from tracejit.jit.passes.fold import constant
 from tracejit.jit.passes.rewrite import Rule, rewrite
 

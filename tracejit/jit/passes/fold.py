@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.verify import same_sizes, same_type
 from tracejit.core.ops.creation import full_record
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import TensorType, dtype, rounded
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.verify import same_sizes, same_type
 from tracejit.jit.passes.rewrite import Rule, rewrite
 
 

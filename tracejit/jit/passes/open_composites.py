@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Node
 from tracejit.core.ops.record import Op
+from tracejit.jit.ir.graph import Graph, Node
 from tracejit.jit.passes.rewrite import Rule, rewrite
 
 

@@ -13,12 +13,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.jit.ir.digest import static_key
-from tracejit.jit.ir.graph import Value
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops.operators import Operators
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import dtype, float32
+from tracejit.jit.ir.digest import static_key
+from tracejit.jit.ir.graph import Value
 
 Bindings = dict[str, Any]
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from tracejit import logs
 from tracejit.config import flags
+from tracejit.core.ops import pointwise
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.ir.verify import verify
-from tracejit.core.ops import pointwise
 from tracejit.jit.passes.cse import cse
 from tracejit.jit.passes.dce import dce
 from tracejit.jit.passes.flatten_cond import flatten_cond

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.core.ops.record import Op
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.verify import GraphError, same_type
-from tracejit.core.ops.record import Op
 
 # (graph, node) -> what replaces the node's output(s), or None. Ops that a rule applies are added
 # to the graph.

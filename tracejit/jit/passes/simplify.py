@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.verify import same_sizes
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, bool_, dtype
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.verify import same_sizes
 from tracejit.jit.passes.fold import constant
 from tracejit.jit.passes.pattern import Pattern
 from tracejit.jit.passes.rewrite import Rule, rewrite

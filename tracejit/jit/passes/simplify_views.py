@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.verify import same_sizes
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.movement import (
     expand_record,
@@ -21,6 +19,8 @@ from tracejit.core.ops.movement import (
 )
 from tracejit.core.ops.shapes import is_one, numel
 from tracejit.core.ops.types import FLOATING
+from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.verify import same_sizes
 from tracejit.jit.passes.rewrite import Rule
 
 _SAME_ORDER = {reshape_record, squeeze_record, unsqueeze_record}  # elements keep their linear order

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from tracejit.core.memory.threads import get_num_threads
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.lowering.library import library_of
 from tracejit.jit.lowering.program import Kernel
-from tracejit.core.memory.threads import get_num_threads
 from tracejit.jit.runtime import cache
 
 

@@ -14,9 +14,9 @@ import bisect
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.capture.aliasing import extent, overlaps_itself
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.storage import readonly
+from tracejit.jit.capture.aliasing import extent, overlaps_itself
 
 Span = tuple[int, int, bool]  # first address, address after the last, whether it is written
 

@@ -13,10 +13,10 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.capture.snapshot import Snapshot
 from tracejit.core.eager.nodes import Edge, edge_of, nobody
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.readers import Before, reads, shown
+from tracejit.jit.capture.snapshot import Snapshot
 from tracejit.jit.runtime.backward_plan import Backward
 from tracejit.jit.runtime.call_nodes import CompiledBackward
 from tracejit.jit.runtime.later_backward import Call, below

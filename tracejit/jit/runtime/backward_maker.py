@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tracejit.core.eager.nodes import Node, edge_of
+from tracejit.core.eager.saved import Saved, SavedOutput
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import counting_family
+from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.autodiff.differentiate import Joint
 from tracejit.jit.autodiff.kept_outside import Entry
 from tracejit.jit.autodiff.reach import flag_of, operand_of, records
 from tracejit.jit.autodiff.stages import Stage
 from tracejit.jit.capture.aliasing import Memory, Traced
-from tracejit.core.eager.nodes import Node, edge_of
-from tracejit.core.eager.saved import Saved, SavedOutput
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import counting_family
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.runtime.backward_plan import (
     Backward,
     BackwardStage,

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from tracejit.core.eager.nodes import nobody
+from tracejit.core.eager.saved import Said
+from tracejit.core.ops.types import dtype
 from tracejit.jit.autodiff.absent import Left, without
 from tracejit.jit.autodiff.freed import Part
 from tracejit.jit.autodiff.gradient_views import GradientView, Step, chain, seen_from
 from tracejit.jit.autodiff.joining import joined
 from tracejit.jit.autodiff.relaid import RelaidTape
-from tracejit.core.eager.nodes import nobody
-from tracejit.core.eager.saved import Said
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.core.ops.types import dtype
 from tracejit.jit.runtime.segment import Segment
 
 Masks = tuple[int, int]  # bits: results of a stage that lead through something, edges it leads to

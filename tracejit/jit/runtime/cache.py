@@ -24,9 +24,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tracejit import logs
-from tracejit.jit.lowering.program import Kernel
 from tracejit.core.memory import forks
 from tracejit.core.memory.threads import get_num_threads
+from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache_folder, loader
 from tracejit.jit.runtime.cache_folder import CacheWarning, root_directory, subfolder
 from tracejit.jit.runtime.packs import MAGIC, pack_of, read_pack, write_pack

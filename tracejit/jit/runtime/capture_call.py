@@ -19,6 +19,19 @@ from time import perf_counter
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tracejit.config import flags
+from tracejit.core.eager import global_hooks
+from tracejit.core.eager.function import FunctionNode
+from tracejit.core.eager.global_hooks import everywhere
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.modes import is_grad_enabled
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import actual
+from tracejit.core.memory.devices import default
+from tracejit.core.ops import autocast
+from tracejit.core.ops.random import default_generator
+from tracejit.core.ops.types import get_default_dtype
 from tracejit.jit.capture.behaviour import first_argument
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.computed_names import RETURNED
@@ -58,21 +71,8 @@ from tracejit.jit.capture.state import State
 from tracejit.jit.capture.unwatched import give_back, is_watched_now
 from tracejit.jit.capture.wants_numbers import wants_numbers
 from tracejit.jit.capture.watch import Names, Watcher, names_of
-from tracejit.config import flags
-from tracejit.core.eager import global_hooks
-from tracejit.core.eager.function import FunctionNode
-from tracejit.core.eager.global_hooks import everywhere
-from tracejit.core.eager.interrupts import HeldInterrupts
-from tracejit.core.eager.modes import is_grad_enabled
-from tracejit.core.eager.recording import active
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import actual
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.verify import GraphError
-from tracejit.core.memory.devices import default
-from tracejit.core.ops import autocast
-from tracejit.core.ops.random import default_generator
-from tracejit.core.ops.types import get_default_dtype
 from tracejit.jit.runtime.entry import Entry
 from tracejit.jit.runtime.entry_maker import EntryMaker
 from tracejit.jit.runtime.executable import ProgramError

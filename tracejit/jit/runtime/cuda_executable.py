@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.memory import CPU, Storage, allocate, array_module, device
+from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Value
 from tracejit.jit.ir.interpret import interpreted_regions, run_arrays
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.ir.verify import GraphError
 from tracejit.jit.lowering.program import Instruction, Program
-from tracejit.core.memory import CPU, Storage, allocate, array_module, device
-from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.jit.runtime import cuda_kernels, cuda_products
 from tracejit.jit.runtime.binding import Binding, Step, bind
 from tracejit.jit.runtime.cuda_kernels import Grid

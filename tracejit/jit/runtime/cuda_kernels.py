@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tracejit import logs
-from tracejit.jit.lowering.program import Kernel
 from tracejit.core.memory import array_module, device, forks
+from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 from tracejit.jit.runtime.binding import Step
 from tracejit.jit.runtime.cache_folder import subfolder

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.jit.ir.graph import Value
-from tracejit.jit.lowering.program import Program
 from tracejit.core.memory import Storage, allocate, array_module, device
 from tracejit.core.ops.stacks import may_hold_handles, stack_run
+from tracejit.jit.ir.graph import Value
+from tracejit.jit.lowering.program import Program
 from tracejit.jit.runtime.binding import Binding
 from tracejit.jit.runtime.executable import Executable
 from tracejit.jit.runtime.placement import on_device

@@ -13,12 +13,12 @@ import numpy as np
 
 from tracejit.config import flags
 from tracejit.core.eager.state import TensorState, make
-from tracejit.jit.ir.graph import Graph
-from tracejit.jit.lowering.library import library_of
-from tracejit.jit.lowering.lower import lower
 from tracejit.core.memory import CPU, address
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import TensorType
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.lowering.library import library_of
+from tracejit.jit.lowering.lower import lower
 from tracejit.jit.runtime.binding import Binding
 from tracejit.jit.runtime.executable import Executable
 

@@ -11,6 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracejit.config import flags
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.writing import bump_version
+from tracejit.core.memory.readers import about_to_write, live
+from tracejit.core.memory.storage import readonly
 from tracejit.jit.capture.aliasing import concrete
 from tracejit.jit.capture.guard_texts import shown
 from tracejit.jit.capture.guards import Guards, Miss, current
@@ -26,13 +32,7 @@ from tracejit.jit.capture.results import (
     ResultNumbers,
     SetGrad,
 )
-from tracejit.config import flags
-from tracejit.core.eager.interrupts import HeldInterrupts
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.writing import bump_version
 from tracejit.jit.ir.sizes import evaluate
-from tracejit.core.memory.readers import about_to_write, live
-from tracejit.core.memory.storage import readonly
 from tracejit.jit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.jit.runtime.apart import Apart
 from tracejit.jit.runtime.attach_backward import attach_backward

@@ -10,6 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tracejit.jit.autodiff.regions  # noqa: F401  installs the gradients of control flow
+from tracejit.core.eager.nodes import AccumulateGrad
+from tracejit.core.eager.origins import NO_GRAD
+from tracejit.core.eager.tape import grad_fn_of, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import Family, View, counting_family, family_of
 from tracejit.jit.autodiff.differentiate import Joint, differentiate
 from tracejit.jit.autodiff.reach import extras_behind, is_freed, kept, leaves
 from tracejit.jit.capture.aliasing import UNKNOWN, Memory
@@ -37,11 +42,6 @@ from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.segment_end import finish
 from tracejit.jit.capture.sinks import forget
 from tracejit.jit.capture.sources import Draws, tensor_history, values_of
-from tracejit.core.eager.nodes import AccumulateGrad
-from tracejit.core.eager.origins import NO_GRAD
-from tracejit.core.eager.tape import grad_fn_of, refresh
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import Family, View, counting_family, family_of
 from tracejit.jit.ir.graph import Value
 from tracejit.jit.runtime.attach_backward import attach_backward
 from tracejit.jit.runtime.backward_maker import backward_plan

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.config import flags
-from tracejit.jit.ir.graph import Location
-from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.core.memory import Storage, allocate, get_num_threads
 from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
+from tracejit.jit.ir.graph import Location
+from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.runtime import blas, cache, host, nan_check, region_loop, regions, runner
 from tracejit.jit.runtime.binding import Binding, bind
 from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner

@@ -14,12 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracejit.jit.autodiff.absent import without
-from tracejit.jit.autodiff.decided import Decided, Unknown
-from tracejit.jit.autodiff.freed import Freed
-from tracejit.jit.autodiff.gradient_views import look
-from tracejit.jit.autodiff.relaid import RelaidTape, Was
-from tracejit.jit.autodiff.run_again import at, without_derivatives
 from tracejit.core.eager.backward import task_between
 from tracejit.core.eager.nodes import FREED, Edge, edge_of
 from tracejit.core.eager.recording import active
@@ -37,11 +31,17 @@ from tracejit.core.eager.saved import (
 )
 from tracejit.core.eager.state import make, of_array
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.ir.graph import Graph
-from tracejit.jit.ir.interpret import at_size, interpret
 from tracejit.core.memory import Storage
 from tracejit.core.memory.readers import Before
 from tracejit.core.ops.types import dtype
+from tracejit.jit.autodiff.absent import without
+from tracejit.jit.autodiff.decided import Decided, Unknown
+from tracejit.jit.autodiff.freed import Freed
+from tracejit.jit.autodiff.gradient_views import look
+from tracejit.jit.autodiff.relaid import RelaidTape, Was
+from tracejit.jit.autodiff.run_again import at, without_derivatives
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.interpret import at_size, interpret
 from tracejit.jit.runtime.backward_plan import Backward, Key, Note, Shown, There, Way
 from tracejit.jit.runtime.segment import Bound
 

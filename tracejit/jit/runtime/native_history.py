@@ -16,12 +16,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.jit.capture.memory_words import LIST_ITEMS, TUPLE_ITEMS, TYPE, slot_offset
 from tracejit.core.eager.nodes import next_number
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.views import Family, View
 from tracejit.core.memory import Storage
 from tracejit.core.memory.readers import forget, live
+from tracejit.jit.capture.memory_words import LIST_ITEMS, TUPLE_ITEMS, TYPE, slot_offset
 from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
 from tracejit.jit.runtime.call_nodes import CompiledBackward
 from tracejit.jit.runtime.later_backward import NOTHING, Call

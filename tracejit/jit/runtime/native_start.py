@@ -24,6 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.state import TensorState
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory import Storage
 from tracejit.jit.capture.memory_words import (
     FLOAT,
     INT_DIGITS,
@@ -35,9 +38,6 @@ from tracejit.jit.capture.memory_words import (
     supported,
     word,
 )
-from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.tensor import Tensor
-from tracejit.core.memory import Storage
 from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
 
 Pairs = Sequence[tuple[int, int]]

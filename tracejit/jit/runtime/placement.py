@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.core.memory import device
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.lowering.program import Program
-from tracejit.core.memory import device
 
 
 def executable_for(program: Program, mode: str = "compiled") -> Any:

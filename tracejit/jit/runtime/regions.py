@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.core.memory import Storage, allocate
+from tracejit.core.ops.stacks import new_stack, stack_of
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering.program import Instruction
-from tracejit.core.memory import Storage, allocate
-from tracejit.core.ops.stacks import new_stack, stack_of
 from tracejit.jit.runtime import region_loop
 from tracejit.jit.runtime.binding import Step
 from tracejit.jit.runtime.region_loop import STATE

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tracejit.jit.capture.aliasing import Memory, Traced, concrete
-from tracejit.jit.capture.results import Replay
 from tracejit.core.eager.dispatch import INFERENCE
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import edge_of
@@ -21,8 +19,10 @@ from tracejit.core.eager.saved import alias, over_same_memory
 from tracejit.core.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import Family, View, family_of
-from tracejit.jit.ir.graph import Value
 from tracejit.core.ops.record import Op
+from tracejit.jit.capture.aliasing import Memory, Traced, concrete
+from tracejit.jit.capture.results import Replay
+from tracejit.jit.ir.graph import Value
 from tracejit.jit.runtime.call_nodes import DeadEnd, record_dead_end
 
 

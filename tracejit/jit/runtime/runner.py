@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from tracejit import logs
-from tracejit.jit.lowering.program import Kernel
 from tracejit.core.memory import forks
+from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 
 # Words of a job.

@@ -19,13 +19,13 @@ from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import make, of_array
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.writing import writable_array
+from tracejit.core.memory import CPU, forks
+from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.jit.ir.digest import free_symbols
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.size_facts import known_sign
 from tracejit.jit.ir.sizes import Size, SizeGuard, evaluate, symbols_of
-from tracejit.core.memory import CPU, forks
-from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.jit.passes.pipeline import run as run_passes
 from tracejit.jit.passes.pipeline import stages
 from tracejit.jit.runtime.launch import plan_of

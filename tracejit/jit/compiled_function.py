@@ -1,0 +1,373 @@
+"""The whole flow of a call of a captured function: `CompiledFunction.__call__`.
+
+In: a Python function and options. Out: a callable with the same results, mutations and errors (C1),
+plus `report()`, `graph()`, `graphs`. Called by `script` and `trace`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tracejit import config, logs
+from tracejit.config import flags
+from tracejit.core.eager.recording import active, ever
+from tracejit.core.eager.saved import packing
+from tracejit.core.memory import forks
+from tracejit.core.ops.generators import get_rng_state, set_rng_state
+from tracejit.debug.report import Recompile, Report, Statistics
+from tracejit.jit.capture.breaks import Break, CaptureError
+from tracejit.jit.capture.changing_constants import ChangingConstants
+from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
+from tracejit.jit.capture.number_places import Path, changed_numbers
+from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.script import rewritten
+from tracejit.jit.capture.signature import Signature
+from tracejit.jit.capture.unwatched import Unprofiled
+from tracejit.jit.ir.digest import digest
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.runtime import pace as pace_of
+from tracejit.jit.runtime.capture_call import CapturedCall
+from tracejit.jit.runtime.entry import Entry, ReplayFailed
+from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
+from tracejit.jit.runtime.segment import Segment
+
+_flags = vars(flags)  # reading the attributes takes three times as long
+_MODES = ("eager", "graph", "python", "compiled")
+_segments: OrderedDict[tuple, Segment] = (
+    OrderedDict()
+)  # by structure: equal functions share programs
+_segments_lock = forks.rlock()
+_forbidden = threading.local()
+
+
+class RecompileError(RuntimeError):
+    """A recompilation happened inside `no_recompile()`; the message names its cause."""
+
+
+Way = str  # a mode, and " eager" for exact numerics: compared at each call
+
+
+class CompiledFunction:
+    """A captured function. Calling it gives what the plain function would give.
+
+    >>> import tracejit
+    >>> @tracejit.script
+    ... def f(x):
+    ...     return x * 2 + 1
+    >>> f(tracejit.tensor([1.0, 2.0]))
+    tensor([3., 5.])
+    >>> f.report().compiles
+    1
+    """
+
+    # Its attributes; all others are the user's.
+    OWN = frozenset({
+        "constants", "differed", "dynamic", "entries", "filling", "full", "fullgraph", "function",
+        "lock", "mode", "numerics", "paces", "places", "read_source", "signature", "static",
+        "statistics", "varying",
+    })  # fmt: skip
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        dynamic: bool | None = None,
+        fullgraph: bool = False,
+        numerics: str | None = None,
+        mode: str | None = None,
+        read_source: bool = True,
+    ):
+        if mode is not None and mode not in _MODES:
+            raise ValueError(f"mode: expected one of {', '.join(_MODES)}; got {mode!r}")
+        if numerics not in (None, "fast", "eager"):
+            raise ValueError(f"numerics: expected 'fast' or 'eager', got {numerics!r}")
+        functools.update_wrapper(self, function)
+        self.__name__: str = getattr(function, "__name__", type(function).__name__)
+        self.function = function
+        self.read_source = read_source
+        self.dynamic, self.fullgraph, self.numerics, self.mode = dynamic, fullgraph, numerics, mode
+        self._reset()
+
+    def _reset(self) -> None:
+        self.signature = Signature(self.function)
+        self.entries: list[tuple[Way, Entry]] = []
+        self.statistics = Statistics()
+        self.lock = forks.rlock()
+        self.static = self.dynamic is False  # one program per exact shape
+        self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
+        self.constants = ChangingConstants()
+        self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
+        self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
+        self.filling = False  # the last recording only filled what functions keep
+        self.differed = 0  # entries that did not serve a call for the contents of tensors
+        self.full: set[Way] = set()  # where no more programs are made
+
+    # -- a call -----------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        way = self.mode or _flags["mode"]
+        # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
+        plainly = active.recorder is not None or ever.op_by_op and active.op_by_op
+        if plainly or way == "eager":
+            return self.function(*args, **kwargs)
+        if (self.numerics or _flags["numerics"]) == "eager":
+            way += " eager"
+        signature, arguments = self.signature, args
+        if kwargs or len(args) != signature.plain:
+            if signature.outdated():
+                signature = self.signature = Signature(self.function)
+            arguments = signature.normalise(args, kwargs)  # type: ignore[assignment]
+            if arguments is None:
+                return self.function(*args, **kwargs)  # raises Python's own error
+        for kind, entry in self.entries:  # as in `_find`, which would be one more call
+            if kind == way and (found := entry.find(arguments)) is not None:
+                break
+        else:
+            with self.lock:  # another thread may have compiled meanwhile
+                again = self._find(way, arguments)
+                if again is None:
+                    if signature.outdated():  # the function has other code
+                        self.signature = Signature(self.function)
+                        return self(*args, **kwargs)
+                    pace = self._pace(way)
+                    if (turn := pace.turn()) != PLAINLY:
+                        return self._capture(way, arguments, pace, turn)
+            if again is None:  # plainly: no other thread has to wait
+                self.statistics.plain += 1
+                started = pace_of.clock()
+                result = self._plain(arguments)
+                pace.took(turn, pace_of.clock() - started)
+                return result
+            entry, found = again
+        self.statistics.cache_hits += 1
+        inputs, bound, snapshot = found
+        try:
+            return entry.replay(inputs, arguments, bound, snapshot)
+        except ReplayFailed as failed:  # nothing visible was written yet
+            reason = failed.__cause__
+        return self._instead(entry, arguments, reason)
+
+    def _find(self, way: Way, arguments: tuple) -> tuple | None:
+        """The entry that serves these arguments, and what its `find` returned."""
+        for kind, entry in self.entries:
+            if kind == way:
+                found = entry.find(arguments)
+                if found is not None:
+                    return entry, found
+        return None
+
+    def _plain(self, arguments: tuple) -> Any:
+        return self.signature.call(self.function, arguments)
+
+    def _instead(self, entry: Entry, arguments: tuple, reason: Any) -> Any:
+        """The plain function after its program failed: it raises its own error, or catches it."""
+        result = self._plain(arguments)
+        if entry.catches:
+            return result
+        message = f"tracejit: a program of {self.__name__} failed where the function does not"
+        warnings.warn(f"{message}: {reason}; please report it", RuntimeWarning, stacklevel=3)
+        return result
+
+    def _adapted(self, arguments: tuple) -> Any:
+        """Call the form of the function that is recorded: `script` shows its control flow."""
+        function = rewritten(self.function) if self.read_source else self.function
+        return self.signature.call(function, arguments)
+
+    def _pace(self, way: Way) -> Pace:
+        measured = way.startswith("compiled") and not self.fullgraph
+        return self.paces.setdefault(way, Pace(measured))
+
+    def _capture(self, way: Way, arguments: tuple, pace: Pace, turn: str = CAPTURE) -> Any:
+        self.statistics.cache_misses += 1
+        known = [e for kind, e in self.entries if kind == way]
+        watch = turn == CAPTURE and way not in self.full
+        if known and watch:
+            self._record_miss(known, arguments)
+            if len(known) >= flags.max_entries:
+                self.full.add(way)
+                self._note_breaks(
+                    [
+                        Break(
+                            f"{len(known)} programs were compiled already; last cause: "
+                            f"{self.statistics.recompiles[-1]}",
+                            None,
+                            self.statistics.recompiles[-1].hint,
+                        )
+                    ]
+                )
+                watch = False
+        call = CapturedCall(
+            self.__name__,
+            self.signature,
+            self.function,
+            self._adapted,
+            arguments,
+            lambda graph: self._compile(graph, way),
+            self.fullgraph,
+            self.static,
+            watch,
+            self.varying,
+            self.places,
+            rewritten if self.read_source else None,
+            way.endswith(" eager"),
+            self.constants,
+            not self.filling,
+            self.differed < DIFFERED,
+        )
+        started = pace_of.clock()
+        with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
+            result = call.run()
+        self.places = call.places
+        self.static |= call.recorder.static
+        self.filling = call.filled
+        if call.entry is not None:
+            self.entries.insert(0, (way, call.entry))
+            self.statistics.compiles += 1
+            self.statistics.add_seconds(call.seconds)
+        else:
+            pace.took(turn, pace_of.clock() - started)
+        self._note_breaks(call.breaks)
+        return result
+
+    def _note_breaks(self, breaks: list[Break]) -> None:
+        self.statistics.breaks.extend(b for b in breaks if b not in self.statistics.breaks)
+        for found in breaks:
+            logs.emit("breaks", f"{self.__name__}: {found}")
+
+    def _record_miss(self, known: list[Entry], arguments: tuple) -> None:
+        cause = known[0].miss(arguments)
+        self.differed += cause.new == OTHER_CONTENTS
+        self.varying |= changed_numbers(known[0].guards.guarded_numbers, arguments)
+        found = Recompile.of(cause, self.function)
+        self.statistics.recompiles.append(found)
+        logs.emit("recompiles", f"{self.__name__}: {found}")
+        if getattr(_forbidden, "depth", 0):
+            raise RecompileError(f"{self.__name__} would be recompiled: {found}")
+
+    def _compile(self, graph: Graph, way: Way) -> Segment:
+        """The compiled form of a graph, shared by everything with the same structure."""
+        mode, _, exact = way.partition(" ")
+        numerics = exact or "fast"
+        assumed = tuple(map(str, graph.scope.guards))
+        key = (digest(graph), assumed, mode, numerics, config.cache_key())
+        with _segments_lock:
+            segment = _segments.get(key)
+            if segment is not None:
+                _segments.move_to_end(key)
+        if segment is None:
+            segment = Segment(graph, mode, numerics)
+            self.statistics.add_seconds(segment.seconds)
+            with _segments_lock:
+                _segments[key] = segment
+                while len(_segments) > flags.max_segments:
+                    _segments.popitem(last=False)
+        self.statistics.keep(segment)
+        return segment
+
+    # -- looking inside
+    # -----------------------------------------------------------------------------
+    def report(self) -> Report:
+        """What was compiled, why, and what it costs; prints well."""
+        plainly = [pace.text for pace in self.paces.values() if pace.text]
+        return Report(self.__name__, self.statistics, [e for _, e in self.entries], plainly)
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph these arguments are served by, captured on copies of them if there is none yet.
+
+        >>> import tracejit
+        >>> f = tracejit.script(lambda x: x + 1)
+        >>> len(f.graph(tracejit.ones(2)).nodes)
+        1
+        """
+        return self.graph_and_inputs(*args, **kwargs)[0]
+
+    def graph_and_inputs(self, *args: Any, **kwargs: Any) -> tuple[Graph, list[Any]]:
+        """The graph that serves these arguments and its inputs (captured on copies if there is
+        none yet)."""
+        mode = self.mode or flags.mode
+        way = "compiled" if mode == "eager" else mode
+        way += " eager" if (self.numerics or flags.numerics) == "eager" else ""
+        arguments = self.signature.normalise(args, kwargs)
+        if arguments is None:
+            raise TypeError(f"{self.__name__}{self.signature.signature} cannot be called like this")
+        found = self._find(way, arguments)
+        if found is None:
+            given, state = arguments, get_rng_state()
+            for _ in range(2):  # functions may keep what they give from the first one on
+                arguments = copy.deepcopy(given)
+                try:
+                    self._capture(way, arguments, self._pace(way))
+                finally:
+                    set_rng_state(state)  # a question draws none of the program's numbers
+                found = self._find(way, arguments)
+                if found is not None or self.statistics.breaks:
+                    break
+        if found is None:
+            reasons = "\n".join(map(str, self.statistics.breaks))
+            raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
+        entry, (inputs, _, _) = found
+        return entry.segment.captured, entry.concrete(inputs)
+
+    @property
+    def graphs(self) -> dict[str, str]:
+        """The text of the last program's graph after each stage."""
+        segments = list(self.statistics.segments.values())
+        return dict(segments[-1].stages) if segments else {}
+
+    # -- being a method, a copy, a pickle
+    # --------------------------------------------------------------
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _Bound(self, instance)
+
+    def __deepcopy__(self, memo: dict) -> CompiledFunction:
+        return self._again(copy.deepcopy(self.function, memo))
+
+    def __reduce__(self):
+        return (_rebuild, (self.function, self._options()))
+
+    def _again(self, function: Callable[..., Any]) -> CompiledFunction:
+        return CompiledFunction(function, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        names = ("dynamic", "fullgraph", "numerics", "mode", "read_source")
+        return {name: getattr(self, name) for name in names}
+
+
+class _Bound:
+    """A captured method bound to its instance."""
+
+    def __init__(self, compiled: CompiledFunction, instance: Any):
+        self.__func__, self.__self__ = compiled, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
+
+
+def _rebuild(function: Any, options: dict[str, Any]) -> CompiledFunction:
+    return CompiledFunction(function, **options)
+
+
+@contextmanager
+def no_recompile() -> Iterator[None]:
+    """Inside, a recompilation raises `RecompileError` naming its cause (this thread only).
+
+    >>> import tracejit
+    >>> f = tracejit.script(lambda x: x + 1)
+    >>> y = f(tracejit.ones(3))
+    >>> with tracejit.no_recompile():
+    ...     y = f(tracejit.ones(5))
+    """
+    _forbidden.depth = getattr(_forbidden, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _forbidden.depth -= 1
