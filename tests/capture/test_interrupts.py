@@ -282,11 +282,11 @@ def test_a_recorded_call_is_settled_whole(program):
         return lambda: f(s)
 
     outcomes = []
-    for _ in moments(fresh, "capture/guards.py"):
+    for _ in moments(fresh, "jit/capture/guards.py"):
         outcomes.append(states[-1].seen())
         assert outcomes[-1] in (before, after)
     assert after in outcomes
-    for _ in moments(fresh, "capture/materialise.py"):
+    for _ in moments(fresh, "jit/capture/materialise.py"):
         assert states[-1].seen() == after
 
 
@@ -295,7 +295,7 @@ class Counted:
         self.n, self.x = 1.0, tj.ones(2)
 
 
-@pytest.mark.parametrize("only", ["eager/interrupts.py", "runtime/capture_call.py"])
+@pytest.mark.parametrize("only", ["core/eager/interrupts.py", "jit/runtime/capture_call.py"])
 def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
     """Also where Ctrl-C comes when the recording is over and before what follows holds it back."""
     states = []
@@ -316,7 +316,7 @@ def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
     assert len(states) > 10
 
 
-WATCHES = ["capture/watch.py", "capture/trial_watch.py", "capture/unwatched.py"]
+WATCHES = ["jit/capture/watch.py", "jit/capture/trial_watch.py", "jit/capture/unwatched.py"]
 
 
 @pytest.mark.parametrize("only", WATCHES)
@@ -397,7 +397,7 @@ def test_a_co_executed_call_is_settled_whole(program):
         states.append(State())
         return lambda: f(states[-1])
 
-    for _ in moments(fresh, "capture/materialise.py"):
+    for _ in moments(fresh, "jit/capture/materialise.py"):
         assert states[-1].seen() in (before, after)
     assert states[-1].seen() == after
 

@@ -1,7 +1,7 @@
 """`autocast`: products in a lower precision, sums and losses in float32, by context.
 
-In: a type of device. Out: the switches of `ops/autocast.py`, which front functions ask. Called by
-users as `with autocast("cpu"):` or `@autocast("cpu")`. Contexts keep nothing of the thread: each
+In: a type of device. Out: the switches of `core/ops/autocast.py`, which front functions ask. Called
+by users as `with autocast("cpu"):` or `@autocast("cpu")`. Contexts keep nothing of the thread: each
 may be entered many times, in any thread.
 """
 

@@ -1,7 +1,7 @@
 """The functions, methods and properties that ask classes and modes, and the gates before them.
 
-In: the public modules. Out: gates (`ops/gates.py`) before all that PyTorch asks classes in. Called
-once there is somebody to ask, and by `tracejit.overrides`.
+In: the public modules. Out: gates (`core/ops/gates.py`) before all that PyTorch asks classes in.
+Called once there is somebody to ask, and by `tracejit.overrides`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 results stay objects of them.
 
 In: a function that was called with an object of such a class. Out: what the function gives, as
-objects of the class. Called by `ops/overriding.py`, and by classes through `super()`.
+objects of the class. Called by `core/ops/overriding.py`, and by classes through `super()`.
 """
 
 from __future__ import annotations

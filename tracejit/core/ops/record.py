@@ -100,7 +100,7 @@ class Op:
     adjoint    rules are right for complex numbers as they are; other rules are those of real
                numbers, and `cotangents` conjugates around them
     library    a kernel written by hand computes it on the CPU, in eager mode too, where
-               `lowering/library.py` has one for its types; `eager` is for all others
+               `jit/lowering/library.py` has one for its types; `eager` is for all others
     may_fail   whether it raises for some values (a position out of range): such a node is kept
                though nobody reads its result, as the line of the program that it stands for raises
     """

@@ -3,7 +3,7 @@ leave out what the others are for.
 
 In: a graph of a backward, the tensors that are left of a call whose history is freed. Out: its
 outputs, as eager ops on the tape: of branches only the side that is taken runs, of loops without an
-iteration nothing. Used by `runtime/later_backward.py`.
+iteration nothing. Used by `jit/runtime/later_backward.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In: the deferred gradients of a recording. Out: for each what it is a view of, and by which steps,
 so that whoever asks a captured call for it is given what the plain function gives: the same
-strides, the very tensor that arrived. Called by `differentiate.py` and `runtime/backward_plan.py`.
+strides, the very tensor that arrived. Called by `differentiate.py` and
+`jit/runtime/backward_plan.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: the nodes behind a recording's results, while they hold deferred tensors. Out: a `RelaidTape`,
 which makes the same nodes over concrete tensors. Derivatives of derivatives are taken through
 these: what `detach()`, grad modes, custom Functions and hooks mean to them, the tape says, and the
-graph does not. Made by `differentiate.py`, used by `runtime/later_backward.py`.
+graph does not. Made by `differentiate.py`, used by `jit/runtime/later_backward.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: the body as a function, the variables it assigns. Out: a region and its `Slot`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
 `Refused` where that is not so, `Peel` where it will be so after one iteration. Called by
-`loops.py`; the gradient (`autodiff/loops.py`) reads what is found here.
+`loops.py`; the gradient (`jit/autodiff/loops.py`) reads what is found here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a graph computes, as a short text; names, examples and locations do not matter.
 
 In: a Graph, or a static operand or attribute. Out: a hexadecimal digest, or a hashable key. The
-digest identifies programs in caches; the keys decide in `passes/cse.py` whether two applications
-of an op are the same.
+digest identifies programs in caches; the keys decide in `jit/passes/cse.py` whether two
+applications of an op are the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Text to graphs: reads back what `ir/printer.py` writes.
+"""Text to graphs: reads back what `jit/ir/printer.py` writes.
 
 In: the text of one graph; the grammar is in docs/ir.md. Out: a Graph that prints as the same text.
-Called by tests, golden files and repro files. Types are taken from the text; `ir/verify.py`
+Called by tests, golden files and repro files. Types are taken from the text; `jit/ir/verify.py`
 compares them with inference.
 """
 

@@ -1,6 +1,6 @@
 """Graphs as text: one line per node with its type, the user's line and the pass that made it.
 
-In: a Graph. Out: text that `ir/parser.py` reads back; the grammar is in docs/ir.md. Called by
+In: a Graph. Out: text that `jit/ir/parser.py` reads back; the grammar is in docs/ir.md. Called by
 `str(graph)`, logs, `fn.graphs`, golden files and error messages.
 """
 

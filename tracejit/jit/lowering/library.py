@@ -2,7 +2,7 @@
 
 In: a node. Out: the `Library` that computes it, or None: then a host call does. Lowering puts its
 name, kernel and sizes into an instruction; when sizes are bound, the runtime asks `bound` how the
-work is cut, by shape alone. Called by `fuse.py`, `schedule.py`, `runtime/binding.py`.
+work is cut, by shape alone. Called by `fuse.py`, `schedule.py`, `jit/runtime/binding.py`.
 """
 
 from __future__ import annotations

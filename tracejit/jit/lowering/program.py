@@ -1,6 +1,6 @@
 """What lowering hands to the runtime: kernels, buffers, and a table of instructions over them.
 
-In: filled by `lowering/schedule.py` and its neighbours. Out: read by `runtime/` (bind, run),
+In: filled by `jit/lowering/schedule.py` and its neighbours. Out: read by `runtime/` (bind, run),
 `report()`, golden
 tests. Everything that depends on extents is a size expression, evaluated once per binding.
 """

@@ -2,7 +2,7 @@
 values have.
 
 In: `Pattern(lambda x: x * 1)`. Out: a Pattern that finds such expressions at a graph value and
-says what the holes stand for. Called by `passes/simplify.py`. A number in a pattern matches
+says what the holes stand for. Called by `jit/passes/simplify.py`. A number in a pattern matches
 numbers of equal value and sign of zero, an attribute that is a hole matches anything.
 """
 

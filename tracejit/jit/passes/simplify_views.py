@@ -1,7 +1,7 @@
 """Views that cancel: reshapes, permutations and expansions of one another.
 
 In: nodes of movement ops, and sums over what was expanded. Out: what they may be replaced by. The
-rules are part of `passes/simplify.py`. Sizes are compared by structure: no rule asks a question
+rules are part of `jit/passes/simplify.py`. Sizes are compared by structure: no rule asks a question
 that would be guarded.
 """
 
