@@ -3,8 +3,8 @@
 
 In: a function and the arguments of a call. Out: the answer of the first class, or mode, that gives
 one. Called by `core/ops/gates.py`, which stands before the public functions as soon as there is a
-class or a mode to ask, and by `tracejit.overrides`. Until then a call is not looked at: a class is found
-where a function fails on its object, or when a class of tensors is made.
+class or a mode to ask, and by `tracejit.overrides`. Until then a call is not looked at: a class is
+found where a function fails on its object, or when a class of tensors is made.
 """
 
 from __future__ import annotations
