@@ -23,7 +23,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,7 @@ def names() -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(rf"\b{re.escape(old)}\b"), new) for old, new in lines]
 
 
-def settled(text: str, renamed: list[tuple[re.Pattern[str], str]] = []) -> str:
+def settled(text: str, renamed: Sequence[tuple[re.Pattern[str], str]] = ()) -> str:
     """Return a text without places and digests, with the new names."""
     for pattern, new in (*_PLACES, *renamed):
         text = pattern.sub(new, text)
