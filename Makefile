@@ -40,8 +40,10 @@ examples: $(VENV)/.has-examples
 	@set -e; for file in $(filter-out examples/runs.py examples/train_digits.py,$(wildcard examples/*.py)); \
 	    do echo "== $$file"; $(PY) $$file $(ARGS); done
 
+# What needs no extra; tests/cuda runs in test-cuda.
 test: $(TEST_ENV)
-	$(ONE) $(PYTEST) -q $(SPREAD) -m "not oracle and not slow and not full and not gpu" --ignore=tests/gpu $(ARGS)
+	$(ONE) $(PYTEST) -q $(SPREAD) -m "not oracle and not slow and not full and not gpu" \
+	    --ignore=tests/gpu --ignore=tests/cuda $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 
 test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.shares import share
+
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 pytest.importorskip("tqdm")
@@ -35,7 +37,9 @@ def test_there_are_examples():
     assert {*NAMES} >= {*TRAINING, "train_digits", "black_scholes", "custom_function", "debug_nan"}
 
 
-@pytest.mark.parametrize("example", NAMES, indirect=True)
+@pytest.mark.parametrize(
+    "example", [pytest.param(name, marks=share(f"example {name}", 2)) for name in NAMES],
+    indirect=True)  # fmt: skip
 def test_quick_run_is_right(example, capsys):
     status = example.main(["--quick"])
     out = capsys.readouterr().out

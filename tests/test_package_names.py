@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import pytest
 
@@ -90,7 +91,9 @@ def test_tensors_in_groups_keep_their_neighbours():
         _foreach_utils._group_tensors_by_device_and_dtype([[x, y], [x]])
 
 
-def test_scripts_see_a_module_named_torch(tmp_path):
+def test_scripts_see_a_module_named_torch(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)  # where oracle tests imported PyTorch
     script = tmp_path / "script.py"
     script.write_text("import torch\nname = torch.__name__\nimport torch.nn\n"
                       "layer = torch.nn.ReLU\n")

@@ -143,6 +143,7 @@ def test_code_without_a_file_is_watched_like_any_other():
     assert space["f"].report().cache_hits == 2
 
 
+@pytest.mark.full  # it looks through all modules that other tests imported
 def test_modules_found_in_the_table_of_all(monkeypatch):
     """How many programs that takes depends on what else is imported; what it gives does not."""
     names = ["rate"]

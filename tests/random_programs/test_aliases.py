@@ -10,7 +10,7 @@ from tests.shares import share
 
 @pytest.mark.parametrize("history", [False, True], ids=["plain", "history"])
 @pytest.mark.parametrize("seed", [
-    pytest.param(seed, marks=share(f"aliases {seed}", 3)) for seed in range(0, 1200, 100)])
+    pytest.param(seed, marks=share(f"aliases {seed}", 6)) for seed in range(0, 1200, 100)])
 def test_a_captured_program_leaves_what_the_plain_one_does(seed, history):
     for one in range(seed, seed + 5):
         assert aliases.difference(one, history) is None

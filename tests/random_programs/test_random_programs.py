@@ -28,13 +28,16 @@ from tests.random_programs.runner import (
 from tests.random_programs.spaces import tensor_of
 from tests.random_programs.tolerance import exact
 
-GRAPH = range(400)
-PASSES = range(500, 600)
-COMPILED = range(1000, 1060)
-PYTHON = range(2000, 2020)
-EXACT = range(3000, 3020)
+# Seeds of each way: a part for every run, the rest for `make test-full`.
+WAYS = [
+    (Way("graph", "eager"), range(80), range(80, 400)),
+    (Way("graph"), range(500, 530), range(530, 600)),
+    (Way("compiled"), range(1000, 1015), range(1015, 1060)),
+    (Way("python"), range(2000, 2010), range(2010, 2020)),
+    (Way("compiled", "eager"), range(3000, 3010), range(3010, 3020)),
+]
 MANY = settings(
-    max_examples=60,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     database=None,
@@ -42,33 +45,17 @@ MANY = settings(
 )
 
 
-def assert_agrees(seeds: range, way: Way) -> None:
+@pytest.mark.parametrize(("way", "seeds"), [
+    *((way, seeds) for way, seeds, _ in WAYS),
+    *(pytest.param(way, seeds, marks=pytest.mark.full) for way, _, seeds in WAYS),
+], ids=repr)  # fmt: skip
+def test_programs_agree(way: Way, seeds: range) -> None:
     found = []
     for seed in seeds:
         mismatch = check(generate(Choices.seeded(seed)), way)
         if mismatch is not None:
             found.append(f"seed {seed}: {mismatch}")
     assert not found, f"{len(found)} of {len(seeds)} programs differ\n" + "\n".join(found[:3])
-
-
-def test_interpreted_programs_agree_bit_for_bit() -> None:
-    assert_agrees(GRAPH, Way("graph", "eager"))
-
-
-def test_interpreted_programs_agree_after_all_passes() -> None:
-    assert_agrees(PASSES, Way("graph"))
-
-
-def test_compiled_programs_agree() -> None:
-    assert_agrees(COMPILED, Way("compiled"))
-
-
-def test_kernels_run_as_python_agree() -> None:
-    assert_agrees(PYTHON, Way("python"))
-
-
-def test_compiled_programs_with_eager_numerics_agree_bit_for_bit() -> None:
-    assert_agrees(EXACT, Way("compiled", "eager"))
 
 
 @MANY
@@ -177,6 +164,7 @@ def test_programs_become_small() -> None:
     assert [s.lines[0] for s in found.steps] == ["v2 = tj.exp(x0)"]
 
 
+@pytest.mark.full
 def test_two_thousand_programs_have_every_op() -> None:
     covered = Coverage()
     for seed in range(2000):
