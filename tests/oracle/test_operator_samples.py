@@ -52,7 +52,7 @@ THINNED = {"cov": 7, "ormqr": 7, "diff": 5, "logspace": 19, "logspace.tensor_ove
            "nn.functional.max_pool3d": 7, "nn.functional.grid_sample": 5,
            "nn.functional.max_unpool2d": 5}  # fmt: skip
 COMPILED_SAMPLES = 2  # of each operator; what compiles is in tests/ops, sample by sample
-FEW_SAMPLES = 12
+FEW_SAMPLES = 6
 
 # What op_db calls under these names, where that is not the function of the name.
 CALLS: dict[str, Callable[..., Any] | None] = {
@@ -409,7 +409,7 @@ def in_mode(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
 
 
 # Quick runs take a few samples of each operator, and of the operators one in so many.
-SHARES = {"few": 1, "graph": 10, "compiled": 20}
+SHARES = {"few": 2, "graph": 20, "compiled": 20}
 CASES = [
     pytest.param(number, mode, id=f"{name}-{mode}", marks=share(f"{name}-{mode}", SHARES[mode])
                  if mode in SHARES else pytest.mark.full)
