@@ -79,7 +79,7 @@ def rewritten(text: str, name: str) -> str:
     return "".join([*parts, text[at:]])
 
 
-@pytest.mark.parametrize("page", ["docs/tour.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/tour.md", "docs/from_scratch.md", "README.md"])
 def test_page(page, monkeypatch, tmp_path):
     text = (ROOT / page).read_text()
     monkeypatch.chdir(tmp_path)
