@@ -22,7 +22,6 @@ from tracejit.core.eager.saved import over_same_memory, version_of
 from tracejit.core.eager.state import TensorState, make, shape_of, strides_of
 from tracejit.core.eager.writing import assign, write_memory
 from tracejit.core.ops.gather_scatter import read_at
-from tracejit.core.ops.indexing import DYNAMIC_OPS
 from tracejit.core.ops.movement import expand, unsqueeze
 from tracejit.core.ops.record import Op
 from tracejit.func.mapping_rules import CLONE, Application, result_of
@@ -146,7 +145,7 @@ class Mapping:
             return self._draw(op, operands, attributes)
         if not any(map(self.has, operands)):
             return self.outside(self._below_run(), op, operands, attributes)
-        if op.name in DYNAMIC_OPS:
+        if op.dynamic:
             raise RuntimeError("vmap: We do not support batching operators that can output "
                                f"dynamic shape: the size of {op.name}'s result depends on values")
         application = self._application(op, operands, attributes)

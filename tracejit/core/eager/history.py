@@ -17,7 +17,6 @@ from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tape import OpNode, move_retained, refresh, type_of
 from tracejit.core.eager.views import View, chain_of
 from tracejit.core.ops import creation
-from tracejit.core.ops.movement import VIEW_INVERSE
 from tracejit.core.ops.record import apply
 from tracejit.core.ops.types import FLOATING, TensorType
 
@@ -163,5 +162,5 @@ class CopySlices(Node):
     def _without_slice(self, seen: list) -> Any:
         grad = creation.zeros_of(seen[0], settled(self.source_type))
         for (op, operands, attributes), before in zip(reversed(self.steps), reversed(seen[:-1])):
-            grad = VIEW_INVERSE[op.name](before, grad, *operands, **attributes)
+            grad = op.view_inverse(before, grad, *operands, **attributes)
         return grad

@@ -13,7 +13,6 @@ import numpy as np
 
 from tracejit.core.eager.state import NO_DATA, TensorState, make
 from tracejit.core.memory import META, allocate, device
-from tracejit.core.ops.indexing import DYNAMIC_OPS
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import TensorType
@@ -35,7 +34,7 @@ def tensor_of(kind: TensorType) -> Any:
 
 def tensors_of(op: Op, types: Any) -> Any:
     """What an op that makes no view gives; NotImplementedError where sizes depend on values."""
-    if op.name in DYNAMIC_OPS:
+    if op.dynamic:
         raise NotImplementedError(f"{op.name}: the sizes of its result depend on values, which "
                                   "meta tensors do not have")
     return tensor_of(types) if type(types) is TensorType else tuple(map(tensor_of, types))

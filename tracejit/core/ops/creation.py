@@ -47,6 +47,7 @@ def _full_type(shape: tuple, value: Any, dtype: dtype, device: Any) -> TensorTyp
 
 full_record: Op = Op(
     "full", "creation", (),
+    sizes=("shape",),
     infer=_full_type,
     eager=lambda xp, shape, value, dtype, device: xp.full(
         shape, element(value, dtype.numpy) if dtype is float16
@@ -56,6 +57,7 @@ full_record: Op = Op(
 
 iota_record: Op = Op(
     "iota", "creation", (),
+    sizes=("size",),
     infer=lambda size, device: TensorType(int64, (size,), device),
     eager=lambda xp, size, device: xp.arange(size, dtype=xp.int64),
     element=lambda emit, index, size, device: emit.from_index(index[0]),

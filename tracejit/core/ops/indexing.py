@@ -3,7 +3,7 @@ size depends on values.
 
 In: tensors, keys of ints, slices, None, Ellipsis, bool and integer tensors, lists, arrays. Out:
 views where the key has only ints, slices, None and Ellipsis, else copies; for assignment, a
-write through a view or `index_put`. `DYNAMIC_OPS` names the ops that capture has to run before
+write through a view or `index_put`. ops with `dynamic` are those that capture has to run before
 it can go on.
 """
 
@@ -47,17 +47,6 @@ from tracejit.core.ops.types import (
     int32,
     int64,
 )
-
-# Sizes of these ops' results are None in their types: they are known once they have run. What to
-# write instead where one program is wanted:
-DYNAMIC_OPS = {
-    "nonzero": "keep the shape: tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted "
-               "by the mask",
-    "repeat_positions": "repeat by a number, or gather at positions that were computed outside",
-    "unique": "compute it outside of the captured function",
-    "bincount": "tracejit.zeros(n).index_add(0, input, ones) has a fixed number of bins",
-}  # fmt: skip
-
 
 _HEAP_TYPE = 1 << 9
 _MOST_ITEMS = 32  # of a list that is a key as a tuple is
@@ -480,6 +469,8 @@ def update_through_mask(input: Any, key: Any, operation: Any, value: Any) -> boo
 
 nonzero_record: Op = Op(
     "nonzero", "extern", ("input",),
+    dynamic="keep the shape: tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by "
+            "the mask",
     infer=lambda input: TensorType(int64, (None, len(input.shape)), input.device),
     eager=lambda xp, x: xp.argwhere(x).astype(xp.int64),
 )  # fmt: skip
@@ -493,6 +484,7 @@ def _positions(xp: Any, repeats: Any) -> Any:
 
 repeat_positions_record: Op = Op(
     "repeat_positions", "extern", ("repeats",),
+    dynamic="repeat by a number, or gather at positions that were computed outside",
     infer=lambda repeats: TensorType(int64, (None,), repeats.device),
     eager=_positions,
 )  # fmt: skip

@@ -3,8 +3,8 @@ looks at.
 
 In: tensors, sizes (ints or symbolic), dimension numbers. Out: tensors that share memory with
 their operand where PyTorch's do (`reshape` copies when it must). Called by users, by gradient
-rules, and by indexing. `VIEW_INVERSE` tells capture and autograd how an in-place write on a
-view becomes a new value of the whole.
+rules, and by indexing. `view_inverse` of a record tells capture and autograd how an in-place write
+on a view becomes a new value of the whole.
 
 `element` functions map an output index to the operand's; lowering composes and simplifies them,
 so a chain of views costs nothing in a kernel.
@@ -13,7 +13,7 @@ so a chain of views costs nothing in a kernel.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,7 @@ def _aligned(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[list[int], list[i
 
 reshape_record: Op = Op(
     "reshape", "movement", ("input",), views=True,
+    view_inverse=lambda base, src, shape: src.reshape(tuple(base.shape)), sizes=("shape",),
     infer=_reshape_type,
     eager=lambda xp, x, shape: x.reshape(shape),
     element=_reshape_element,
@@ -261,6 +262,7 @@ def _inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 permute_record: Op = Op(
     "permute", "movement", ("input",), views=True,
+    view_inverse=lambda base, src, dims: permute_record(src, dims=_inverse_permutation(dims)),
     infer=lambda input, dims: typed(input, (input.shape[d] for d in dims)),
     eager=lambda xp, x, dims: x.transpose(dims),
     element=lambda emit, index, dims: emit.operand(0, _permuted_index(index, dims)),
@@ -401,6 +403,7 @@ def _strided(xp: Any, x: Any, shape: tuple, strides: tuple) -> Any:
 
 unsqueeze_record: Op = Op(
     "unsqueeze", "movement", ("input",), views=True,
+    view_inverse=lambda base, src, dim: squeeze_record(src, dims=(dim,)),
     infer=lambda input, dim: typed(input, (*input.shape[:dim], 1, *input.shape[dim:])),
     eager=_unsqueeze_eager,
     element=lambda emit, index, dim: emit.operand(0, _without(index, (dim,))),
@@ -421,6 +424,7 @@ def _squeeze_type(input: Any, dims: tuple[int, ...]) -> TensorType:
 
 squeeze_record: Op = Op(
     "squeeze", "movement", ("input",), views=True,
+    view_inverse=lambda base, src, dims: _unsqueeze_all(src, dims),
     infer=_squeeze_type,
     eager=lambda xp, x, dims: x.squeeze(dims),
     element=_squeeze_element,
@@ -480,6 +484,7 @@ def _expand_eager(xp: Any, x: Any, shape: tuple) -> Any:
 
 expand_record: Op = Op(
     "expand", "movement", ("input",), views=True,
+    view_inverse=lambda base, src, shape: _unexpand(base, src, shape), sizes=("shape",),
     infer=_expand_type,
     eager=_expand_eager,
     element=_expand_element,
@@ -534,13 +539,3 @@ def _unexpand(base: Any, src: Any, shape: tuple) -> Any:
                            "refers to a single memory location. Please clone() the tensor before "
                            "performing the operation.")
     return src.reshape(tuple(base.shape))
-
-
-# op name -> (what the view looks at, what was written to the view, **attributes) -> the whole anew
-VIEW_INVERSE: dict[str, Callable[..., Any]] = {
-    "reshape": lambda base, src, shape: src.reshape(tuple(base.shape)),
-    "permute": lambda base, src, dims: permute_record(src, dims=_inverse_permutation(dims)),
-    "unsqueeze": lambda base, src, dim: squeeze_record(src, dims=(dim,)),
-    "squeeze": lambda base, src, dims: _unsqueeze_all(src, dims),
-    "expand": _unexpand,
-}

@@ -53,6 +53,7 @@ def _pad_eager(xp: Any, x: Any, pads: tuple, value: Any) -> Any:
 
 pad_record: Op = Op(
     "constant_pad", "movement", ("input",),
+    sizes=("pads",),
     infer=_pad_type,
     eager=_pad_eager,
     element=_pad_element,

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.core.ops import shapes
 from tracejit.core.ops.autocast import autocasts
-from tracejit.core.ops.movement import VIEW_INVERSE, transpose, typed
+from tracejit.core.ops.movement import transpose, typed
 from tracejit.core.ops.operators import Operators, method
 from tracejit.core.ops.pointwise_logic import where
 from tracejit.core.ops.pointwise_record import convert, device_of, must_be_tensors
@@ -107,11 +107,13 @@ Operators.H = property(_H)  # type: ignore[attr-defined]
 # -- parts, as views -------------------------------------------------------------------------------
 real_record: Op = Op(
     "real", "movement", ("input",), views=True, infer=_real_like,
+    view_inverse=lambda base, src: complex_record(src, imag_record(base)),
     eager=lambda xp, input: input.real,
     rules={"input": lambda grad, input_type: convert(grad, input_type.dtype)}, adjoint=True)
 
 imag_record: Op = Op(
     "imag", "movement", ("input",), views=True, infer=_real_like,
+    view_inverse=lambda base, src: complex_record(real_record(base), src),
     eager=lambda xp, input: input.imag,
     rules={"input": lambda grad: complex_record(grad * 0, grad)}, adjoint=True)
 
@@ -138,6 +140,7 @@ def _in_pairs(array: Any, step: int) -> bool:
 
 view_as_real_record: Op = Op(
     "view_as_real", "movement", ("input",), views=True,
+    view_inverse=lambda base, src: complex_record(src.select(-1, 0), src.select(-1, 1)),
     infer=lambda input: TensorType(input.dtype.to_real(), (*input.shape, 2), input.device),
     eager=pairs,
     rules={"input": lambda grad: complex_record(grad.select(-1, 0), grad.select(-1, 1))},
@@ -145,17 +148,11 @@ view_as_real_record: Op = Op(
 
 view_as_complex_record: Op = Op(
     "view_as_complex", "movement", ("input",), views=True,
+    view_inverse=lambda base, src: view_as_real_record(src),
     infer=lambda input: TensorType(input.dtype.to_complex(), tuple(input.shape[:-1]),
                                    input.device),
     eager=_ofpairs,
     rules={"input": lambda grad: view_as_real_record(grad)}, adjoint=True)
-
-VIEW_INVERSE.update({
-    "real": lambda base, src: complex_record(src, imag_record(base)),
-    "imag": lambda base, src: complex_record(real_record(base), src),
-    "view_as_real": lambda base, src: complex_record(src.select(-1, 0), src.select(-1, 1)),
-    "view_as_complex": lambda base, src: view_as_real_record(src),
-})
 
 
 def real(input: Any) -> Any:

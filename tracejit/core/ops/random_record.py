@@ -8,7 +8,7 @@ are computed in kernels; the others by the host, as pure functions of (seed, off
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,18 +115,19 @@ def _randint_element(emit: Any, index: Sequence[Any], offset: int, shape: tuple,
                     low=low, span=high - low)
 
 
-uniform_record = Op("uniform", "random", ("state",), infer=_drawn_type, eager=_uniform_array,
-                    element=_uniform_element)
-normal_record = Op("standard_normal", "random", ("state",), infer=_drawn_type, eager=_normal_array,
-                   element=_normal_element)
-exponential_record = Op("standard_exponential", "random", ("state",), infer=_drawn_type,
-                        eager=_exponential_array, element=_exponential_element)
-bernoulli_record = Op("bernoulli", "random", ("state",), infer=_drawn_type, eager=_bernoulli_array,
-                      element=_bernoulli_element)
-randint_record = Op("randint", "random", ("state",), infer=_drawn_type, eager=_randint_array,
-                    element=_randint_element)
-permutation_record = Op("randperm", "random", ("state",), infer=_drawn_type,
-                        eager=_permutation_array)
+def _drawing(name: str, eager: Callable[..., Any],
+             element: Callable[..., Any] | None = None) -> Op:
+    """The record of an op that draws numbers of some shape."""
+    return Op(name, "random", ("state",), infer=_drawn_type, eager=eager, element=element,
+              sizes=("shape",))
+
+
+uniform_record = _drawing("uniform", _uniform_array, _uniform_element)
+normal_record = _drawing("standard_normal", _normal_array, _normal_element)
+exponential_record = _drawing("standard_exponential", _exponential_array, _exponential_element)
+bernoulli_record = _drawing("bernoulli", _bernoulli_array, _bernoulli_element)
+randint_record = _drawing("randint", _randint_array, _randint_element)
+permutation_record = _drawing("randperm", _permutation_array)
 
 
 def draw(record: Op, generator: Generator | None, shape: tuple, dtype: dtype, device: Any,

@@ -97,6 +97,12 @@ class Op:
     is made
     body       composite: the same function written in ops
     views      eager: output 0 is a view of operand 0
+    view_inverse  of views: (what the view looks at, what was written to it, **attributes) -> the
+               whole anew
+    sizes      attributes that may be symbolic sizes: no kernel differs in more than the length of
+               its loops
+    dynamic    sizes of results depend on values, and are None in their types; what to write instead
+               where one program is wanted
     adjoint    rules are right for complex numbers as they are; other rules are those of real
                numbers, and `cotangents` conjugates around them
     library    a kernel written by hand computes it on the CPU, in eager mode too, where
@@ -119,6 +125,9 @@ class Op:
     extern: str | None = None
     body: Callable[..., Any] | None = None
     views: bool = False
+    view_inverse: Callable[..., Any] | None = None
+    sizes: tuple[str, ...] = ()
+    dynamic: str = ""
     adjoint: bool = False
     library: bool = False
     may_fail: bool = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.core.ops.movement import VIEW_INVERSE
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import equal, hint
 from tracejit.core.ops.types import SCALAR_NAMES, TensorType, dtype
@@ -25,9 +24,8 @@ def _type(input: Any, dtype: dtype) -> TensorType:
 
 reinterpret_record: Op = Op(
     "reinterpret", "movement", ("input",), views=True, infer=_type,
+    view_inverse=lambda base, src, dtype: reinterpret_record(src, dtype=base.dtype),
     eager=lambda xp, input, dtype: input.view(dtype.numpy), node_name="ViewBackward0")
-
-VIEW_INVERSE["reinterpret"] = lambda base, src, dtype: reinterpret_record(src, dtype=base.dtype)
 
 
 def reinterpreted(input: Any, dtype: dtype) -> Any:

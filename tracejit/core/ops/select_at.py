@@ -2,8 +2,7 @@
 writes the part back.
 
 In: tensors, an int64 tensor without dimensions. Out: what `select` gives for the number that it
-holds, where only a program will know it. Called by the recorder; `movement.VIEW_INVERSE` gets its
-entry here.
+holds, where only a program will know it. Called by the recorder.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from tracejit.core.ops import creation
 from tracejit.core.ops.gather_scatter import read_at
-from tracejit.core.ops.movement import VIEW_INVERSE, typed
+from tracejit.core.ops.movement import typed
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.slicing import must_fit_slice, part
 from tracejit.core.ops.types import TensorType
@@ -26,6 +25,7 @@ def _at_element(emit: Any, place: Sequence[Any], dim: int) -> Any:
 
 select_at_record: Op = Op(
     "select_at", "movement", ("input", "index"), views=True,
+    view_inverse=lambda base, src, index, dim: select_at_scatter_record(base, src, index, dim=dim),
     infer=lambda input, index, dim: typed(input, (*input.shape[:dim], *input.shape[dim + 1:])),
     eager=lambda xp, x, index, dim: x[part(dim, int(index))], node_name="SelectBackward0",
     element=_at_element,
@@ -62,9 +62,6 @@ select_at_scatter_record: Op = Op(
         "src": lambda grad, index, dim: select_at_record(grad, index, dim=dim),
     },
 )  # fmt: skip
-
-VIEW_INVERSE["select_at"] = lambda base, src, index, dim: select_at_scatter_record(
-    base, src, index, dim=dim)
 
 
 def select_at(input: Any, dim: int, index: Any) -> Any:

@@ -3,8 +3,7 @@ the part back.
 
 In: tensors and positions (ints or symbolic sizes, negative ones as Python's). Out: views;
 `*_scatter` give a new whole in which the part is replaced, `slice_backward` the part among
-zeros. Called by indexing, by users and by gradient rules; `movement.VIEW_INVERSE` gets its
-entries for these views here.
+zeros. Called by indexing, by users and by gradient rules.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.core.ops import creation
-from tracejit.core.ops.movement import VIEW_INVERSE, typed
+from tracejit.core.ops.movement import typed
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_record import convert, is_tensor, must_be_tensors
 from tracejit.core.ops.record import Op
@@ -65,7 +64,9 @@ def _slice_element(emit: Any, index: Sequence[Any], dim: int, start: Any, stop: 
 
 
 slice_record: Op = Op(
-    "slice", "movement", ("input",), views=True,
+    "slice", "movement", ("input",), views=True, sizes=("start", "stop"),
+    view_inverse=lambda base, src, dim, start, stop, step: slice_scatter_record(
+        base, src, dim=dim, start=start, stop=stop, step=step),
     infer=lambda input, dim, start, stop, step: typed(
         input, _replaced(input.shape, dim, _count(start, stop, step))),
     eager=lambda xp, x, dim, start, stop, step: x[part(dim, slice(start, stop, step))],
@@ -188,6 +189,7 @@ def _slice_scatter_eager(xp: Any, base: Any, src: Any, dim: int, start: int, sto
 
 slice_scatter_record: Op = Op(
     "slice_scatter", "movement", ("base", "src"),
+    sizes=("start", "stop"),
     infer=_slice_scatter_type,
     eager=_slice_scatter_eager,
     element=_slice_scatter_element,
@@ -215,7 +217,8 @@ def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: An
 
 
 select_record: Op = Op(
-    "select", "movement", ("input",), views=True,
+    "select", "movement", ("input",), views=True, sizes=("index",),
+    view_inverse=lambda base, src, dim, index: _write_select(base, src, dim, index),
     infer=lambda input, dim, index: typed(input, (*input.shape[:dim], *input.shape[dim + 1:])),
     eager=lambda xp, x, dim, index: x[part(dim, index)],
     element=lambda emit, place, dim, index: emit.operand(0, [*place[:dim], index, *place[dim:]]),
@@ -288,6 +291,8 @@ def _diagonal_element(emit: Any, index: Sequence[Any], offset: int, dim1: int, d
 
 diagonal_record: Op = Op(
     "diagonal", "movement", ("input",), views=True,
+    view_inverse=lambda base, src, offset, dim1, dim2: diagonal_scatter_record(
+        base, src, offset=offset, dim1=dim1, dim2=dim2),
     infer=lambda input, offset, dim1, dim2: typed(
         input, _diagonal_shape(input.shape, offset, dim1, dim2)),
     eager=lambda xp, x, offset, dim1, dim2: x.diagonal(offset, dim1, dim2),
@@ -363,15 +368,6 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     return diagonal_scatter_record(input, src, offset=int(as_size(offset)), dim1=a, dim2=b)
 
 
-VIEW_INVERSE.update({
-    "slice": lambda base, src, dim, start, stop, step: slice_scatter_record(
-        base, src, dim=dim, start=start, stop=stop, step=step),
-    "select": _write_select,
-    "diagonal": lambda base, src, offset, dim1, dim2: diagonal_scatter_record(
-        base, src, offset=offset, dim1=dim1, dim2=dim2),
-})  # fmt: skip
-
-
 # -- as_strided -----------------------------------------------------------------------------------
 
 
@@ -417,13 +413,12 @@ def _write_strided(base: Any, src: Any, size: tuple, stride: tuple, offset: Any)
 
 
 as_strided_record: Op = Op(
-    "as_strided", "movement", ("input",), views=True,
+    "as_strided", "movement", ("input",), views=True, view_inverse=_write_strided,
     infer=lambda input, size, stride, offset: typed(input, size),
     eager=_as_strided_eager,
     element=_as_strided_element,
     rules={"input": _as_strided_rule},
 )  # fmt: skip
-VIEW_INVERSE["as_strided"] = _write_strided
 
 
 def _in_order_of_memory(input: Any) -> Any:

@@ -1,7 +1,7 @@
 """Which elements there are, and how often: unique, unique_consecutive, bincount, histc.
 
 In: a tensor. Out: elements without repetition, where each went, counts. Called by users. The array
-library computes them; the sizes of all results but histc's depend on values (`DYNAMIC_OPS`).
+library computes them; the sizes of all results but histc's depend on values (`dynamic`).
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def _no_rule(grad: Any, consecutive: bool) -> Any:
 
 
 unique_record = Op("unique", "extern", ("input",), outputs=("out", "inverse", "counts"),
+                   dynamic="compute it outside of the captured function",
                    infer=_rows_types, eager=_rows_array, rules={"input": _no_rule})
 
 
@@ -132,6 +133,7 @@ def _bincount_array(xp: Any, input: Any, *weights: Any, minlength: int) -> Any:
 
 bincount_record = Op(
     "bincount", "extern", ("input", "*weights"), eager=_bincount_array,
+    dynamic="tracejit.zeros(n).index_add(0, input, ones) has a fixed number of bins",
     infer=lambda input, *weights, minlength: TensorType(
         weights[0].dtype if weights else int64, (None,), input.device))
 

@@ -20,7 +20,7 @@ from tracejit.core.ops import creation, shapes
 from tracejit.core.ops.convolution_record import windows_of
 from tracejit.core.ops.gather_scatter import index_add_record, index_put_record
 from tracejit.core.ops.max_pool_record import reach
-from tracejit.core.ops.movement import VIEW_INVERSE, typed
+from tracejit.core.ops.movement import typed
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import as_size
@@ -235,11 +235,11 @@ def _write_sliding(base: Any, src: Any, dim: int, size: Any, step: Any) -> Any:
 
 sliding_record: Op = Op(
     "unfold", "movement", ("input",), views=True, infer=_sliding_type, eager=_sliding_eager,
+    view_inverse=_write_sliding,
     element=lambda emit, index, dim, size, step: emit.operand(
         0, [*index[:dim], index[dim] * step + index[-1], *index[dim + 1:-1]]),
     rules={"input": _sliding_rule},
 )  # fmt: skip
-VIEW_INVERSE["unfold"] = _write_sliding
 
 
 @method("unfold")

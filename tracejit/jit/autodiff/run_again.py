@@ -17,7 +17,6 @@ from tracejit.core.eager.recording import settled
 from tracejit.core.eager.saved import alias
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.control import run_over_tensors
-from tracejit.core.ops.movement import VIEW_INVERSE
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.stacks import stack_run
 from tracejit.jit.capture.aliasing import Traced
@@ -100,7 +99,7 @@ class RunAgain:
                     seen.append(apply(op, (seen[-1],), attributes))
                 whole = ends[k] = at(seen.pop(), Gate((edge,)), 0)
                 for (op, attributes), before in zip(reversed(steps), reversed(seen)):
-                    whole = VIEW_INVERSE[op.name](before, whole, **attributes)
+                    whole = op.view_inverse(before, whole, **attributes)
                 for place in places:
                     operands[place] = whole
         with stack_run(), enable_grad():
@@ -122,7 +121,7 @@ def _source(traced: Traced, given: Sequence[Any]) -> Source | None:
         return places, []
     places = [k for k, v in enumerate(given) if v is whole]
     views = [(op, attributes) for op, operands, attributes in traced.views
-             if not operands and op.name in VIEW_INVERSE]
+             if not operands and op.view_inverse is not None]
     return (places, views) if places and len(views) == len(traced.views) else None
 
 

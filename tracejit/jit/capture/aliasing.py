@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.eager.state import laid_out, strides_of
-from tracejit.core.ops.movement import VIEW_INVERSE
 from tracejit.core.ops.record import Op
 from tracejit.jit.capture.breaks import leaked
 from tracejit.jit.ir.graph import Graph, Location, Value
@@ -109,10 +108,9 @@ class Traced:
             steps.append(value.graph.append(op, (steps[-1], *operands), attributes))
         whole = value
         for (op, operands, attributes), before in zip(reversed(self.views), reversed(steps)):
-            inverse = VIEW_INVERSE.get(op.name)
-            if inverse is None:
+            if op.view_inverse is None:
                 raise RuntimeError(f"cannot write through a view made by {op.name}")
-            whole = inverse(before, whole, *operands, **attributes)
+            whole = op.view_inverse(before, whole, *operands, **attributes)
         self.memory.write(whole, counted, happened)
         self._value, self._generation = value, self.memory.generation
 

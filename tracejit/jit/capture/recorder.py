@@ -29,7 +29,6 @@ from tracejit.core.eager.writing import bump_version, check_writable, write_memo
 from tracejit.core.memory import CPU
 from tracejit.core.memory.readers import shown_in
 from tracejit.core.ops import random
-from tracejit.core.ops.indexing import DYNAMIC_OPS
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.select_at import select_at
 from tracejit.core.ops.types import TensorType
@@ -153,14 +152,14 @@ class Recorder:
         if any(map(is_meta, (*operands, attributes.get("device")))):
             self.need(None, "ops on tensors without values (device meta) are not recorded")
             return value_checks.run_now(self, op, operands, attributes)
-        if op.name in DYNAMIC_OPS:
+        if op.dynamic:
             return self._run_now(op, operands, attributes)
         full = len(self.graph.nodes) >= flags.max_segment_nodes
         if full and not self.differentiating and not in_capture(4):
             draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
             if not any(x is state for x in operands for state in draws):
                 self.need(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
-        attributes = asked(op.name, attributes)  # may end the segment, and operands are read then
+        attributes = asked(op, attributes)  # may end the segment, and operands are read then
         if op.name == "reshape":
             self.laid_out(operands[0])
         values = self.operands(operands)
@@ -560,7 +559,7 @@ class Recorder:
         if made is not None:
             return tuple(map(self.constant, made)) if type(made) is tuple else self.constant(made)
         reason = f"the shape of {op.name}'s result depends on values"
-        self.need(None, reason, DYNAMIC_OPS[op.name])
+        self.need(None, reason, op.dynamic)
         with self.paused():
             return Tensor.dispatch(op, operands, attributes)
 

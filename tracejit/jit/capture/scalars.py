@@ -24,6 +24,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.movement import expand
 from tracejit.core.ops.pointwise_record import coerce, constant
+from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import FLOATING, TensorType, float64, int64
 from tracejit.jit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
 from tracejit.jit.capture.number_sizes import size_of
@@ -34,13 +35,6 @@ from tracejit.jit.ir.sizes import Size, has_order
 _PLAIN = (int, float, bool)
 _NUMBERS: Any = (int, float, Number)
 _OF_SIZES = ("add", "sub", "mul", "floordiv", "mod")
-_RANDOM = ("bernoulli", "randint", "randperm", "standard_exponential", "standard_normal", "uniform")
-# Attributes that may be sizes, by op: programs differ in nothing but how far loops go.
-_SIZES = {
-    "full": ("shape",), "iota": ("size",), "expand": ("shape",), "reshape": ("shape",),
-    "select": ("index",), "slice": ("start", "stop"), "slice_scatter": ("start", "stop"),
-    "constant_pad": ("pads",), **dict.fromkeys(_RANDOM, ("shape",)),
-}  # fmt: skip
 _BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 
@@ -333,11 +327,11 @@ def runtime_number(numbers: Numbers, hint: Any, **what: Any) -> RuntimeNumber:
     return (RuntimeInt if type(hint) is int else RuntimeFloat)(numbers, hint, **what)
 
 
-def asked(op: str, attributes: dict) -> dict:
+def asked(op: Op, attributes: dict) -> dict:
     """Attributes of an op with runtime scalars made sizes where there can be one, else made plain:
     the program depends on them."""
     for name, value in attributes.items():
-        plain = _asked(value, name in _SIZES.get(op, ()))
+        plain = _asked(value, name in op.sizes)
         if plain is not value:
             attributes = {**attributes, name: plain}
     return attributes
