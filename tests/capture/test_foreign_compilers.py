@@ -8,6 +8,7 @@ import pytest
 
 import tracejit as tj
 from tests.shares import share
+from tracejit.jit.capture import foreign_compilers
 
 JITS = {"script": tj.script, "trace": tj.trace}
 
@@ -137,4 +138,7 @@ def test_what_only_holds_a_dispatcher_replays():
     f = tj.script(held)
     for _ in range(4):
         assert f(tj.ones(1)).item() == 2.0
-    assert f.report().cache_hits == 3 and not f.report().breaks
+    if foreign_compilers.ANNOUNCED:
+        assert f.report().cache_hits == 3 and not f.report().breaks
+    else:
+        assert "whose calls this Python does not show" in str(f.report().breaks[0])

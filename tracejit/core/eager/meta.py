@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.core.eager.state import NO_DATA, TensorState, make
 from tracejit.core.memory import META, allocate, device
+from tracejit.core.ops.movement import reshaped_view
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import TensorType
@@ -45,12 +46,7 @@ def viewed(op: Op, arrays: list, attributes: dict) -> np.ndarray | None:
     if op.name != "reshape":
         found: np.ndarray = op.eager(np, *arrays, **attributes)  # type: ignore[misc]
         return found
-    seen: np.ndarray = arrays[0].view()
-    try:
-        seen.shape = attributes["shape"]
-    except AttributeError:
-        return None
-    return seen
+    return reshaped_view(arrays[0], attributes["shape"])
 
 
 def check_values(x: TensorState) -> None:

@@ -12,7 +12,6 @@ so a chain of views costs nothing in a kernel.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -183,21 +182,25 @@ def _viewable(input: Any, target: tuple) -> bool:
     if any(type(s) is not int for s in strides):
         return bool(input._can_view(target))
     layout = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides, writeable=False)
+    return reshaped_view(layout, target) is not None
+
+
+_CAN_REFUSE = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
+def reshaped_view(array: np.ndarray, shape: tuple) -> np.ndarray | None:
+    """The array's memory in another shape; None where that takes a copy.
+
+    NumPy 2.0 has no `reshape(copy=False)`; from 2.5 on it warns of shapes that are assigned.
+    """
     try:
-        _RESHAPE(layout, target)
+        if _CAN_REFUSE:
+            return np.reshape(array, shape, copy=False)
+        seen: np.ndarray = array.view()
+        seen.shape = shape
     except (ValueError, AttributeError):
-        return False
-    return True
-
-
-def _by_assignment(layout: np.ndarray, target: tuple) -> None:
-    """Reshape in place: NumPy 2.0 has no `reshape(copy=False)`, later ones warn of this."""
-    layout.shape = target
-
-
-_RESHAPE: Any = _by_assignment
-if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
-    _RESHAPE = functools.partial(np.reshape, copy=False)
+        return None
+    return seen
 
 
 @method()

@@ -35,7 +35,7 @@ from tracejit.jit.capture.behaviour import function_of, module_name
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.computed_names import is_users
 from tracejit.jit.capture.deferred_warnings import deferred_warn
-from tracejit.jit.capture.foreign_compilers import is_compiled
+from tracejit.jit.capture.foreign_compilers import is_compiled, unseen_call_of
 from tracejit.jit.capture.host_calls import replacement
 from tracejit.jit.capture.kept_calls import CALLING, asking_again, handing_on
 from tracejit.jit.capture.location import is_own
@@ -98,6 +98,21 @@ _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward
 _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
+def _opaque(recorder: Any, function: Any) -> Callable[..., Any]:
+    """What another compiler made, whose calls no replay makes."""
+    run = with_plain_numbers(function)
+
+    @functools.wraps(run)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder.note(*unseen_call_of(function))
+        return run(*args, **kwargs)
+
+    return call
+
+
+PASSED_ON.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
+
+
 def adapted(recorder: Any, function: Any) -> Any:
     """The rewritten form of a user's function or method; anything else as it is."""
     joined = _joining(function)
@@ -125,7 +140,7 @@ def adapted(recorder: Any, function: Any) -> Any:
     if type(function_of(function)) is CACHED:
         return asking_again(recorder, function)
     if is_compiled(function):
-        return with_plain_numbers(function)
+        return _opaque(recorder, function)
     if type(function) is functools.partial and type(function_of(function.func)) is CACHED:
         again = asking_again(recorder, function.func)
         return functools.partial(again, *function.args, **function.keywords)

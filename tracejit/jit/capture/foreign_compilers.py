@@ -8,12 +8,18 @@ alone.
 from __future__ import annotations
 
 import os
+import sys
 from types import CodeType
 from typing import Any
 
 from tracejit.jit.capture.behaviour import module_name
 from tracejit.jit.capture.location import COMPILERS, INSTALLED, is_of_compiler
-from tracejit.jit.capture.looking import attribute_of, title
+from tracejit.jit.capture.looking import ABSENT, attribute_of, class_attribute, title
+
+# Until Python 3.11 compiled functions announce their calls to a profiler.
+ANNOUNCED = sys.version_info < (3, 12)
+_HINT = "move it out of the captured function"
+_OR_TENSORS = _HINT + ", or write it with tensors"
 
 
 def is_compiled(function: Any) -> bool:
@@ -27,7 +33,7 @@ def is_compiled(function: Any) -> bool:
 
 def unseen_call(function: Any) -> tuple[str, str]:
     """Return the reason and the hint of a break: C code, or code that a compiler made, ran."""
-    hint = "move it out of the captured function"
+    hint = _HINT
     if type(function) is not CodeType:
         module = attribute_of(function, "__module__")
         known = title(function)
@@ -35,6 +41,26 @@ def unseen_call(function: Any) -> tuple[str, str]:
     elif is_of_compiler(function):
         known = function.co_filename[len(INSTALLED) :].partition(os.sep)[0]
     else:
-        known = f"{function.co_qualname}, compiled elsewhere"
-        hint += ", or write it with tensors"
+        known, hint = f"{function.co_qualname}, compiled elsewhere", _OR_TENSORS
     return f"calls {known}, whose effects and sources cannot be seen", hint
+
+
+def unseen_call_of(function: Any) -> tuple[str, str]:
+    """Return the same for a call of what `is_compiled` tells."""
+    plain = attribute_of(function, "py_func", function)
+    known = f"{attribute_of(plain, '__qualname__', title(function))}, compiled elsewhere"
+    return f"calls {known}, whose effects and sources cannot be seen", _OR_TENSORS
+
+
+def hides_calls(function: Any) -> bool:
+    """Return True for a compiled function whose calls by code that is not rewritten go unseen."""
+    if ANNOUNCED or not is_compiled(function) or issubclass(type(function), type):
+        return False
+    of_types = ".types" in module_name(type(function))  # numba's, which only make signatures
+    return not of_types and class_attribute(type(function), "__call__") is not ABSENT
+
+
+def unseen_read() -> tuple[str, str]:
+    """Return the same for code that reads such a function, where nobody can tell if it calls it."""
+    return ("a function compiled elsewhere is read, whose calls this Python does not show",
+            _OR_TENSORS)

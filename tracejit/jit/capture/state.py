@@ -37,6 +37,7 @@ from tracejit.jit.capture.computed_names import (
     names_of_getter,
 )
 from tracejit.jit.capture.contents import elements, items, length
+from tracejit.jit.capture.foreign_compilers import hides_calls, unseen_read
 from tracejit.jit.capture.kept_calls import KeptCalls
 from tracejit.jit.capture.location import is_own
 from tracejit.jit.capture.looking import (
@@ -79,7 +80,7 @@ def _is_internal(cls: type) -> bool:
 class State(Attributes):
     """The tree of places reachable from the roots through the names seen so far."""
 
-    def __init__(self, unmodelled: Callable[[str, str], None]):
+    def __init__(self, unmodelled: Callable[..., None]):
         super().__init__()
         self.unmodelled = unmodelled
         self.kept = KeptCalls(self.place_of)
@@ -281,6 +282,8 @@ class State(Attributes):
                 "changes cannot be seen",
             )
             self.exposes(value)
+        if hides_calls(value):
+            self.unmodelled(place.text, *unseen_read())
 
     def _elements(self, place: Place, items: Iterator[tuple] | Any, length: int) -> None:
         place.length = length

@@ -56,8 +56,13 @@ def compile_kernels(kernels: Sequence[Kernel], threads: int = 1) -> list[bytes]:
     from concurrent.futures import ThreadPoolExecutor
 
     longest_first = sorted(kernels, key=lambda kernel: -len(kernel.source))
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(_compile, [longest_first[i::count] for i in range(count)]))
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(_compile, [longest_first[i::count] for i in range(count)]))
+    except KernelError:
+        raise
+    except RuntimeError:  # the interpreter ends, and starts no thread
+        return [_compile(kernels)]
 
 
 def _compile(kernels: Sequence[Kernel]) -> bytes:

@@ -7,6 +7,7 @@ known before anything is lowered. Called by `segment`.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 
@@ -25,7 +26,9 @@ def compile_ahead(graph: Graph) -> None:
     kernels = [library.kernel(node) for library, node in found if library is not None]
     missing = cache.missing({kernel.digest: kernel for kernel in kernels}.values())
     if missing:
-        threading.Thread(target=_compile, args=(missing,), name="tracejit-compile").start()
+        thread = threading.Thread(target=_compile, args=(missing,), name="tracejit-compile")
+        with contextlib.suppress(RuntimeError):  # the interpreter ends: they are compiled later
+            thread.start()
 
 
 def _compile(kernels: Sequence[Kernel]) -> None:

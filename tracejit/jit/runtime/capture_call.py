@@ -495,8 +495,8 @@ class CapturedCall:
             else:
                 plain_objects(first_argument(frame.f_code, frame), set(), asked)
 
-    def _unmodelled(self, path: str, what: str) -> None:
-        self.recorder.seen(f"{path}: {what}")
+    def _unmodelled(self, path: str, what: str, hint: str = "") -> None:
+        self.recorder.seen(f"{path}: {what}", hint)
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:

@@ -274,7 +274,10 @@ class Runner:
         self._lock = forks.rlock()
 
     def prepare(self, helpers: int) -> None:
-        """Have at least `helpers` worker threads; they sleep until a job is opened."""
+        """Have at least `helpers` worker threads; they sleep until a job is opened.
+
+        From Python 3.12 on none can be started once the main thread is over: jobs do without.
+        """
         with self._lock:
             while len(self.workers) < helpers and not self.words[SHUTDOWN]:
                 index = len(self.workers) + 1
@@ -282,8 +285,11 @@ class Runner:
                     target=self._work, args=(self.pool, index), daemon=True,
                     name=f"tracejit-worker-{index}",
                 )  # fmt: skip
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return
                 self.workers.append(thread)
-                thread.start()
 
     def shut_down(self) -> None:
         """End the workers: the interpreter is exiting."""
