@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tracejit
-from tracejit import config, jit
+from tracejit import config
+from tracejit.jit import compiled_function
 from tracejit.jit.runtime import cache, pace
 
 WAYS = {
@@ -43,7 +44,7 @@ def own_cache(tmp_path):
 
 def _size():
     files = sum(len(names) for _, _, names in os.walk(config.flags.cache_dir))
-    return dict(cache.counts), files, threading.active_count(), len(jit._segments)
+    return dict(cache.counts), files, threading.active_count(), len(compiled_function._segments)
 
 
 def _level(way, calls, warm):

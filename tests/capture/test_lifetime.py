@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 import tracejit as tj
-from tracejit import config, jit
+from tracejit import config
 from tracejit.core.ops.stacks import live_stacks
 from tracejit.core.ops.types import TensorType
+from tracejit.jit import compiled_function
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.sharing import Pairs, Sharing
 from tracejit.jit.ir.graph import Graph
@@ -140,7 +141,7 @@ def test_segments_are_capped():
         functions = [tj.script(lambda x, k=k: x * float(k) + k) for k in range(12)]
         for k, f in enumerate(functions):
             assert f(tj.ones(1)).item() == 2.0 * k
-        assert len(jit._segments) <= 4
+        assert len(compiled_function._segments) <= 4
         for k, f in enumerate(functions):
             assert f(tj.ones(1)).item() == 2.0 * k
         assert all(f.report().compiles == 1 for f in functions)

@@ -7,14 +7,14 @@ import time
 import pytest
 
 import tracejit as tj
-from tracejit import jit
 from tracejit.core.ops.record import REGISTRY
+from tracejit.jit import compiled_function
 
 
 @pytest.fixture
 def segments(monkeypatch):
     """Programs of their own: a wrong one must not be found by others."""
-    monkeypatch.setattr(jit, "_segments", type(jit._segments)())
+    monkeypatch.setattr(compiled_function, "_segments", type(compiled_function._segments)())
 
 
 @pytest.mark.parametrize("mode", ["compiled", "python"])
@@ -24,7 +24,7 @@ def test_a_wrong_expression_is_named_with_its_line(segments, monkeypatch, mode):
     x = tj.linspace(-1, 1, 64)
     assert tj.compare(f, x).first_bad is None
     monkeypatch.setattr(op, "scalar", f"-({op.scalar})")
-    jit._segments.clear()
+    compiled_function._segments.clear()
     begin = time.perf_counter()
     bad = tj.compare(tj.script(_chain, mode=mode), x).first_bad
     assert time.perf_counter() - begin < 10

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("lowering", "passes", "ops", "runtime")
-ROW = re.compile(r"^\| `(\w+)/(\w+)\.py` (\w+) \|", re.M)
+ROOMS = ("core/ops", "jit/lowering", "jit/passes", "jit/runtime")
+ROW = re.compile(r"^\| `(\w+/\w+)/(\w+)\.py` (\w+) \|", re.M)
 WORDS = (ast.Raise, ast.JoinedStr)
 
 
@@ -44,7 +44,7 @@ def used() -> set[tuple[str, str, str]]:
 
 def test_every_hint_is_listed_with_what_it_decides() -> None:
     listed = set(ROW.findall((ROOT / "docs" / "numerics.md").read_text()))
-    assert used() == listed
+    assert used() == listed and len(listed) > 20
 
 
 def test_a_hint_that_decides_is_found() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 import tracejit as tj
 from tests.runtime.programs import ADD_ONE, GELU, chain, kernel, run
-from tracejit import config, jit
+from tracejit import config
 from tracejit.core.memory import threads
+from tracejit.jit import compiled_function
 from tracejit.jit.lowering import native
 from tracejit.jit.runtime import cache, cache_folder, cache_upkeep
 from tracejit.jit.runtime.executable import Executable
@@ -76,7 +77,7 @@ def test_library_kernels_are_compiled_while_the_rest_is_lowered(fresh, monkeypat
     found = []
     for _ in range(2):
         forget(monkeypatch)
-        jit._segments.clear()
+        compiled_function._segments.clear()
         found.append(tj.script(twice)(x, w))
     (first, library), (second, rest), *more = compiled
     assert (first, set(library)) == ("tracejit-compile", {"conv_float32", "cumsum_float32"})

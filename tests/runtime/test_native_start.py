@@ -96,13 +96,13 @@ def test_numbers_reach_the_program():
 
 def test_functions_leave_no_memory_behind():
     gc.collect()
-    before = tj.memory.stats().allocated
+    before = tj.core.memory.stats().allocated
     f = tj.script(lambda x: x * 2, mode="compiled")
     for _ in range(10):
         f(tj.ones(4))
     del f
     gc.collect()
-    assert tj.memory.stats().allocated <= before + 4096
+    assert tj.core.memory.stats().allocated <= before + 4096
 
 
 def test_methods_outlive_the_threads_that_asked_at_once():
