@@ -91,7 +91,11 @@ def record(path: str) -> None:
         # A program of the table may fail, as plain Python does.
         with config.override(mode="graph"), contextlib.suppress(Exception), _quiet():
             run()
-        found[name] = [text for function in made for text in texts(function)]
+        try:
+            found[name] = [text for function in made for text in texts(function)]
+        except Exception as error:
+            error.add_note(f"in {name}")
+            raise
     with gzip.open(path, "wt") as file:
         json.dump(found, file)
 

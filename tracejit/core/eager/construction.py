@@ -353,6 +353,8 @@ def from_dlpack(source: Any) -> Any:
     if type(source).__name__ == "PyCapsule":
         return _over(np.asarray(_Writable(np.from_dlpack(_Capsule(source)))))
     where = source.__dlpack_device__()
+    if isinstance(source, np.ndarray) and not source.flags.writeable:
+        return _over(source.view(np.ndarray))  # NumPy 2.0 gives no array that is only to be read
     if int(where[0]) == 1:
         return _over(np.from_dlpack(source))
     from tracejit.core.memory import array_module, device

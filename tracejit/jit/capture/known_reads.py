@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+import ml_dtypes
 import numpy
 
 _OF_CALLABLES = frozenset(
@@ -37,6 +38,8 @@ OF_FILTERS = {_BLOCKS.__init__.__code__, BEGINS_FILTERS, ENDS_FILTERS, *SETS_FIL
 READS |= dict.fromkeys(OF_FILTERS, frozenset())
 _LOADS = vars(numpy).get("__getattr__")  # it imports parts of NumPy when they are first named
 READS |= {} if _LOADS is None else {_LOADS.__code__: frozenset()}
+# Limits of a dtype, computed once.
+READS |= {kind.__new__.__code__: frozenset() for kind in (numpy.finfo, ml_dtypes.finfo)}
 
 
 def thread_ident(_: None) -> int:
