@@ -111,6 +111,16 @@ def _quiet() -> Iterator[None]:
             yield
 
 
+def shown(value: Any) -> str:
+    """Return a text that asks no size for its number, which would be guarded."""
+    from tracejit.jit.ir.size_text import size_text
+    from tracejit.jit.ir.sizes import Size
+
+    if isinstance(value, tuple):
+        return f"({', '.join(map(shown, value))})"
+    return size_text(value.key) if type(value) is Size else str(value)
+
+
 def texts(function: Any) -> Iterator[str]:
     """Return guards, graphs after each stage, kernels and launches of a captured function."""
     from tracejit.jit.lowering.lower import lower
@@ -126,11 +136,11 @@ def texts(function: Any) -> Iterator[str]:
             said = [kernel.name if kernel else instruction.extern or "host", *instruction.ops,
                     instruction.operands, instruction.outputs, instruction.sizes,
                     instruction.total, instruction.chunk]
-            yield "launch " + " ".join(map(str, said))
+            yield "launch " + " ".join(map(shown, said))
             if kernel:
                 yield f"kernel\n{kernel.source}"
         yield "buffers " + " ".join(
-            f"{b.dtype}[{b.numel}] {b.role} {b.index} {b.first_use}-{b.last_use};"
+            f"{b.dtype}[{shown(b.numel)}] {b.role} {b.index} {b.first_use}-{b.last_use};"
             for b in program.buffers)
 
 

@@ -227,3 +227,17 @@ def test_infinities_and_what_overflows_on_the_way():
         x = tracejit.tensor(values * 10_000, dtype=float64)
         for f in (lambda x: x.sum(), lambda x: x.view(-1, 1).sum(0).sum()):
             assert tracejit.script(f)(x).item() == pytest.approx(expected, nan_ok=True)
+
+
+ASKED = {
+    "blocks": lambda x: (x.numel() + 4095) // 4096 == 1,
+    "numel": lambda x: x.numel() == 6,
+    "rows": lambda x: x.shape[0] * x.shape[1] < 4096,
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_sizes_that_the_program_asked_for_leave_sums_right(asked, recwarn):
+    f = tracejit.script(lambda x: x.sum() + x.mean() if asked(x) else x.max())
+    assert [f(tracejit.ones(*shape)).item() for shape in ((2, 3), (2, 3), (200, 300))] == [7, 7, 1]
+    assert not recwarn.list and not f.report().breaks

@@ -245,9 +245,8 @@ def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
     if "r" not in splits.parts:
         extent = (numel + BLOCK - 1) // BLOCK
         part = Variable("part", extent)
-        start = as_index(part) * BLOCK
-        flat.start, flat.stop = start, numel
-        outer = [part] if not is_one(extent) else []
+        outer = [] if is_one(extent) else [part]
+        flat.start, flat.stop = as_index(part) * BLOCK if outer else as_index(0), numel
         emission = Emission(graph, group.members, splits, chunks=dict.fromkeys(group.stores, flat))
         nest = _part_nest(group, emission, outer, extent, max(1, WORK // BLOCK))
         if not splits.refine(nest.roots(), partial=True):
