@@ -5,6 +5,7 @@ passes, how many of these tracejit passes, and which it does not. Called by `mak
 """
 
 import importlib.metadata
+import os
 import subprocess
 import sys
 import tarfile
@@ -20,6 +21,8 @@ PACKAGES = {
     "einops": "einops/tests",
     "torchsde": "tests",
 }
+# What tests ask of the environment: einops's, which of its backends they run.
+ENVIRONMENT = {"EINOPS_TEST_BACKENDS": "numpy,torch"}
 # Shown for each package; the rest is counted.
 SHOWN = 40
 
@@ -69,7 +72,8 @@ def passing(top: Path, tests: str, library: str) -> set[str]:
         f"--junitxml={report}",
         tests,
     ]
-    subprocess.run(command, cwd=top, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, cwd=top, env={**os.environ, **ENVIRONMENT},
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if not report.exists():
         return set()
     cases = xml.etree.ElementTree.parse(report).iter("testcase")
