@@ -88,8 +88,9 @@ def record(path: str) -> None:
     for name, run in programs():
         made.clear()
         tracejit.manual_seed(0)
-        # A program of the table may fail, as plain Python does.
-        with config.override(mode="graph"), contextlib.suppress(Exception), _quiet():
+        # A program of the table may fail, as plain Python does. Of these nothing is compiled here.
+        mode = "graph" if name.startswith("program") else "compiled"
+        with config.override(mode=mode), contextlib.suppress(Exception), _quiet():
             run()
         try:
             found[name] = [text for function in made for text in texts(function)]
