@@ -18,10 +18,10 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     >>> import tracejit
     >>> layer = tracejit.nn.Linear(1, 1)
     >>> before = layer.weight
-    >>> set_overwrite_module_params_on_conversion(True)
+    >>> tracejit.__future__.set_overwrite_module_params_on_conversion(True)
     >>> layer.double().weight is before
     False
-    >>> set_overwrite_module_params_on_conversion(False)
+    >>> tracejit.__future__.set_overwrite_module_params_on_conversion(False)
     """
     _set("overwrite", value)
 
