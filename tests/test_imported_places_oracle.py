@@ -74,7 +74,8 @@ def shown(library, call):
         except Exception as error:
             found = f"{type(error).__name__}: {error}"
     texts = [found, *(str(w.message) for w in told)]
-    for word in ("torch.", "tracejit.", "eager.tensor.", "eager.size.", "memory.devices."):
+    for word in ("torch.", "tracejit.", "core.eager.tensor.", "core.eager.size.",
+                 "core.memory.devices."):
         texts = [text.replace(word, "") for text in texts]
     return texts
 
