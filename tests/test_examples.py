@@ -38,7 +38,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize(
-    "example", [pytest.param(name, marks=share(f"example {name}", 2)) for name in NAMES],
+    "example", [pytest.param(name, marks=share(f"example {name}", 3)) for name in NAMES],
     indirect=True)  # fmt: skip
 def test_quick_run_is_right(example, capsys):
     status = example.main(["--quick"])

@@ -402,6 +402,7 @@ def test_a_co_executed_call_is_settled_whole(program):
     assert states[-1].seen() == after
 
 
+@pytest.mark.full
 def test_output_is_shown_once(capsys):
     s = State()
 

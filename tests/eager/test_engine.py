@@ -17,6 +17,7 @@ def leaf(*values):
     return tracejit.tensor(list(values), requires_grad=True)
 
 
+@pytest.mark.full
 def test_a_chain_of_100000_nodes():
     code = (
         "import tracejit\n"

@@ -325,6 +325,7 @@ def process(directory):
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_sixteen_racing_processes_then_a_warm_one(tmp_path):
     for both in [process(tmp_path) for _ in range(16)]:
         out, err = both.communicate(timeout=240)

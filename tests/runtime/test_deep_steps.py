@@ -48,6 +48,7 @@ def test_work_grows_with_the_layers():
     assert larger - large < 2.4 * (large - small)
 
 
+@pytest.mark.full
 def test_equal_layers_are_compiled_once():
     shapes = {}
     for layers in (20, 30):
