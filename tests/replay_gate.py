@@ -35,6 +35,7 @@ _PLACES = (
     (re.compile(r"_[0-9a-f]{8}\b"), "_DIGEST"),
     (re.compile(r"\b0x[0-9a-f]{6,}\b"), "ADDRESS"),
 )
+_IMPORTS = re.compile(r"(?:^from .* import .*\n)+", re.MULTILINE)  # in the order of their names
 SHOWN = 40  # lines of a difference
 
 
@@ -156,7 +157,7 @@ def settled(text: str, renamed: Sequence[tuple[re.Pattern[str], str]] = ()) -> s
     """Return a text without places and digests, with the new names."""
     for pattern, new in (*_PLACES, *renamed):
         text = pattern.sub(new, text)
-    return text
+    return _IMPORTS.sub(lambda lines: "".join(sorted(lines[0].splitlines(True))), text)
 
 
 def compare(base: str) -> int:

@@ -82,7 +82,7 @@ class Channel:
 
 
 def said_once_by_a_property(jit):
-    """What a property runs is not rewritten, so nobody sees the arguments of its calls."""
+    """A property is not rewritten, so nobody sees the arguments of the calls it makes."""
 
     class Model:
         channel = Channel()

@@ -99,7 +99,7 @@ _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
 def _opaque(recorder: Any, function: Any) -> Callable[..., Any]:
-    """What another compiler made, whose calls no replay makes."""
+    """Wrap what another compiler made: no replay makes its calls."""
     run = with_plain_numbers(function)
 
     @functools.wraps(run)
