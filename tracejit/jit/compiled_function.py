@@ -105,7 +105,7 @@ class CompiledFunction:
         self.constants = ChangingConstants()
         self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
         self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
-        self.filling = False  # the last recording only filled what functions keep
+        self.filling = False  # the last recording did what the next finds done
         self.differed = 0  # entries that did not serve a call for the contents of tensors
         self.full: set[Way] = set()  # where no more programs are made
 
@@ -273,7 +273,7 @@ class CompiledFunction:
     # -- looking inside
     # -----------------------------------------------------------------------------
     def report(self) -> Report:
-        """What was compiled, why, and what it costs; prints well."""
+        """Report what was compiled, why, and what it costs; prints well."""
         plainly = [pace.text for pace in self.paces.values() if pace.text]
         return Report(self.__name__, self.statistics, [e for _, e in self.entries], plainly)
 

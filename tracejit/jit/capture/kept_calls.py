@@ -213,7 +213,8 @@ class KeptCalls:
                 keys = objects_in(_cache_of(function))
                 found = [x for x in keys if is_a(x, type) or self.place_of(x) is not None]
                 results = KeptResults(function, unseen, found)
-                certain = all(map(told_by_identity, keys)) and all(map(self._is_key, found))
+                certain = not function.cache_parameters()["typed"]  # where keys have types, too
+                certain &= all(map(told_by_identity, keys)) and all(map(self._is_key, found))
                 if certain and results.results and results.are_plain():
                     asked.update(map(id, found))
                     self.calls.append(results)

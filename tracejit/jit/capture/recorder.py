@@ -436,7 +436,8 @@ class Recorder:
         if self.trials:
             raise Refused(reason)
         found = Break(reason, user_location(), hint)
-        self.only_once &= self.root.cached is not None and self.root.cached.runs()
+        kept = self.root.cached
+        self.only_once = self.only_once and kept is not None and kept.runs()
         if found not in self.breaks:
             self.breaks.append(found)
         if self.fullgraph:
