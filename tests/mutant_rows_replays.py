@@ -278,7 +278,7 @@ LATER = [
         "later",
         "gradients are retained when a backward is recorded",
         "tracejit/jit/autodiff/differentiate.py",
-        "if retaining(outputs, recorder.first_node):",
+        "if retaining(outputs, tracer.first_node):",
         "if False:",
         _programs("later_backward"),
     ),

@@ -87,7 +87,7 @@ NUMBERS = [
         "a size of a segment before is looked up by its name",
         "tracejit/jit/capture/value_checks.py",
         "attributes = at_size(attributes)  # some may be of segments before",
-        "attributes = at_size(attributes, recorder.graph.scope.hints)",
+        "attributes = at_size(attributes, tracer.graph.scope.hints)",
         _programs("sizes_read_before_an_array"),
     ),
     Mutant(
@@ -129,7 +129,7 @@ READS = [
         "reads",
         "item() reads what a later write leaves",
         "tracejit/jit/capture/host_reads.py",
-        "        return recorder.run(copy, (tensor,), {})",
+        "        return tracer.run(copy, (tensor,), {})",
         "        return tensor",
         _READS,
     ),

@@ -238,7 +238,7 @@ _COMPILING = {
     ),
     "ScriptModule": "tracejit.nn.script_module",
     "compile": "tracejit.compiler",
-    "CaptureError": "tracejit.jit.capture.recorder",
+    "CaptureError": "tracejit.jit.capture.tracer",
     "compare": "tracejit.debug.compare",
 }
 _CASTING = dict.fromkeys(("GradScaler", "autocast"), "tracejit.amp")

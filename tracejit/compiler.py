@@ -75,10 +75,10 @@ def is_compiling() -> bool:
     >>> is_compiling(), f(tracejit.ones(1))
     (False, tensor([2.]))
     """
-    recorder: Any = active.recorder
-    while recorder is not None and recorder.mapped:
-        recorder = recorder.below
-    return recorder is not None
+    tracer: Any = active.tracer
+    while tracer is not None and tracer.mapped:
+        tracer = tracer.below
+    return tracer is not None
 
 
 is_dynamo_compiling = is_compiling

@@ -114,6 +114,6 @@ def _tensor(name: str, view: dict[str, Any]) -> Any:
 
 
 def _tell_recorder(event: str) -> None:
-    if active.recorder is not None:
-        active.recorder.need(None, f"{event} inside the captured function",
+    if active.tracer is not None:
+        active.tracer.need(None, f"{event} inside the captured function",
                              "save and load outside of it")

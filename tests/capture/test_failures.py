@@ -70,7 +70,7 @@ def history(program, jit, order):
     for kind in order:
         found.append(failed(failure.bad) if kind == "b" else seen(failure.good()))
         found.append([seen(failure.state()), tj.get_rng_state().tolist()])
-        assert active.recorder is None
+        assert active.tracer is None
     return found
 
 

@@ -171,7 +171,7 @@ def moments(call, only=""):
                 ready()
             except KeyboardInterrupt:
                 caught = True
-        assert active.recorder is None
+        assert active.tracer is None
         if not interrupt.sent:
             return found
         found += caught

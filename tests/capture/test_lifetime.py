@@ -350,13 +350,13 @@ def test_copies_of_captured_modules_are_their_own(copied):
 def test_flags_of_sharing_go_with_the_memory(whole):
     """A flag that stayed was a tensor of the call that nobody explains: a break, told wrongly."""
 
-    class Recorder:
+    class Tracer:
         parent = None
 
         def outer_memory(self, memory):
             return None
 
-    sharing, flag = Sharing(Recorder()), tj.tensor(True)
+    sharing, flag = Sharing(Tracer()), tj.tensor(True)
     value = Graph("f").input(TensorType(tj.float32, (2,)))
     alive, new, other = weakref.ref(flag), Memory(value), Memory(value)
     sharing.add(new, other, flag, whole)

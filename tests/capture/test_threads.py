@@ -204,7 +204,7 @@ def test_calls_while_the_interpreter_exits(code):
 
 @pytest.mark.parametrize("captured", ["replayed", "recorded"])
 def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
-    """The recorder is gone, programs and frames are whole, the next call is right."""
+    """The tracer is gone, programs and frames are whole, the next call is right."""
 
     def step(x):
         y = (x @ x).tanh()
@@ -235,7 +235,7 @@ def test_calls_go_on_after_an_interrupt_at_any_moment(captured):
             finally:
                 armed = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            assert active.recorder is None
+            assert active.tracer is None
             np.testing.assert_allclose(f(x).numpy(), expected, rtol=2e-4, atol=1e-4)
             np.testing.assert_allclose(g(x).numpy(), expected, rtol=2e-4, atol=1e-4)
     finally:

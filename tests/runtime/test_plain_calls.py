@@ -37,7 +37,7 @@ class Clock:
     def pass_by(self):
         from tracejit.core.eager.recording import active
 
-        self.now += self.plainly if active.recorder is None else self.recorded
+        self.now += self.plainly if active.tracer is None else self.recorded
 
 
 def _calls(f, count, size=4):

@@ -146,8 +146,8 @@ class GradScaler:
         found = self._found[id(optimizer)]
         if found is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        recorder = active.recorder
-        where = step_where if recorder is None else recorder.adapted(step_where)
+        tracer = active.tracer
+        where = step_where if tracer is None else tracer.adapted(step_where)
         result = where(found.logical_not(), optimizer.step, args, kwargs)
         self._stages[id(optimizer)] = _STEPPED
         return result

@@ -38,8 +38,8 @@ def enter_dual_level() -> int:
 
     if active.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    active.level = Duals(active.recorder)
-    active.recorder = active.level
+    active.level = Duals(active.tracer)
+    active.tracer = active.level
     return 0
 
 
@@ -50,10 +50,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if held is None:
         raise RuntimeError("Trying to exit a forward AD level but no level exists")
     below = held.below
-    if level not in (None, 0) or active.recorder is not held:
+    if level not in (None, 0) or active.tracer is not held:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was "
                            "created. This is not supported.")
-    active.recorder, active.level = below, None
+    active.tracer, active.level = below, None
 
 
 class dual_level(ContextDecorator):

@@ -68,8 +68,8 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
-        if active.recorder is not None:
-            active.recorder.need(None, "saved_tensors_hooks is used inside the captured function",
+        if active.tracer is not None:
+            active.tracer.need(None, "saved_tensors_hooks is used inside the captured function",
                                  "a captured function keeps what it needs as it likes")
         if _disabled.message is not None:
             raise RuntimeError(_disabled.message)
@@ -204,7 +204,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not "
                            "require gradients")
     tensor = itself(tensor)
-    return GradientEdge(*edge_of(tensor), Unsaved(tensor, active.recorder))
+    return GradientEdge(*edge_of(tensor), Unsaved(tensor, active.tracer))
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], None], *,

@@ -17,8 +17,8 @@ class _Engine:
         """Call this when the backward that runs now is over; RuntimeError where none runs."""
         if active.task is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
-        if active.recorder is not None:
-            active.recorder.need(None, "a callback is queued for the end of a backward",
+        if active.tracer is not None:
+            active.tracer.need(None, "a callback is queued for the end of a backward",
                                  "call it after backward()")
         active.task.callbacks.append(callback)
 

@@ -48,8 +48,8 @@ def _asked() -> type[_Asked]:
 def _told(name: str) -> Any:
     """What was asked for under this name; a replay asks whether that is still so."""
     now = getattr(_Asked, name)
-    if active.recorder is not None:
-        active.recorder.asks(_is_still, (name, now))
+    if active.tracer is not None:
+        active.tracer.asks(_is_still, (name, now))
     return now
 
 
@@ -58,8 +58,8 @@ def _is_still(what: tuple[str, Any]) -> bool:
 
 
 def _unguarded(what: str) -> None:
-    if active.recorder is not None:
-        active.recorder.need(None, f"{what} was read or set")
+    if active.tracer is not None:
+        active.tracer.need(None, f"{what} was read or set")
 
 
 def get_num_threads() -> int:

@@ -118,7 +118,7 @@ def _note_most(number: int) -> int:
 def _pooled(what: str, where: Any) -> int:
     if not cuda.is_available():
         return 0
-    if active.recorder is not None:
-        active.recorder.need(None, "how much memory is used was read")
+    if active.tracer is not None:
+        active.tracer.need(None, "how much memory is used was read")
     with cuda.device(where):
         return int(getattr(array_module(device("cuda")).get_default_memory_pool(), what)())

@@ -68,7 +68,7 @@ def require(valid: Any, message: Callable[[], str]) -> None:
     >>> require(tracejit.tensor([True, True]), lambda: "negative")
     """
     holds = valid.all()
-    if active.recorder is None:
+    if active.tracer is None:
         if not holds:
             raise ValueError(message())
         return

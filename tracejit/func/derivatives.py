@@ -149,7 +149,7 @@ class Differentiated:
 
     def __init__(self, func: Callable[..., Any], args: tuple, kwargs: dict, argnums: Argnums,
                  has_aux: bool, name: str):
-        recorder: Any = active.recorder
+        tracer: Any = active.tracer
         self.recorded = active.grad_enabled
         places = checked_argnums(argnums, len(args))
         self.single = isinstance(argnums, int)
@@ -160,7 +160,7 @@ class Differentiated:
             given = list(args)
             for k, x in zip(places, tree_unflatten(self.inputs, self.spec)):
                 given[k] = x
-            run = func if recorder is None else recorder.adapted(func)
+            run = func if tracer is None else tracer.adapted(func)
             self.outputs, self.aux = run(*given, **kwargs), None
         if has_aux:
             if not (isinstance(self.outputs, tuple) and len(self.outputs) == 2):
@@ -185,9 +185,9 @@ class Differentiated:
         """A leaf of this run's own."""
         node = edge_of(x)[0]
         self.own.add(node)
-        recorder: Any = active.recorder
-        if recorder is not None and recorder.mapped:
-            recorder.leaves.add(node)
+        tracer: Any = active.tracer
+        if tracer is not None and tracer.mapped:
+            tracer.leaves.add(node)
 
     def pulled_back(self, cotangents: Any, keep: bool = True) -> Any:
         """Gradients of the arguments from those of the outputs; None for those that are not
@@ -260,8 +260,8 @@ class Differentiated:
 
 def _tracked() -> bool:
     """Whether ops on samples are recorded around the function that is mapped."""
-    recorder: Any = active.recorder
-    return recorder is not None and recorder.mapped and recorder.tracked
+    tracer: Any = active.tracer
+    return tracer is not None and tracer.mapped and tracer.tracked
 
 
 def checked_argnums(argnums: Any, count: int) -> tuple[int, ...]:

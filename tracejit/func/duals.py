@@ -1,7 +1,7 @@
 """Dual tensors: tensors with a tangent, which ops carry on from their operands to their results.
 
 In: primals and tangents, from `autograd.forward_ad`. Out: the tangents of what was computed of
-them. While a level is open it takes the place of the recorder, as the mapping of `vmap` does: it
+them. While a level is open it takes the place of the tracer, as the mapping of `vmap` does: it
 hands on all that tensors ask, and looks at what ops made of what. The tangent of a result is found
 by the op's gradient rules, run twice: a gradient is linear in the gradient it starts from. Tangents
 are ordinary tensors, on the tape where what they are computed of is; those of views are views, so a

@@ -1,9 +1,9 @@
 """Samples: tensors that stand for all slices of another one while a function is mapped over them.
 
 In: tensors and the dimension to map over, from `vmap`. Out: samples, whose ops run once, on the
-whole tensors. A `Mapping` takes the place of the recorder: what tensors ask of it (shapes, writes,
+whole tensors. A `Mapping` takes the place of the tracer: what tensors ask of it (shapes, writes,
 values) it answers for samples, and hands on for all others to whoever was asked before: the
-recorder of a captured call, another mapping, or nobody. So there are two tapes: that of samples, of
+tracer of a captured call, another mapping, or nobody. So there are two tapes: that of samples, of
 which derivatives within the function are taken, and that of the whole tensors, of which those
 around it are.
 """
@@ -51,21 +51,21 @@ class Sample:
     part   whether it is a copy that stands for a part of another tensor, or a view of such a copy
     """
 
-    __slots__ = ("recorder", "whole", "views", "part", "__weakref__")
+    __slots__ = ("tracer", "whole", "views", "part", "__weakref__")
     origin = None
 
-    def __init__(self, recorder: Mapping, whole: Any, views: bool):
-        self.recorder, self.whole, self.views = recorder, whole, views
+    def __init__(self, tracer: Mapping, whole: Any, views: bool):
+        self.tracer, self.whole, self.views = tracer, whole, views
         self.part = False
 
     def alike(self, made: Any) -> Any:
         """What was made like a sample as one: it may be written as others may."""
-        mapping = self.recorder
+        mapping = self.tracer
         return mapping.outside(lambda: mapping.sample(CLONE(mapping.whole(made))))
 
     def escaped(self) -> str:
         """What to say where the tensor is used when the map is over."""
-        return f"a tensor made inside {self.recorder.name} is used outside of it; return it"
+        return f"a tensor made inside {self.tracer.name} is used outside of it; return it"
 
 
 class Mapping:
@@ -93,21 +93,21 @@ class Mapping:
 
     def outside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `function` as the surroundings of the mapped function would."""
-        before, active.recorder = active.recorder, self.below
+        before, active.tracer = active.tracer, self.below
         try:
             return function(*args, **kwargs)
         finally:
-            active.recorder = before
+            active.tracer = before
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """The mapped function runs meanwhile."""
-        active.recorder = self
+        active.tracer = self
         try:
             yield
             self._check_grads()
         finally:
-            active.recorder = self.below
+            active.tracer = self.below
 
     def _check_grads(self) -> None:
         """RuntimeError where a tensor from outside was given the gradients of all samples."""
@@ -122,7 +122,7 @@ class Mapping:
     def has(self, x: Any) -> bool:
         """Whether this is a sample of this mapping."""
         return (isinstance(x, TensorState) and type(x._traced) is Sample
-                and x._traced.recorder is self)
+                and x._traced.tracer is self)
 
     def sample(self, whole: Any, views: bool = False) -> Any:
         """The tensor that stands for the slices of `whole`; call it from outside."""

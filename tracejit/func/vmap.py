@@ -63,9 +63,9 @@ class _Call:
         _check_out_dims(self.name, out_dims)
 
     def run(self, args: tuple, kwargs: dict, chunk_size: int | None) -> Any:
-        recorder: Any = active.recorder
-        if recorder is not None and recorder.root.trials:
-            recorder.need(None, "vmap is called in a branch or a loop")
+        tracer: Any = active.tracer
+        if tracer is not None and tracer.root.trials:
+            tracer.need(None, "vmap is called in a branch or a loop")
         leaves, spec = tree_flatten(args)
         dims = self._dims_of(leaves, spec, args)
         sizes = [x.shape[d] for x, d in zip(leaves, dims) if d is not None]
@@ -108,7 +108,7 @@ class _Call:
     def _whole(self, leaves: Sequence[Any], dims: Sequence[int | None], spec: TreeSpec,
                kwargs: dict, count: Any) -> tuple[list[Any], TreeSpec, list[int | None]]:
         """The results for all samples, their structure, and where their mapped dimensions are."""
-        below: Any = active.recorder
+        below: Any = active.tracer
         func = self.func if below is None else below.adapted(self.func)
         mapping = Mapping(f"vmap({self.name})", below, count, self.randomness)
         samples = [x if d is None else mapping.sample(movedim(x, d, 0))

@@ -113,7 +113,7 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         way = self.mode or _flags["mode"]
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
-        plainly = active.recorder is not None or ever.op_by_op and active.op_by_op
+        plainly = active.tracer is not None or ever.op_by_op and active.op_by_op
         if plainly or way == "eager":
             return self.function(*args, **kwargs)
         if (self.numerics or _flags["numerics"]) == "eager":
@@ -224,7 +224,7 @@ class CompiledFunction:
         with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
         self.places = call.places
-        self.static |= call.recorder.static
+        self.static |= call.tracer.static
         self.filling = call.filled
         if call.entry is not None:
             self.entries.insert(0, (way, call.entry))

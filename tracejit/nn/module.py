@@ -98,9 +98,9 @@ class Module(Listing, Conversion, StateDict, Hooks):
             or own["_backward_pre_hooks"]
             or everywhere
         ):
-            recorder = active.recorder
-            if recorder is not None:
-                return recorder.adapted(self.forward)(*args, **kwargs)
+            tracer = active.tracer
+            if tracer is not None:
+                return tracer.adapted(self.forward)(*args, **kwargs)
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
 

@@ -27,8 +27,8 @@ def global_hooks(kind: str) -> list[tuple[int, Hook, bool, bool]]:
 
 def _register(kind: str, hook: Hook, with_kwargs: bool = False, always_call: bool = False
               ) -> RemovableHandle:
-    if active.recorder is not None:
-        active.recorder.need(None, "a hook of all modules was registered", "register it outside")
+    if active.tracer is not None:
+        active.tracer.need(None, "a hook of all modules was registered", "register it outside")
     return RemovableHandle(everywhere, (kind, hook, with_kwargs, always_call))
 
 

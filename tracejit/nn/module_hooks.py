@@ -140,10 +140,10 @@ class _Call:
             before = [hook for _, hook, *_ in global_hooks("backward_pre")] if everywhere else []
             watch = BackwardWatch(module, full, [*before, *module._backward_pre_hooks.values()])
             self.args = watch.inputs(self.args)
-        recorder, forward = active.recorder, module.forward
+        tracer, forward = active.tracer, module.forward
         if older:  # a compiled forward has one node for all its operations
             forward = getattr(forward, "__wrapped__", forward)
-        forward = forward if recorder is None else recorder.adapted(forward)
+        forward = forward if tracer is None else tracer.adapted(forward)
         self.output = forward(*self.args, **self.kwargs)
         for number, hook, with_kwargs, _ in _forward_hooks(module):
             self.called.add(number)

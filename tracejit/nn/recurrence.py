@@ -86,9 +86,9 @@ def over_time(
         inputs, present = inputs.flip(0), None if present is None else present.flip(0)
     rest = () if present is None else (present,)
     loop: Callable = _loop if present is None else _loop_where
-    recorder = active.recorder
-    if recorder is not None:
-        loop = recorder.adapted(loop)
+    tracer = active.tracer
+    if tracer is not None:
+        loop = tracer.adapted(loop)
     outputs, state = loop(step, inputs, state, weights, *rest)
     return outputs.flip(0) if backward else outputs, state
 

@@ -22,17 +22,17 @@ from tracejit.jit.capture.host_reads import PENDING
 @contextmanager
 def unrecorded() -> Iterator[None]:
     """Ops inside run at once, also while a function is captured."""
-    recorder, active.recorder = active.recorder, None
+    tracer, active.tracer = active.tracer, None
     try:
         yield
     finally:
-        active.recorder = recorder
+        active.tracer = tracer
 
 
 def create_states(optimizer: Any) -> None:
     """Make the state of each parameter that has a gradient and no state yet."""
-    recorder: Any = active.recorder
-    fresh = False  # whether the last entries are kept, and the recorder was not told so yet
+    tracer: Any = active.tracer
+    fresh = False  # whether the last entries are kept, and the tracer was not told so yet
     try:
         for group in optimizer.param_groups:
             for p in group["params"]:
@@ -49,9 +49,9 @@ def create_states(optimizer: Any) -> None:
                     with unrecorded(), no_grad():
                         made = optimizer._new_state(p, group)
                 if made:
-                    kept = p._storage is not None and recorder is not None
+                    kept = p._storage is not None and tracer is not None
                     if kept is not fresh:
-                        _settle(recorder, optimizer)  # refused in blocks that may not run
+                        _settle(tracer, optimizer)  # refused in blocks that may not run
                         fresh = kept
                     beside = {name: made.pop(name) for name in optimizer._unsaved if name in made}
                     optimizer.state[p] = made
@@ -59,12 +59,12 @@ def create_states(optimizer: Any) -> None:
                         optimizer._beside_state[p] = beside
     finally:
         if fresh:
-            _settle(recorder, optimizer)
+            _settle(tracer, optimizer)
 
 
-def _settle(recorder: Any, optimizer: Any) -> None:
-    recorder.settled(optimizer.state)
-    recorder.settled(optimizer._beside_state)
+def _settle(tracer: Any, optimizer: Any) -> None:
+    tracer.settled(optimizer.state)
+    tracer.settled(optimizer._beside_state)
 
 
 def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:

@@ -155,11 +155,11 @@ def _tensor(x: Any) -> tuple:
 
 def _detached(x: Tensor) -> Tensor:
     """Its elements, at once also where a call is recorded: the file is no part of a program."""
-    recorder, active.recorder = active.recorder, None
+    tracer, active.tracer = active.tracer, None
     try:
         return x.detach()
     finally:
-        active.recorder = recorder
+        active.tracer = tracer
 
 
 def pickled(obj: Any, protocol: int) -> tuple[bytes, list[Storage]]:

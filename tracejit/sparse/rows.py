@@ -22,7 +22,7 @@ class Rows:
     gradient's elements."""
 
     def __init__(self, grad: SparseTensor):
-        if active.recorder is None or grad.coalesced:
+        if active.tracer is None or grad.coalesced:
             self.grad, self.first = grad.coalesce(), None
         else:
             self.grad, self.first = _summed(grad)

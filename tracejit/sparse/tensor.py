@@ -407,7 +407,7 @@ class SparseTensor:
         self._must_fit(dense)
         check_writable(dense)
         on_tape = active.grad_enabled and (dense.requires_grad or self.requires_grad)
-        if on_tape or active.recorder is not None or dense.device.type != "cpu":
+        if on_tape or active.tracer is not None or dense.device.type != "cpu":
             return dense._assign(self.added_to(dense))
         places, rows = self.positions.array, convert(self.elements.detach(), dense.dtype).array
         must_lie_within(places, self.extents)

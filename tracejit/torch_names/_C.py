@@ -105,10 +105,10 @@ def _are_functorch_transforms_active() -> bool:
     """
     from tracejit.func.mapping import Mapping
 
-    recorder: Any = active.recorder
-    while recorder is not None and not isinstance(recorder, Mapping):
-        recorder = getattr(recorder, "below", None)
-    return recorder is not None
+    tracer: Any = active.tracer
+    while tracer is not None and not isinstance(tracer, Mapping):
+        tracer = getattr(tracer, "below", None)
+    return tracer is not None
 
 
 class DisableTorchFunctionSubclass:

@@ -43,16 +43,16 @@ def get_swap_module_params_on_conversion() -> bool:
 
 
 def _set(name: str, value: bool) -> None:
-    if active.recorder is not None:
-        active.recorder.need(None, "a switch of module conversion was set", "set it outside")
+    if active.tracer is not None:
+        active.tracer.need(None, "a switch of module conversion was set", "set it outside")
     _switches[name] = value
 
 
 def _asked(name: str) -> bool:
-    if active.recorder is not None:
-        active.recorder.asks(_is_on, name)
+    if active.tracer is not None:
+        active.tracer.asks(_is_on, name)
         if _is_on(name):
-            active.recorder.need(None, "a switch of module conversion is on", "convert outside")
+            active.tracer.need(None, "a switch of module conversion is on", "convert outside")
     return _is_on(name)
 
 

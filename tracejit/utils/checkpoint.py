@@ -148,8 +148,8 @@ def checkpoint(
     elif determinism_check not in ("default", "none"):
         raise ValueError("determinism_check should be one of ['default', 'none'], got "
                          f"{determinism_check}")
-    if active.recorder is not None:
-        active.recorder.need(None, "checkpoint is called inside the captured function",
+    if active.tracer is not None:
+        active.tracer.need(None, "checkpoint is called inside the captured function",
                              "a captured function keeps what it needs as it likes: call the "
                              "function itself")
     if use_reentrant:

@@ -115,10 +115,10 @@ class FlopCounterMode:
         return "\n".join(lines)
 
     def __enter__(self) -> FlopCounterMode:
-        self._stack, recorder = ExitStack(), active.recorder
-        if recorder is not None and not recorder.mapped:
-            recorder.need(None, "operations are counted inside the captured function")
-            self._stack.enter_context(recorder.paused())  # type: ignore[attr-defined]
+        self._stack, tracer = ExitStack(), active.tracer
+        if tracer is not None and not tracer.mapped:
+            tracer.need(None, "operations are counted inside the captured function")
+            self._stack.enter_context(tracer.paused())  # type: ignore[attr-defined]
         self.flop_counts = _counts()
         self._tracker.__enter__()
         self._before = active.op_by_op

@@ -59,8 +59,8 @@ class ModuleTracker:
         self._handles.clear()
 
     def _begins(self, module: Any, inputs: Any) -> None:
-        if active.recorder is not None:
-            active.recorder.need(None, "a ModuleTracker follows which modules run")
+        if active.tracer is not None:
+            active.tracer.need(None, "a ModuleTracker follows which modules run")
         name = self._name(module)
         self.parents.add(name)
         self._when_there(inputs, lambda grads: self.parents.discard(name))

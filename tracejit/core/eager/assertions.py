@@ -29,7 +29,7 @@ def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single 
 
 
 def _hold(condition: Any, kind: type[Exception], message: Any) -> None:
-    if (active.recorder is not None and type(message) is str and isinstance(condition, Tensor)
+    if (active.tracer is not None and type(message) is str and isinstance(condition, Tensor)
             and condition.numel() == 1):
         raise_if_record(condition.logical_not().reshape(()), error=ErrorOf(kind, (message,)))
     elif not condition:

@@ -82,21 +82,21 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
         return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
     if holds_tensors(data):
         data, kind = read_elements(data, kind)
-    recorder = active.recorder
+    tracer = active.tracer
     if type(data) is complex:
         _check_real(kind)
-    if recorder is not None:
+    if tracer is not None:
         made = _of_runtime_numbers(data, kind, device)
         if made is not None:
             return made
-        data = recorder.plain(data)
+        data = tracer.plain(data)
     made = of_result(as_array(data, kind), kind or None, CPU)  # type: ignore[arg-type]
     if kind is None:
         made._dtype = dtype_of_numpy(made._array.dtype)
     if active.inference:
         made._view = INFERENCE
-    if recorder is not None:
-        made = recorder.constant(made)
+    if tracer is not None:
+        made = tracer.constant(made)
     return made if device is None else made.to(as_device(device))
 
 
@@ -295,23 +295,23 @@ def from_numpy(array: np.ndarray) -> Any:
 
 
 def _over(array: np.ndarray) -> Any:
-    """A tensor over the memory of an array that others go on with: a recorder has to do at once
+    """A tensor over the memory of an array that others go on with: a tracer has to do at once
     what is done to either."""
-    if active.recorder is not None:
-        active.recorder.need(None, "an array shows a tensor's memory",
+    if active.tracer is not None:
+        active.tracer.need(None, "an array shows a tensor's memory",
                              "use tracejit.tensor(array), which copies")
     made = of_array(array)
     show(made._storage)
-    if active.recorder is not None:
-        active.recorder.exposes(made)
+    if active.tracer is not None:
+        active.tracer.exposes(made)
     return made
 
 
 def from_array(array: np.ndarray) -> Any:
     """A tensor over the memory of an array that nobody goes on with, or of which the tensor is only
-    read at once; a recorder, which reads it later, gets a copy."""
-    if active.recorder is not None:
-        return active.recorder.constant(of_array(array.copy()))
+    read at once; a tracer, which reads it later, gets a copy."""
+    if active.tracer is not None:
+        return active.tracer.constant(of_array(array.copy()))
     made = of_array(array)
     show(made._storage)
     return made

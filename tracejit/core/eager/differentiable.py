@@ -69,7 +69,7 @@ class Differentiable(TensorState):
         >>> tracejit.tensor([1.0]).requires_grad_()
         tensor([1.], requires_grad=True)
         """
-        if self._view is not None or active.recorder is not None:
+        if self._view is not None or active.tracer is not None:
             self = itself(self)
         if requires_grad == self.requires_grad:
             return self
@@ -93,7 +93,7 @@ class Differentiable(TensorState):
 
     @property
     def grad_fn(self) -> Node | None:
-        if self._view is not None or active.recorder is not None:
+        if self._view is not None or active.tracer is not None:
             self = itself(self)
             if self._view is not None and refresh(self):
                 check_use(self)
@@ -101,14 +101,14 @@ class Differentiable(TensorState):
 
     @property
     def grad(self) -> Any:
-        recorder = active.recorder
-        if recorder is not None or self._view is not None:
+        tracer = active.tracer
+        if tracer is not None or self._view is not None:
             self = itself(self)
         if self._grad is None and self._node is not None and self._requires_grad:
             if grad_fn_of(self) is not None and not hooks.retains_grad(self):
                 warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
-        if recorder is not None:
-            recorder.grad_read(self)
+        if tracer is not None:
+            tracer.grad_read(self)
         return self._grad
 
     @grad.setter
@@ -116,8 +116,8 @@ class Differentiable(TensorState):
         self = itself(self)
         if value is not None:
             _check_grad(self, value)
-        if active.recorder is not None:
-            active.recorder.grad_written(self)
+        if active.tracer is not None:
+            active.tracer.grad_written(self)
         self._grad = value
 
     @grad.deleter
@@ -137,8 +137,8 @@ class Differentiable(TensorState):
     @property
     def retains_grad(self) -> bool:
         self = itself(self)
-        if active.recorder is not None and self._traced is None:
-            active.recorder.need(self, "retains_grad of a tensor made outside is read")
+        if active.tracer is not None and self._traced is None:
+            active.tracer.need(self, "retains_grad of a tensor made outside is read")
         return hooks.retains_grad(self)
 
     def detach(self) -> Any:
@@ -163,11 +163,11 @@ class Differentiable(TensorState):
                                "gradients are views of "
                                "DDP buckets, and hence detach_() cannot be called on these "
                                "gradients.")
-        if active.recorder is not None and active.recorder.severed(self) is not self:
+        if active.tracer is not None and active.tracer.severed(self) is not self:
             raise NotImplementedError("detach_() of a tensor that is mapped over; use detach()")
         hooks.announce(self)
-        if active.recorder is not None and self._requires_grad and self._traced is not None:
-            active.recorder.forgets(self)
+        if active.tracer is not None and self._requires_grad and self._traced is not None:
+            active.tracer.forgets(self)
         number = 0 if grad_fn_of(self) is None else CUT
         self._node, self._output_nr, self._requires_grad = None, number, False
         for x in standing_for(self):

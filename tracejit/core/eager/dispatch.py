@@ -34,8 +34,8 @@ _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot ov
 
 def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     """Run one op: Tensor.dispatch, and the executor of ops without tensor operands."""
-    recorder = active.recorder
-    run = _run if recorder is None else recorder.run
+    tracer = active.tracer
+    run = _run if tracer is None else tracer.run
     try:
         result = run(op, operands, attributes)
     except Elsewhere as other:
@@ -55,8 +55,8 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
             attach(op, operands, result if type(result) is tuple else (result,), attributes)
     if views:
         attach_view(op, operands[0], operands[1:], attributes, result)
-    if recorder is not None:
-        recorder.ran(op, operands, attributes, result)
+    if tracer is not None:
+        tracer.ran(op, operands, attributes, result)
     return result
 
 

@@ -47,7 +47,7 @@ def offer(backends: ModuleType) -> None:
             return arange(start, stop)
 
         def shape(self, x: Any) -> tuple:
-            return tuple(x.shape) if active.recorder is None else _Symbolic(x.shape)
+            return tuple(x.shape) if active.tracer is None else _Symbolic(x.shape)
 
         def reshape(self, x: Any, shape: Sequence[int]) -> Any:
             return x.reshape(tuple(shape))

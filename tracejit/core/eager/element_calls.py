@@ -52,8 +52,8 @@ def _called(name: str, self: Any, others: tuple, function: Callable[..., Any]) -
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use "
                            f"var.detach().{name}() instead.")
     for x in (self, *others):
-        if active.recorder is not None:
-            active.recorder.need(x, f"{name}() was called")
+        if active.tracer is not None:
+            active.tracer.need(x, f"{name}() was called")
         if x._device.type != "cpu":
             raise TypeError(f"{name} is only implemented on CPU tensors")
         if x._dtype is not self._dtype:

@@ -217,13 +217,13 @@ class Task:
             return [sure(g) for g in grads]
         asked = self.targets is not None and any((node, k) in self.targets for k in doubtful)
         if asked or not node.indifferent():
-            active.recorder.undecided()  # type: ignore[union-attr]
+            active.tracer.undecided()  # type: ignore[union-attr]
             grads = resolved(grads)
         return grads
 
     def _apply(self, node: Node, grads: list) -> Sequence[Any]:
-        if active.recorder is not None:
-            active.recorder.applies(node)
+        if active.tracer is not None:
+            active.tracer.applies(node)
         if all(g is None for g in grads):
             return [None] * len(node.edges)
         if node.extras is not None and node.extras.prehooks:
@@ -238,7 +238,7 @@ class Task:
             results = node.apply(grads)
         if node.extras is not None and node.extras.hooks:
             results = run_hooks(node, results, grads)
-        return results if active.recorder is None else active.recorder.gave(grads, results)
+        return results if active.tracer is None else active.tracer.gave(grads, results)
 
     def _run_parts(self, first: Any, grads: list) -> None:
         """Run a part of a captured call, and at once those behind it at which nobody looks."""
@@ -255,9 +255,9 @@ class Task:
                     if self._follows(node, parts):
                         parts[node] = self.buffers.pop(node, []) or [None] * node.output_count
                         stack.append(node)
-        if active.recorder is not None:
+        if active.tracer is not None:
             for node in parts:
-                active.recorder.applies(node)
+                active.tracer.applies(node)
         edges = [[None if e is None or e[0] in parts else e for e in self._edges(node)]
                  for node in parts]
         made: list[Sequence[Any]]
@@ -383,11 +383,11 @@ def _age(node: Node) -> int:
 
 def accumulate(variable: TensorState, grad: Any) -> None:
     """Add to `variable.grad`; the first gradient is taken over where nobody else holds it."""
-    if active.recorder is not None:
-        active.recorder.grad_read(variable)
+    if active.tracer is not None:
+        active.tracer.grad_read(variable)
     held: Any = variable._grad
     tensors = isinstance(grad, TensorState) and (held is None or isinstance(held, TensorState))
-    if tensors and active.recorder is None and grad._shape != variable._shape:
+    if tensors and active.tracer is None and grad._shape != variable._shape:
         raise RuntimeError(f"a gradient of shape {shape_text(grad._shape)} arrived at a leaf of "
                            f"shape {shape_text(variable._shape)}: one of the tensors between, or "
                            "the leaf, got another shape in place since")
@@ -428,8 +428,8 @@ def _retain(result: TensorState, grad: Any) -> None:
     if result._grad is None:
         accumulate(result, grad)
         return
-    if active.recorder is not None:
-        active.recorder.grad_read(result)
+    if active.tracer is not None:
+        active.tracer.grad_read(result)
     result._grad = _sum(result._grad, grad)
 
 

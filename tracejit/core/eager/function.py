@@ -236,9 +236,9 @@ class Function(metaclass=FunctionMeta):
         needs = tuple(isinstance(x, TensorState) and x.requires_grad for x in args)
         tracked = active.grad_enabled and any(needs)
         push = None
-        if active.recorder is not None:
-            active.recorder.hides(args)
-            push = active.recorder.pushes(args)
+        if active.tracer is not None:
+            active.tracer.hides(args)
+            push = active.tracer.pushes(args)
         edges: list[Edge] = [edge_of(x) if tracked and need and x._requires_grad else None
                              for x, need in zip(args, needs)]
         node = cls._tracejit_node_class(tuple(edges))
@@ -295,14 +295,14 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
     for x in dirty:
         if tracked:
             _check_dirty(x)
-        if active.recorder is None:
+        if active.tracer is None:
             bump_version(x)  # forward may have written past the tensor, through its array
         else:
             write_memory(x, x)  # counts as one more write
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
-    node._outputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState)
+    node._outputs = tuple(Unsaved(x, active.tracer) if isinstance(x, TensorState)
                           else x for x in results)
-    node._inputs = tuple(Unsaved(x, active.recorder) if isinstance(x, TensorState)
+    node._inputs = tuple(Unsaved(x, active.tracer) if isinstance(x, TensorState)
                          else None for x in args)
     if tracked:
         node._kept = _save(node, args, outputs, results)

@@ -12,9 +12,9 @@ from tracejit.core.ops.generators import install_observer
 
 
 def _tell_recorder(event: str) -> None:
-    recorder = active.recorder
-    if recorder is not None:
-        recorder.need(None, f"{event} inside the captured function",
+    tracer = active.tracer
+    if tracer is not None:
+        tracer.need(None, f"{event} inside the captured function",
                       "make, seed and save generators outside of it")
 
 

@@ -20,7 +20,7 @@ def replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
     if new is None:
         return grad
     _check(new, grad, hook)
-    return new if active.recorder is None else active.recorder.gave((grad,), (new,))[0]
+    return new if active.tracer is None else active.tracer.gave((grad,), (new,))[0]
 
 
 def run_prehooks(node: Node, grads: list) -> list:
@@ -30,8 +30,8 @@ def run_prehooks(node: Node, grads: list) -> list:
         new = hook(tuple(grads))
         if new is not None:
             given, grads = grads, list(_checked(new, grads, hook))
-            if active.recorder is not None:
-                grads = list(active.recorder.gave(given, grads))
+            if active.tracer is not None:
+                grads = list(active.tracer.gave(given, grads))
     return grads
 
 

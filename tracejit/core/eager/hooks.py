@@ -37,8 +37,8 @@ def hooks_of(x: TensorState) -> TensorHooks:
 
 def announce(x: TensorState) -> None:
     """Autograd's view of x is about to change."""
-    if active.recorder is not None:
-        active.recorder.history_written(x)
+    if active.tracer is not None:
+        active.tracer.history_written(x)
 
 
 def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle:

@@ -16,6 +16,6 @@ from tracejit.core.eager.views import actual
 def itself(x: Any, outputs: Sequence[Any] | None = None) -> Any:
     """The very tensor that x is; where values decide it, a recording computes them now. `outputs`:
     only if gradients of these depend on it."""
-    if active.recorder is not None:
-        active.recorder.identify(x, outputs)
+    if active.tracer is not None:
+        active.tracer.identify(x, outputs)
     return x if x._view is None else actual(x)

@@ -38,16 +38,16 @@ def _views_of(x: TensorState) -> list[View]:
 
 
 def _concrete(x: TensorState) -> None:
-    if active.recorder is not None:
-        active.recorder.need(x, "a tensor got another shape in place",
+    if active.tracer is not None:
+        active.tracer.need(x, "a tensor got another shape in place",
                              "use the function that returns a new view")
 
 
 def _stand_in(self: TensorState, views: list[View]) -> Any:
     """A tensor that is what `self` is now, in its history and before its views."""
-    recorder = active.recorder
-    if self._traced is not None and recorder is not None:
-        old = recorder.alias(self)
+    tracer = active.tracer
+    if self._traced is not None and tracer is not None:
+        old = tracer.alias(self)
     else:
         old = make(self._storage, self._offset, self._shape, self._strides, self._dtype,
                    self._device)
@@ -67,8 +67,8 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
     self = itself(self)
     check_writable(self, overlap=True)
     look(alias(self))  # raises what is to be raised before anything changes
-    recorder = active.recorder
-    turns = recorder is not None and recorder.may_turn(self)
+    tracer = active.tracer
+    turns = tracer is not None and tracer.may_turn(self)
     if not turns:
         _concrete(self)
     views = _views_of(self)

@@ -1,6 +1,6 @@
 """Elements out of a tensor: Python numbers, lists, NumPy, DLPack, pickles and copies.
 
-In: tensors. Out: values. A recorder is told first, since elements are needed now. Mixed into
+In: tensors. Out: values. A tracer is told first, since elements are needed now. Mixed into
 Tensor.
 """
 
@@ -35,14 +35,14 @@ def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the
     CPU.
     """
-    if active.recorder is not None:
-        active.recorder.need(x, reason, hint)
+    if active.tracer is not None:
+        active.tracer.need(x, reason, hint)
     return _on_host(x)
 
 
 def elements(x: TensorState, reason: str) -> np.ndarray:
     """As `host_array`, to be read at once: what constants alone decide ends no recording."""
-    known = None if active.recorder is None else active.recorder.constant_value(x)
+    known = None if active.tracer is None else active.tracer.constant_value(x)
     return host_array(x, reason) if known is None else _on_host(known)
 
 
@@ -67,8 +67,8 @@ def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
 
 def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
     """The array over a tensor's memory, for the user to keep."""
-    if active.recorder is not None:
-        active.recorder.exposes(x)
+    if active.tracer is not None:
+        active.tracer.exposes(x)
     if x._storage is not None:
         show(x._storage)
     return array
@@ -122,7 +122,7 @@ class Interchange(TensorState):
         count = numel(shape_of(self))
         if count != 1:
             raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
-        return number_of(self) if active.recorder is None else active.recorder.item(self)
+        return number_of(self) if active.tracer is None else active.tracer.item(self)
 
     def tolist(self) -> Any:
         """The elements as nested lists (a number for a 0-dim tensor)."""
@@ -155,9 +155,9 @@ class Interchange(TensorState):
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if stream is not None and not isinstance(stream, int):
             raise TypeError("stream must be ``int`` or ``none``")
-        if active.recorder is not None:
-            active.recorder.need(self, "the tensor was exported by DLPack")
-            active.recorder.exposes(self)
+        if active.tracer is not None:
+            active.tracer.need(self, "the tensor was exported by DLPack")
+            active.tracer.exposes(self)
         array = self.array
         show(self._storage)  # type: ignore[arg-type]
         if self._device.type == "cpu":
@@ -219,8 +219,8 @@ class Interchange(TensorState):
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         self = itself(self)
-        if active.recorder is not None:
-            active.recorder.need(self, "the tensor was pickled")
+        if active.tracer is not None:
+            active.tracer.need(self, "the tensor was pickled")
         check_known(self)
         state = (self._storage, self._offset, self._shape, self._strides, self._dtype, self._device,
                  self._requires_grad, self.__dict__)
@@ -242,8 +242,8 @@ class Interchange(TensorState):
             raise RuntimeError(NOT_A_LEAF)
         if id(self) in memo:
             return memo[id(self)]
-        if active.recorder is not None:
-            active.recorder.need(self, "the tensor was copied by deepcopy")
+        if active.tracer is not None:
+            active.tracer.need(self, "the tensor was copied by deepcopy")
         check_known(self)
         storage = memo.get(id(self._storage))
         if storage is None:

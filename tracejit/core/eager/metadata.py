@@ -1,6 +1,6 @@
 """What a tensor says about itself without looking at its elements.
 
-In: the tensor's fields, or the recorder's answers while a function is recorded. Out: PyTorch's
+In: the tensor's fields, or the tracer's answers while a function is recorded. Out: PyTorch's
 properties and methods. Mixed into Tensor.
 """
 
@@ -132,7 +132,7 @@ class Metadata(TensorState):
 
     def _forget_view(self) -> Any:
         """The tensor itself, which is no view from now on: only it looks at its memory."""
-        if active.recorder is None and type(self._view) is View:
+        if active.tracer is None and type(self._view) is View:
             self._view = None
         return self
 
@@ -172,7 +172,7 @@ class Metadata(TensorState):
         >>> tracejit.zeros(2, 3).stride()
         (3, 1)
         """
-        strides = strides_of(self) if active.recorder is None else active.recorder.strides(self)
+        strides = strides_of(self) if active.tracer is None else active.tracer.strides(self)
         return strides if dim is None else strides[normalize_dim(dim, len(strides), False)]
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -210,16 +210,16 @@ class Metadata(TensorState):
 
     def _can_view(self, shape: tuple) -> bool:
         """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""
-        return active.recorder is None or active.recorder.viewable(self, shape)
+        return active.tracer is None or active.tracer.viewable(self, shape)
 
     def _selected(self, dim: int, index: Any) -> Any:
-        """The view at a position of a dimension that a tensor holds, where only a recorder knows
+        """The view at a position of a dimension that a tensor holds, where only a tracer knows
         which; else None."""
-        recorder = active.recorder
-        return None if recorder is None else recorder.selected(self, dim, index)
+        tracer = active.tracer
+        return None if tracer is None else tracer.selected(self, dim, index)
 
     def storage_offset(self) -> Any:
-        return self._offset if active.recorder is None else active.recorder.offset(self)
+        return self._offset if active.tracer is None else active.tracer.offset(self)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -231,8 +231,8 @@ class Metadata(TensorState):
 
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps."""
-        if active.recorder is not None:
-            return active.recorder.is_contiguous(self)
+        if active.tracer is not None:
+            return active.tracer.is_contiguous(self)
         return is_contiguous(self)
 
     def is_floating_point(self) -> bool:
@@ -253,14 +253,14 @@ class Metadata(TensorState):
         return shape_of(self) == shape_of(other)
 
     def _needed(self, reason: str) -> None:
-        """Elements are about to be read: a recorder must run what it holds."""
-        if active.recorder is not None:
-            active.recorder.need(self, reason)
+        """Elements are about to be read: a tracer must run what it holds."""
+        if active.tracer is not None:
+            active.tracer.need(self, reason)
 
     def _told(self, what: str) -> None:
         """What no guard looks at is read: of the caller's tensors it may differ in another call."""
-        if active.recorder is not None and self._traced is None:
-            active.recorder.need(self, f"{what} of a tensor made outside is read")
+        if active.tracer is not None and self._traced is None:
+            active.tracer.need(self, f"{what} of a tensor made outside is read")
 
     def __len__(self) -> Any:
         shape = shape_of(self)

@@ -47,8 +47,8 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     >>> import tracejit
     >>> tracejit.set_printoptions(profile="default")
     """
-    if active.recorder is not None:
-        active.recorder.need(None, "print options were set")
+    if active.tracer is not None:
+        active.tracer.need(None, "print options were set")
     if profile is not None:
         options.precision, options.threshold = _PROFILES[profile][:2]
         options.edgeitems, options.linewidth = _PROFILES[profile][2:]

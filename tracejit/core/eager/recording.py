@@ -1,6 +1,6 @@
-"""The switch between running and recording, and what a recorder must be able to do.
+"""The switch between running and recording, and what a tracer must be able to do.
 
-The eager room asks `active.recorder` wherever a deferred tensor behaves differently; capture
+The eager room asks `active.tracer` wherever a deferred tensor behaves differently; capture
 installs itself there for the thread that records. The tape is not different: it records over
 deferred tensors as over any other. The other thread-local switches (grad mode, inference mode,
 anomaly detection) live in the same object.
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from tracejit.core.ops.record import Op
 
 
-class Recorder(Protocol):
-    """What `capture.recorder.Recorder` offers to Tensor.
+class Tracer(Protocol):
+    """What `capture.tracer.Tracer` offers to Tensor.
 
     The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
     one's memory.
@@ -88,7 +88,7 @@ class Recorder(Protocol):
 class Active(threading.local):
     """What is switched on in this thread."""
 
-    recorder: Recorder | None = None
+    tracer: Tracer | None = None
     grad_enabled: bool = True
     inference: bool = False
     anomaly: bool = False
@@ -118,8 +118,8 @@ ever = _Ever()
 def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call instead of a user's function: where it is captured, one whose control flow is in
     sight."""
-    recorder = active.recorder
-    return function if recorder is None else recorder.adapted(function)
+    tracer = active.tracer
+    return function if tracer is None else tracer.adapted(function)
 
 
 def _unchanged(x: Any) -> Any:

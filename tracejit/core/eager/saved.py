@@ -21,17 +21,17 @@ from tracejit.core.ops.shapes import shape_text
 
 def version_of(x: TensorState) -> int:
     """How often the memory behind x was written."""
-    family, recorder = counting_family(x), active.recorder
+    family, tracer = counting_family(x), active.tracer
     if family is not None:
         return family.version  # type: ignore[return-value]
-    if recorder is not None:
-        return recorder.version(x)
+    if tracer is not None:
+        return tracer.version(x)
     return 0 if x._storage is None else x._storage.version
 
 
 def versions_of(tensors: Sequence[TensorState]) -> list[int]:
     """The same of each."""
-    if active.recorder is not None:
+    if active.tracer is not None:
         return [version_of(x) for x in tensors]
     return [version_of(x) if x._view is not None or x._storage is None else x._storage.version
             for x in tensors]
@@ -39,8 +39,8 @@ def versions_of(tensors: Sequence[TensorState]) -> list[int]:
 
 def over_same_memory(x: TensorState) -> Any:
     """A tensor over the same memory, off the tape and of no family of views."""
-    if active.recorder is not None:
-        return active.recorder.alias(x)
+    if active.tracer is not None:
+        return active.tracer.alias(x)
     t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
     t._array, t._traced = x._array, x._traced
     return t
@@ -48,12 +48,12 @@ def over_same_memory(x: TensorState) -> Any:
 
 def detached(x: TensorState) -> Any:
     """`detach()`: an alias that has no history anywhere."""
-    recorder = active.recorder
-    if recorder is None:
+    tracer = active.tracer
+    if tracer is None:
         return alias(x)
-    t = alias(recorder.severed(x))
+    t = alias(tracer.severed(x))
     if x._requires_grad:
-        recorder.forgets(t)
+        tracer.forgets(t)
     return t
 
 
@@ -174,8 +174,8 @@ class Saved:
             self.tensor, self.version = active.packer(tensor), PACKED
             return
         self.tensor, self.version, self.number = tensor, version_of(tensor), tensor._output_nr
-        if active.recorder is not None:
-            active.recorder.keeps(self)
+        if active.tracer is not None:
+            active.tracer.keeps(self)
 
     def intact(self) -> bool:
         return self.version != PACKED and version_of(self.tensor) == self.version
@@ -209,8 +209,8 @@ class SavedOutput:
         if active.packer is not None:
             self.tensor, self.version = active.packer(self.tensor), PACKED
             return
-        if active.recorder is not None:
-            active.recorder.keeps(self)
+        if active.tracer is not None:
+            active.tracer.keeps(self)
 
     def intact(self) -> bool:
         return self.version != PACKED and version_of(self.tensor) == self.version
@@ -260,9 +260,9 @@ class Unsaved:
 
     __slots__ = ("dtype", "shape", "device")
 
-    def __init__(self, x: TensorState, recorder: Any):
+    def __init__(self, x: TensorState, tracer: Any):
         self.dtype, self.device = x._dtype, x._device
-        self.shape = x._shape if recorder is None else recorder.shape(x)
+        self.shape = x._shape if tracer is None else tracer.shape(x)
 
 
 def settle_shapes(known: Iterable[Any]) -> None:

@@ -58,14 +58,14 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
                            else "set_(): the derivative of it is not implemented")
     version = version_of(self) + 1
     if isinstance(source, TensorState) and not laid_out:
-        if active.recorder is not None:
-            active.recorder.need(self, "set_() was called")
+        if active.tracer is not None:
+            active.tracer.need(self, "set_() was called")
         bump_version(self)
         set_data(self, source)
         _count(self, version)
         return self
-    if active.recorder is not None:
-        active.recorder.need(self, "set_() was called")
+    if active.tracer is not None:
+        active.tracer.need(self, "set_() was called")
     found = make(None, 0, (0,), None, self._dtype, self._device)
     if isinstance(source, TensorState):
         source = source.untyped_storage()

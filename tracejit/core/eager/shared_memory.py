@@ -34,8 +34,8 @@ class SharedMemory(TensorState):
         True
         """
         self = itself(self)
-        if active.recorder is not None:
-            active.recorder.need(self, "share_memory_() was called")
+        if active.tracer is not None:
+            active.tracer.need(self, "share_memory_() was called")
         if self._device.type == "cuda" or self.is_shared():
             return self
         if self._view is not None or _holders(self) > _ALONE:
@@ -51,8 +51,8 @@ class SharedMemory(TensorState):
         """Whether processes forked later share the elements; those of CUDA tensors count so."""
         if self._device.type == "cuda":
             return True
-        if active.recorder is not None:
-            active.recorder.need(self, "is_shared() was called")
+        if active.tracer is not None:
+            active.tracer.need(self, "is_shared() was called")
         return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:

@@ -103,12 +103,12 @@ def _counted(name: str, view: bool = False) -> None:
 @relies("references", "a gradient that nobody else holds has one count of references, always",
         "gradients that arrive at leaves are copied")
 def _counts_references() -> bool:
-    recorder, enabled = active.recorder, active.grad_enabled
-    active.recorder, active.grad_enabled = None, False
+    tracer, enabled = active.tracer, active.grad_enabled
+    active.tracer, active.grad_enabled = None, False
     try:
         return _counts_say()
     finally:
-        active.recorder, active.grad_enabled = recorder, enabled
+        active.tracer, active.grad_enabled = tracer, enabled
 
 
 def _counts_say() -> bool:

@@ -28,7 +28,7 @@ class TensorState(Operators):
 
     _storage, _offset, _shape, _strides, _dtype, _device
                     where and how its elements lie; offset and strides count elements; strides None:
-                    contiguous. _storage None: deferred, `_traced` is the recorder's state for it
+                    contiguous. _storage None: deferred, `_traced` is the tracer's state for it
     _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`, which is CUT
                     where `detach_` took the node
     _node           leaves: None, or a LeafSink, which finds their AccumulateGrad node
@@ -136,9 +136,9 @@ def of_array(array: Any, device: Any = CPU) -> Any:
 
 
 def shape_of(x: TensorState) -> tuple:
-    """Sizes as seen by the recorder in charge, else ints."""
-    recorder = active.recorder
-    return x._shape if recorder is None else recorder.shape(x)
+    """Sizes as seen by the tracer in charge, else ints."""
+    tracer = active.tracer
+    return x._shape if tracer is None else tracer.shape(x)
 
 
 def contiguous_strides(shape: tuple) -> tuple:

@@ -107,11 +107,11 @@ def of_class(tensor: Any, cls: Any) -> Any:
 
 def _tell(found: list[Any]) -> None:
     """Break the graph: a class or mode handles a call by its own code, which no replay runs."""
-    recorder = active.recorder
-    if recorder is None or recorder.mapped:
+    tracer = active.tracer
+    if tracer is None or tracer.mapped:
         return
     if overriding.asking.modes or not all(keeps_class(type(x)) for x in found):
-        recorder.note(f"a class's {overriding.PROTOCOL} was asked")  # type: ignore[attr-defined]
+        tracer.note(f"a class's {overriding.PROTOCOL} was asked")  # type: ignore[attr-defined]
 
 
 _own = torch_function

@@ -50,9 +50,9 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     t1, t2 = itself(t1), itself(t2)
     if t1 is t2:
         return
-    if active.recorder is not None:
-        active.recorder.need(t1, "swap_tensors was called")
-        active.recorder.need(t2, "swap_tensors was called")
+    if active.tracer is not None:
+        active.tracer.need(t1, "swap_tensors was called")
+        active.tracer.need(t2, "swap_tensors was called")
     holders = [*_holders(t1, t2), *_holders(t2, t1)]
     followers = [(one, x) for x in (t1, t2) for one in standing_for(x)]
     for x in (t1, t2):

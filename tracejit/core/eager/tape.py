@@ -58,7 +58,7 @@ class OpNode(Node):
         self.operands = settled(self.operands)
         settle_shapes(self.operands)
         settle_shapes(self.outputs)
-        self.symbolic = active.recorder is not None
+        self.symbolic = active.tracer is not None
 
     def indifferent(self) -> bool:
         return self.extras is None and self.operands is not None and all(
@@ -137,17 +137,17 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     node.op, node.attributes, node.needed = op, attributes, needed
     # A view at a place that a tensor holds is freed by no backward: the plain view keeps a number.
     node.keeps = bool(plan.outputs or plan.operands) and not op.views
-    recorder = active.recorder
-    node.symbolic = recorder is not None
+    tracer = active.tracer
+    node.symbolic = tracer is not None
     kept, known = plan.operands, []
     for k, x in enumerate(operands):
         if isinstance(x, TensorState):
-            x = Saved(x) if k in kept else Unsaved(x, recorder)
+            x = Saved(x) if k in kept else Unsaved(x, tracer)
         known.append(x)
     node.operands = tuple(known)
     kept, known = plan.outputs, []
     for k, r in enumerate(results):
-        known.append(SavedOutput(r, node, k) if k in kept else Unsaved(r, recorder))
+        known.append(SavedOutput(r, node, k) if k in kept else Unsaved(r, tracer))
         if r._dtype.category >= FLOATING:
             r._node, r._output_nr, r._requires_grad = node, k, True
     node.outputs = tuple(known)
@@ -287,7 +287,7 @@ def refresh(x: TensorState) -> int:
             try:
                 attach(view.op, (view.parent, *operands), (v,), view.attributes)
                 move_retained(v, node, before[1])
-            except BaseException:  # a recorder may refuse: then nothing has happened
+            except BaseException:  # a tracer may refuse: then nothing has happened
                 v._node, v._output_nr, v._requires_grad = before
                 raise
         view.generation = view.family.generation

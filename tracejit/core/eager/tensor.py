@@ -1,7 +1,7 @@
 """`Tensor`: the class that users see, put together from what the other files of this room say about
 it.
 
-In: a Storage and a layout (`state.make`), data (`construction.py`), or a recorder's state
+In: a Storage and a layout (`state.make`), data (`construction.py`), or a tracer's state
 (`Tensor.deferred`). Out: a tensor with PyTorch's names. Ops reach it through `Tensor.dispatch`, and
 write through `_assign`.
 """
@@ -103,17 +103,17 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     @staticmethod
     def of_array(array: Any, device: Any = CPU) -> Any:
-        """A tensor over an array's memory; a copy for a recorder, as ops on it run later."""
-        return of_array(array, device) if active.recorder is None else from_array(array)
+        """A tensor over an array's memory; a copy for a tracer, as ops on it run later."""
+        return of_array(array, device) if active.tracer is None else from_array(array)
 
     @staticmethod
     def of_data(data: Any) -> Any:
-        """A tensor of nested Python numbers, which a recorder may know as its own."""
+        """A tensor of nested Python numbers, which a tracer may know as its own."""
         return new_tensor(data)
 
     @staticmethod
     def deferred(traced: Any, dtype: Any, device: Any) -> Any:
-        """A tensor whose elements a recorder will compute; `traced` is the recorder's state for
+        """A tensor whose elements a tracer will compute; `traced` is the tracer's state for
         it.
         """
         made = make(None, 0, (), None, dtype, device)
@@ -126,9 +126,9 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether both tensors look at the same memory in the same way; False of no memory."""
-        if active.recorder is not None:
-            active.recorder.need(self, "is_set_to() was called")
-            active.recorder.need(tensor, "is_set_to() was called")
+        if active.tracer is not None:
+            active.tracer.need(self, "is_set_to() was called")
+            active.tracer.need(tensor, "is_set_to() was called")
         if self._storage is not tensor._storage or not self.numel():
             return False
         return (self._offset, self.shape, self.stride()) == (tensor._offset, tensor.shape,
@@ -138,8 +138,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         return id(self)
 
     def __repr__(self) -> str:
-        if active.recorder is not None:
-            active.recorder.need(self, "the tensor was printed")
+        if active.tracer is not None:
+            active.tracer.need(self, "the tensor was printed")
         return text(self)
 
     def __str__(self) -> str:

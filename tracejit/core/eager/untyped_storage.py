@@ -275,8 +275,8 @@ def storage_object(storage: Storage) -> UntypedStorage:
 
 def asked(self: UntypedStorage) -> Storage:
     """The Storage, which is about to be read or written: no recording sees that."""
-    if active.recorder is not None:
-        active.recorder.need(None, "a storage was read or written", "use tensors")
+    if active.tracer is not None:
+        active.tracer.need(None, "a storage was read or written", "use tensors")
     return self._storage
 
 
@@ -354,6 +354,6 @@ def untyped_storage(self: Any) -> UntypedStorage:
     >>> x.untyped_storage().nbytes(), x[1].untyped_storage() is x.untyped_storage()
     (24, True)
     """
-    if active.recorder is not None:
-        active.recorder.need(self, "the storage was read")
+    if active.tracer is not None:
+        active.tracer.need(self, "the storage was read")
     return storage_object(self._storage)

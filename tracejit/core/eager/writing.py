@@ -93,9 +93,9 @@ def leaf_error(self: TensorState) -> str | None:
 
 def shared_dims(self: TensorState) -> list[int]:
     """The dimensions along which elements share memory, as those of an expanded tensor do."""
-    recorder = active.recorder
-    if recorder is not None:
-        shared = recorder.shared(self)
+    tracer = active.tracer
+    if tracer is not None:
+        shared = tracer.shared(self)
     else:
         shared = [d for d, s in enumerate(self._strides or ()) if s == 0]
     if not shared:
@@ -138,9 +138,9 @@ def _broadcast_to(result: Any, shape: tuple) -> Any:
 
 def write_memory(self: TensorState, result: Any) -> None:
     """Copy elements (same shape and dtype) and move the version on; nothing about history."""
-    recorder = active.recorder
-    if recorder is not None:
-        recorder.write(self, result)
+    tracer = active.tracer
+    if tracer is not None:
+        tracer.write(self, result)
         return
     if self._storage is None:
         raise RuntimeError(self._traced.escaped())
@@ -180,15 +180,15 @@ def set_data(self: TensorState, value: Any) -> None:
     if value._dtype.category < FLOATING and self._requires_grad:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or "
                            "complex dtype")
-    recorder = active.recorder
-    if recorder is not None:
+    tracer = active.tracer
+    if tracer is not None:
         # the memory of samples is that of their whole
-        if recorder.mapped and recorder.has(self):  # type: ignore[attr-defined]
-            recorder.write(self, value)
+        if tracer.mapped and tracer.has(self):  # type: ignore[attr-defined]
+            tracer.write(self, value)
             return
-        if recorder.same_place(self, value):
+        if tracer.same_place(self, value):
             return
-        recorder.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
+        tracer.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
     about_to_write(self._storage)  # type: ignore[arg-type]
     take_memory(self, value)
 
@@ -207,10 +207,10 @@ def get_data(self: TensorState) -> Any:
     """`self.data`: the same memory without history; writes through it are not counted against saved
     tensors.
     """
-    recorder = active.recorder
-    t = over_same_memory(self if recorder is None else recorder.severed(self))
-    if recorder is not None and self._requires_grad:
-        recorder.forgets(t)
+    tracer = active.tracer
+    t = over_same_memory(self if tracer is None else tracer.severed(self))
+    if tracer is not None and self._requires_grad:
+        tracer.forgets(t)
     t._view = Family(version=0)
     return t
 
@@ -226,7 +226,7 @@ def copy_(self: TensorState, source: Any, non_blocking: bool = False) -> Any:
     moved = source.to(self._device) if source._device != self._device else source
     if moved._dtype is not self._dtype:
         moved = pointwise.convert(moved, self._dtype)
-    elif moved._requires_grad and active.grad_enabled or active.recorder is not None:
+    elif moved._requires_grad and active.grad_enabled or active.tracer is not None:
         moved = moved.clone()
     return store(self, moved, overwrites=True)
 

@@ -3,7 +3,7 @@
 
 In: operands, and regions: graphs that the node carries, which see their own inputs only. Out: what
 the taken branch or the last iteration gives. `infer` gets the regions as they are, graphs whose
-`inputs` and `outputs` have a `type`; `eager` gets callables (`Region`). Called by the recorder,
+`inputs` and `outputs` have a `type`; `eager` gets callables (`Region`). Called by the tracer,
 which makes these nodes, and by whoever runs a graph: each loop is written once here, over arrays
 and over Tensors alike.
 

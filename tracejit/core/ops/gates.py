@@ -126,7 +126,7 @@ def told(found: list[Any]) -> None:
 
 
 def install_told(tell: Callable[[list[Any]], None]) -> None:
-    """The eager room says how a recorder learns that a class is asked."""
+    """The eager room says how a tracer learns that a class is asked."""
     _told[:] = [tell]
 
 

@@ -2,7 +2,7 @@
 writes the part back.
 
 In: tensors, an int64 tensor without dimensions. Out: what `select` gives for the number that it
-holds, where only a program will know it. Called by the recorder.
+holds, where only a program will know it. Called by the tracer.
 """
 
 from __future__ import annotations

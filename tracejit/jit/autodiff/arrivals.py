@@ -19,14 +19,14 @@ from tracejit.jit.ir.graph import Value
 class Arrivals:
     """What depends on the tangents of a backward pass."""
 
-    def __init__(self, recorder: Any):
-        self.recorder = recorder
+    def __init__(self, tracer: Any):
+        self.tracer = tracer
         self.late: set[Value] = set()
-        self.seen = len(recorder.graph.nodes)
+        self.seen = len(tracer.graph.nodes)
 
     def starts(self, tangent: Tensor) -> Tensor:
         """A tangent."""
-        self.late.add(self.recorder.traced(tangent).read())
+        self.late.add(self.tracer.traced(tangent).read())
         return tangent
 
     def linked(self, given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
@@ -39,11 +39,11 @@ class Arrivals:
             return Uncertain(self._linked(source, grad.grad), grad.condition)
         if not isinstance(grad, Tensor) or self._is_late(grad):
             return grad
-        return self.recorder.run(follow, (grad, source), {})
+        return self.tracer.run(follow, (grad, source), {})
 
     def _is_late(self, grad: Tensor) -> bool:
-        value = self.recorder.traced(grad).read()
-        nodes = self.recorder.graph.nodes
+        value = self.tracer.traced(grad).read()
+        nodes = self.tracer.graph.nodes
         for node in nodes[self.seen:]:
             if any(v in self.late for v in node.operand_values()):
                 self.late.update(node.outputs)

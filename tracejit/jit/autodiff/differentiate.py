@@ -1,6 +1,6 @@
 """Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
 
-In: a recorder holding a forward recording, its results and the inputs that require grad. Out: a
+In: a tracer holding a forward recording, its results and the inputs that require grad. Out: a
 `Joint`: tangents (new graph
 inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is
 one of each.
@@ -89,35 +89,35 @@ class _Uncut(Exception):
 
 
 def differentiate(
-    recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     results: Collection[Memory] = (),
 ) -> Joint | None:
     """The joint graph of a recording; None where its tape was already freed by a backward
     inside. `results`: memory that the call made and gives away."""
-    if retaining(outputs, recorder.first_node):
+    if retaining(outputs, tracer.first_node):
         raise Unmodelled("retain_grad() of what the call made, for a later backward")
-    if any(ends_at(edge_of(x)[0], recorder.first_node) for x in outputs):
+    if any(ends_at(edge_of(x)[0], tracer.first_node) for x in outputs):
         raise Unmodelled("a result has history that was made outside the call")
-    deferred, forward = list(recorder.deferred), set(recorder.graph.nodes)
-    run = _Differentiation(recorder, outputs, inputs, results, forward, True)
+    deferred, forward = list(tracer.deferred), set(tracer.graph.nodes)
+    run = _Differentiation(tracer, outputs, inputs, results, forward, True)
     try:
         return run.joint()
     except _Uncut:
         run.forget(deferred)
-    return _Differentiation(recorder, outputs, inputs, results, forward, False).joint()
+    return _Differentiation(tracer, outputs, inputs, results, forward, False).joint()
 
 
 class _Differentiation:
     """One run of the engine over the tape of a recording."""
 
-    def __init__(self, recorder: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    def __init__(self, tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
                  results: Collection[Memory], forward: set[Node], cut: bool):
-        self.recorder, self.outputs, self.inputs = recorder, outputs, inputs
+        self.tracer, self.outputs, self.inputs = tracer, outputs, inputs
         self.results = results
         self.forward, self.cut = forward, cut
         self.ends = [edge_of(x) for x in inputs]
         tops, ends = [edge_of(x) for x in outputs], set(self.ends)
-        self.cutting = Cutting(tops, ends, recorder.first_node, cut)
+        self.cutting = Cutting(tops, ends, tracer.first_node, cut)
         self.cuts = list(self.cutting.cuts)
         self.tangents: dict[Place, Tensor] = {}
         self.given: set[Value] = set()  # graph inputs for the gradients that arrive
@@ -125,12 +125,12 @@ class _Differentiation:
 
     def joint(self) -> Joint | None:
         """What the run gives; see `differentiate`."""
-        recorder = self.recorder
-        deferred = list(recorder.deferred)
+        tracer = self.tracer
+        deferred = list(tracer.deferred)
         quiet = [(x, x._hooks) for x in self.inputs]
         for x in self.inputs:
             x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
-        recorder.differentiating, recorder.arrivals = True, Arrivals(recorder)
+        tracer.differentiating, tracer.arrivals = True, Arrivals(tracer)
         watch = ClosedWatch()
         try:
             # The tape is kept: where this fails, the caller's own backward must fail in its own
@@ -149,19 +149,19 @@ class _Differentiation:
             raise Unmodelled(why) from error
         finally:
             watch.end()
-            recorder.differentiating, recorder.arrivals = False, None
+            tracer.differentiating, tracer.arrivals = False, None
             for x, hooks in quiet:
                 x._hooks = hooks
-        if any(recorder.traced(t).memory.generation for t in self.tangents.values()):
+        if any(tracer.traced(t).memory.generation for t in self.tangents.values()):
             self.forget(deferred)
             raise Unmodelled("its backward writes into the gradient that it is given")
         return self._joint(task)
 
     def forget(self, deferred: list[Any]) -> None:
         """Leave the recording as it was when these tensors were deferred."""
-        graph = self.recorder.graph
+        graph = self.tracer.graph
         graph.inputs = [v for v in graph.inputs if v not in self.given]
-        self.recorder.deferred[:] = deferred  # what hooks of modules keep cannot be computed
+        self.tracer.deferred[:] = deferred  # what hooks of modules keep cannot be computed
 
     def _run(self) -> Any:
         cuts = self.cutting.cuts
@@ -187,30 +187,30 @@ class _Differentiation:
         return self.tangents.get(place)
 
     def _tangent(self, like: Tensor) -> Tensor:
-        given = self.recorder.tangent(like)
-        self.given.add(self.recorder.traced(given).read())
-        tangent: Tensor = self.recorder.arrivals.starts(given)
+        given = self.tracer.tangent(like)
+        self.given.add(self.tracer.traced(given).read())
+        tangent: Tensor = self.tracer.arrivals.starts(given)
         return tangent
 
     def _joint(self, task: Any) -> Joint:
-        recorder, graph = self.recorder, self.recorder.graph
+        tracer, graph = self.tracer, self.tracer.graph
         when = {place: k for k, place in enumerate(task.order)}
         inputs = sorted(self.inputs, key=lambda x: when.get(edge_of(x), len(when)))
         found = [sure(task.targets[edge_of(x)]) for x in inputs]
         found += [self.arrived.get(place) for place in self.cuts]
-        tangents = [recorder.traced(t).read() for t in self.tangents.values()]
-        views = gradient_views(recorder, found, list(self.tangents.values()))
-        values = [None if g is None else recorder.traced(g).read() for g in found]
+        tangents = [tracer.traced(t).read() for t in self.tangents.values()]
+        views = gradient_views(tracer, found, list(self.tangents.values()))
+        values = [None if g is None else tracer.traced(g).read() for g in found]
         real = [v for v in values if v is not None]
-        written = {memory.input for memory in recorder.written()}
-        unsure = [(memory, x.flag) for x in kept_one_way(self.outputs, recorder.first_node)
-                  if (memory := _memory(recorder, x.tensor)) and memory in self.results]
-        readable, live = _readable(recorder, self.outputs, self.results,
+        written = {memory.input for memory in tracer.written()}
+        unsure = [(memory, x.flag) for x in kept_one_way(self.outputs, tracer.first_node)
+                  if (memory := _memory(tracer, x.tensor)) and memory in self.results]
+        readable, live = _readable(tracer, self.outputs, self.results,
                                    {memory for memory, _ in unsure})
         saved = residuals(graph, tangents, real, readable, live, self.forward)
         decide = [*(flag for _, flag in unsure if flag is not None),
-                  *deciding(self.outputs, recorder.first_node)]
-        flags = [recorder.traced(flag).read() for flag in decide]
+                  *deciding(self.outputs, tracer.first_node)]
+        flags = [tracer.traced(flag).read() for flag in decide]
         saved = list(dict.fromkeys([*saved, *flags]))
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]
@@ -220,20 +220,20 @@ class _Differentiation:
         stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
         places = list(self.tangents)
         tops = [place for place in places if self.cut and place not in self.cutting.cuts]
-        tape = relaid(recorder, places, [*ends, *tops])
-        coded = recorder.runs_code or runs_code(self.outputs, recorder.first_node)
+        tape = relaid(tracer, places, [*ends, *tops])
+        coded = tracer.runs_code or runs_code(self.outputs, tracer.first_node)
         return Joint(graph, list(self.outputs), inputs, tangents, values, views, saved, written,
                      live, backward, stages, places, ends, tops, tape, self.forward,
                      computed_again(given, real, self.forward), tape is None and coded)
 
 
-def _memory(recorder: Any, tensor: Tensor) -> Memory | None:
-    item = recorder.lifted.get(id(tensor))
+def _memory(tracer: Any, tensor: Tensor) -> Memory | None:
+    item = tracer.lifted.get(id(tensor))
     traced = tensor._traced if item is None else item.traced
     return None if traced is None else traced.memory
 
 
-def _readable(recorder: Any, outputs: Sequence[Tensor], results: Collection[Memory],
+def _readable(tracer: Any, outputs: Sequence[Tensor], results: Collection[Memory],
               unsure: Collection[Memory]) -> tuple[set[Value], dict[Value, Memory]]:
     """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
     What the call has left in such memory, where it wrote or made it -> the memory.
@@ -241,17 +241,17 @@ def _readable(recorder: Any, outputs: Sequence[Tensor], results: Collection[Memo
     Other memory the caller may change before the backward, as with the plain function; so with
     results that it keeps only if the program goes one way: `unsure`.
     """
-    memories = {item.traced.memory.input for item in recorder.lifted_tensors()}
-    found = {v for v in recorder.graph.inputs if v not in memories}
+    memories = {item.traced.memory.input for item in tracer.lifted_tensors()}
+    found = {v for v in tracer.graph.inputs if v not in memories}
     live: dict[Value, Memory] = {}
     others: set[Value] = set()  # what the tape keeps elsewhere
     for tensor in kept(outputs, results=True):
-        memory = _memory(recorder, tensor)
+        memory = _memory(tracer, tensor)
         if memory is None:
             continue
         if memory.owner is not None and not memory.generation:
             found.add(memory.input)
-        elif (memory.value.node is None or recorder.sharing.partners(memory)
+        elif (memory.value.node is None or tracer.sharing.partners(memory)
               or memory.owner is None and (memory not in results or memory.strides is not None
                                            or memory in unsure)
               or live.setdefault(memory.value, memory) is not memory):

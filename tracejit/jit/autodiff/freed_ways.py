@@ -45,8 +45,8 @@ class FreedWays:
             return bool(parts)
         assert self.first is not None
         if self.first._storage is None:
-            recorder: Any = active.recorder
-            recorder.undecided()
+            tracer: Any = active.tracer
+            tracer.undecided()
         return any(self.parts[k][0] == (0 if bool(self.first) else 1) for k in parts)
 
     def all_over(self, parts: Collection[int]) -> bool:

@@ -35,15 +35,15 @@ class GradientView(NamedTuple):
     first: Any
 
 
-def gradient_views(recorder: Any, grads: Sequence[Any], tangents: Sequence[Any]
+def gradient_views(tracer: Any, grads: Sequence[Any], tangents: Sequence[Any]
                    ) -> list[GradientView | None]:
     """For each gradient; None where it is memory of its own, in order."""
-    arrived = {recorder.traced(t).memory: k for k, t in enumerate(tangents)}
+    arrived = {tracer.traced(t).memory: k for k, t in enumerate(tangents)}
     first: dict[int, int] = {}
     found: list[GradientView | None] = []
     owners: dict[Any, int] = {}
     for k, grad in enumerate(grads):
-        traced = None if grad is None else recorder.traced(grad)
+        traced = None if grad is None else tracer.traced(grad)
         if traced is None or any(operands for _, operands, _ in traced.views):
             found.append(None)
             continue

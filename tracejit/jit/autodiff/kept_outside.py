@@ -156,8 +156,8 @@ class KeptOutside:
         if all(certain):
             certain[0][0].refuse()
         if any(x._storage is None for x in (self.first, *self.held) if x is not None):
-            recorder: Any = active.recorder
-            recorder.undecided()
+            tracer: Any = active.tracer
+            tracer.undecided()
         number = 0 if self.first is None or bool(self.first) else 1
         for entry in written[number]:
             if _needed(entry.when, self.decide[number], arriving, self.held):

@@ -131,9 +131,9 @@ class ControlBackward:
 
     def _differentiable(self, conditions: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
         """Gradients with a history."""
-        recorder: Any = active.recorder
-        if recorder is not None:
-            recorder.need(None, "a second derivative is taken through control flow")
+        tracer: Any = active.tracer
+        if tracer is not None:
+            tracer.need(None, "a second derivative is taken through control flow")
         if self.again is not None:
             return self.again(grads, True)
         with no_grad():
@@ -187,11 +187,11 @@ class ControlBackward:
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...]
              ) -> Sequence[Tensor]:
     """A node with regions, over tensors: recorded, or run op by op."""
-    recorder: Any = active.recorder
+    tracer: Any = active.tracer
     # Sizes of a segment that is over are no sizes of this one: then it runs op by op.
-    if recorder is not None and regions[0].scope is recorder.graph.scope:
-        values = [recorder._operand(x) for x in operands]
-        return recorder.control(op, values, attributes, regions)
+    if tracer is not None and regions[0].scope is tracer.graph.scope:
+        values = [tracer._operand(x) for x in operands]
+        return tracer.control(op, values, attributes, regions)
     scope = regions[0].scope
     sizes = scope.complete(dict(scope.hints))
     ready = regions_over_tensors(regions, sizes)

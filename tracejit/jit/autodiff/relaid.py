@@ -207,11 +207,11 @@ def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> lis
     return made
 
 
-def relaid(recorder: Any, places: Sequence[Place], ends: Sequence[Place]) -> RelaidTape | None:
+def relaid(tracer: Any, places: Sequence[Place], ends: Sequence[Place]) -> RelaidTape | None:
     """What makes the tape from `places` to `ends` again, which may be places as well; None where
     nothing can."""
     try:
-        return _Reader(recorder, ends).tape(places)
+        return _Reader(tracer, ends).tape(places)
     except (NotRelaid, Refused, CaptureError):
         return None
 
@@ -219,8 +219,8 @@ def relaid(recorder: Any, places: Sequence[Place], ends: Sequence[Place]) -> Rel
 class _Reader:
     """Looks at the nodes of a recording's own."""
 
-    def __init__(self, recorder: Any, ends: Sequence[Place]):
-        self.recorder = recorder
+    def __init__(self, tracer: Any, ends: Sequence[Place]):
+        self.tracer = tracer
         self.values: list[Value] = []
         self.inputs: list[Value] = []
         self.tensors: list[Recipe] = []
@@ -260,7 +260,7 @@ class _Reader:
             return None
         if edge in self.gates:
             return -1 - self.gates[edge], 0
-        if type(edge[0]) is AccumulateGrad or edge[0].sequence < self.recorder.first_node:
+        if type(edge[0]) is AccumulateGrad or edge[0].sequence < self.tracer.first_node:
             return None
         return self.node(edge[0]), edge[1]
 
@@ -348,12 +348,12 @@ class _Reader:
 
     def value(self, x: Tensor) -> int:
         """The number of what a tensor holds among the graph's values."""
-        self.values.append(self.recorder.traced(x).read())
+        self.values.append(self.tracer.traced(x).read())
         return len(self.values) - 1
 
     def number(self, x: Any) -> Recipe:
         """A number that differs from call to call."""
-        value = x.hint if self.recorder.numbers.is_asked(x) else x.graph_value(self.recorder)
+        value = x.hint if self.tracer.numbers.is_asked(x) else x.graph_value(self.tracer)
         if not isinstance(value, Value):
             return _constant(value)
         self.values.append(value)
@@ -371,7 +371,7 @@ class _Reader:
 
     def kept(self, x: Any) -> Recipe:
         if x._traced is None:
-            item = self.recorder.lifted.get(id(x))
+            item = self.tracer.lifted.get(id(x))
             if item is None:
                 raise NotRelaid
             self.inputs.append(item.value)

@@ -1,6 +1,6 @@
 """Who shares memory with whom while a function is recorded.
 
-In: tensors met by the recorder. Out: for each a `Traced` state: the piece of memory it looks at,
+In: tensors met by the tracer. Out: for each a `Traced` state: the piece of memory it looks at,
 through which views, and
 the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so
 graphs stay pure.
@@ -69,16 +69,16 @@ class Memory:
 class Traced:
     """One tensor's place in the recording: memory, the views that lead to it, its current value."""
 
-    __slots__ = ("recorder", "memory", "views", "shape", "_value", "_generation", "__weakref__")
+    __slots__ = ("tracer", "memory", "views", "shape", "_value", "_generation", "__weakref__")
 
     def __init__(
         self,
-        recorder: Any,
+        tracer: Any,
         memory: Memory,
         views: tuple[View, ...] = (),
         value: Value | None = None,
     ):
-        self.recorder, self.memory, self.views = recorder, memory, views
+        self.tracer, self.memory, self.views = tracer, memory, views
         self._value = memory.value if value is None else value
         self._generation = memory.generation
         self.shape = self._value.type.shape
@@ -116,7 +116,7 @@ class Traced:
 
     def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> Traced:
         """The state of a view of this tensor."""
-        return Traced(self.recorder, self.memory, (*self.views, (op, operands, attributes)), value)
+        return Traced(self.tracer, self.memory, (*self.views, (op, operands, attributes)), value)
 
     @property
     def dense(self) -> bool:

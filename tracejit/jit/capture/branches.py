@@ -21,16 +21,16 @@ from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.merge import Ending, Given, Merge
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.region import RegionRecorder, own_work, trial, without_breaks
 from tracejit.jit.capture.signals import Return, Signal
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.variables import UNBOUND, Variables
 
 
 class Side:
     """One side of a branch, recorded: what variables hold after it, how it ends."""
 
-    def __init__(self, parent: Recorder, name: str, function: Callable[[], Signal],
+    def __init__(self, parent: Tracer, name: str, function: Callable[[], Signal],
                  variables: Variables):
         self.region = RegionRecorder(parent, name)
         self.error: Exception | None = None
@@ -50,7 +50,7 @@ class Side:
         self.region.unchanged()
 
 
-def branch(parent: Recorder, predicate: Tensor, then: Callable[[], Signal],
+def branch(parent: Tracer, predicate: Tensor, then: Callable[[], Signal],
            otherwise: Callable[[], Signal], variables: Variables) -> Signal:
     """Record `then() if predicate else otherwise()`; returns how it ends."""
     flag = truth(predicate)
@@ -99,12 +99,12 @@ def truth(predicate: Tensor) -> Tensor:
     """A tensor of one element as a bool tensor without dimensions; what `bool()` raises else."""
     if numel(predicate.shape) != 1:
         bool(predicate)
-    recorder: Any = active.recorder
+    tracer: Any = active.tracer
     with no_grad():
         flag: Any = predicate if not predicate.shape else predicate.reshape(())
         if flag.dtype is not bool_:
             return flag != 0
-        return recorder.holding(recorder.traced(flag).read())  # whatever is written there later
+        return tracer.holding(tracer.traced(flag).read())  # whatever is written there later
 
 
 def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Callable) -> Signal:

@@ -3,7 +3,7 @@ demanded.
 
 In: a reason, the user's line. Out: `Break` records for `report().breaks`; `CaptureError`. Used by
 the
-recorder and the jit.
+tracer and the jit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Refused(BaseException):
 
     def __init__(self, *args: Any):
         super().__init__(*args)
-        region: Any = active.recorder
+        region: Any = active.tracer
         if region is not None and getattr(region, "refused", self) is None:
             region.refused = self
 
@@ -64,9 +64,9 @@ def leaked(traced: Any) -> str:
     made = traced.origin
     used = user_location()
     return (
-        f"a tensor made while {traced.recorder.name} was captured"
+        f"a tensor made while {traced.tracer.name} was captured"
         + (f" ({made}: {made.text})" if made else "")
         + " is used outside of it, before it was computed"
         + (f", at {used}: {used.text}" if used else "")
-        + f"; return it from {traced.recorder.name}, and use it when the call is over"
+        + f"; return it from {traced.tracer.name}, and use it when the call is over"
     )

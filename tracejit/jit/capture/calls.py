@@ -98,13 +98,13 @@ _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward
 _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
-def _opaque(recorder: Any, function: Any) -> Callable[..., Any]:
+def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
     """Wrap what another compiler made: no replay makes its calls."""
     run = with_plain_numbers(function)
 
     @functools.wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
-        recorder.note(*unseen_call_of(function))
+        tracer.note(*unseen_call_of(function))
         return run(*args, **kwargs)
 
     return call
@@ -113,36 +113,36 @@ def _opaque(recorder: Any, function: Any) -> Callable[..., Any]:
 PASSED_ON.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
 
 
-def adapted(recorder: Any, function: Any) -> Any:
+def adapted(tracer: Any, function: Any) -> Any:
     """The rewritten form of a user's function or method; anything else as it is."""
     joined = _joining(function)
     if joined is not None:
         return joined
     if any(function is f for f in CALLING):
-        return handing_on(recorder, function)
+        return handing_on(tracer, function)
     deferred = replacement(function)
     if deferred is not None:
         return deferred
     if function is id or function is hash:
-        return _with_known_tensors(recorder, recorder.root.identities.numbering(function))
+        return _with_known_tensors(tracer, tracer.root.identities.numbering(function))
     if function is set or function is frozenset:
-        return _of_known_tensors(recorder, function)
-    if function is sys.getrecursionlimit and not recorder.replayable:  # nobody watches
+        return _of_known_tensors(tracer, function)
+    if function is sys.getrecursionlimit and not tracer.replayable:  # nobody watches
         return user_limit
     if function is warnings.warn:
         return deferred_warn
     if _wants_tensor(function):
         return _of_tensors(function)
     if type(function) is FunctionType:
-        return _adapted_function(recorder, function)
+        return _adapted_function(tracer, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
-        return MethodType(_adapted_function(recorder, function.__func__), function.__self__)
+        return MethodType(_adapted_function(tracer, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
-        return asking_again(recorder, function)
+        return asking_again(tracer, function)
     if is_compiled(function):
-        return _opaque(recorder, function)
+        return _opaque(tracer, function)
     if type(function) is functools.partial and type(function_of(function.func)) is CACHED:
-        again = asking_again(recorder, function.func)
+        again = asking_again(tracer, function.func)
         return functools.partial(again, *function.args, **function.keywords)
     if is_cython(function):
         return with_plain_numbers(function)
@@ -152,7 +152,7 @@ def adapted(recorder: Any, function: Any) -> Any:
         return of_plain_data(function)
     special = class_attribute(type(function), "__call__")
     if type(special) is FunctionType and not is_own(special.__code__):
-        return MethodType(_adapted_function(recorder, special), function)
+        return MethodType(_adapted_function(tracer, special), function)
     if function is pow:
         return power
     if function is getattr or function is hasattr:
@@ -169,24 +169,24 @@ def adapted(recorder: Any, function: Any) -> Any:
         function = with_plain_numbers(function)
     elif wants_texts(function):
         function = with_plain_texts(function)
-    return _finding(recorder, function)
+    return _finding(tracer, function)
 
 
-def _finding(recorder: Any, function: Any) -> Any:
+def _finding(tracer: Any, function: Any) -> Any:
     """A method of a container, which may look for a tensor."""
     wraps = type(function) is FunctionType
     inner = function.__dict__.get("__wrapped__") if wraps else function
     owner = inner.__self__ if is_a(inner, _BOUND) else None
     finds = is_exactly(owner, _SEARCHED) and function.__name__ in _FINDS
-    return _with_known_tensors(recorder, function) if finds else function
+    return _with_known_tensors(tracer, function) if finds else function
 
 
-def _with_known_tensors(recorder: Any, function: Any) -> Any:
+def _with_known_tensors(tracer: Any, function: Any) -> Any:
     """For what asks which objects tensors are."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        known = [known_as(recorder, x) if is_a(x, Tensor) else x for x in args[:1]]
+        known = [known_as(tracer, x) if is_a(x, Tensor) else x for x in args[:1]]
         return function(*known, *args[1:], **kwargs)
 
     return call
@@ -195,13 +195,13 @@ def _with_known_tensors(recorder: Any, function: Any) -> Any:
 PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
-def _of_known_tensors(recorder: Any, kind: type) -> Any:
+def _of_known_tensors(tracer: Any, kind: type) -> Any:
     """`set` and `frozenset`, to which one tensor is one element."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if len(arguments) != 1 or keywords:
             return kind(*arguments, **keywords)
-        return kind(known_ones(recorder, arguments[0]))
+        return kind(known_ones(tracer, arguments[0]))
 
     return call
 
@@ -209,8 +209,8 @@ def _of_known_tensors(recorder: Any, kind: type) -> Any:
 PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
-def _adapted_function(recorder: Any, function: FunctionType) -> Any:
-    found = recorder.root.adapt(function)
+def _adapted_function(tracer: Any, function: FunctionType) -> Any:
+    found = tracer.root.adapt(function)
     foreign = found is function and not is_own(function.__code__) and not is_understood(function)
     return with_plain_numbers(function) if foreign else found
 
@@ -316,36 +316,36 @@ _TOGETHER: dict[Any, Any] = {
 }
 
 
-def check_call(recorder: Any, function: Any) -> Any:
+def check_call(tracer: Any, function: Any) -> Any:
     """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):
-        return _checked_container(recorder, function, owner)
+        return _checked_container(tracer, function, owner)
     if kind is MethodType:
         target = function.__func__
         if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
             raise Refused(f"calls {target.__name__}")
         if type(target) is FunctionType:
-            return MethodType(check_call(recorder, target), function.__self__)
-        return _checked_builtin(recorder, function)  # Cython's
+            return MethodType(check_call(tracer, target), function.__self__)
+        return _checked_builtin(tracer, function)  # Cython's
     if kind is FunctionType:
-        return _checked_function(recorder, function)
+        return _checked_function(tracer, function)
     if function is type:
         return _type_of
     if function is id or function is hash:
-        return adapted(recorder, function)
+        return adapted(tracer, function)
     if is_a(function, type):
-        return _guarding(recorder, _checked_class(function))
+        return _guarding(tracer, _checked_class(function))
     builtin = is_a(function, (BuiltinFunctionType, MethodWrapperType))
     code = None if builtin else _code_of_calls(kind)
     if kind is functools.partial:
-        check_call(recorder, function.func)
+        check_call(tracer, function.func)
     if code is None:
-        return _checked_builtin(recorder, function)
+        return _checked_builtin(tracer, function)
     if is_own(code):
         return function  # a module: its forward is adapted when it is called
-    return MethodType(check_call(recorder, kind.__call__), function)
+    return MethodType(check_call(tracer, kind.__call__), function)
 
 
 def _code_of_calls(kind: type) -> CodeType | None:
@@ -353,11 +353,11 @@ def _code_of_calls(kind: type) -> CodeType | None:
     return attribute_of(class_attribute(kind, "__call__"), "__code__")
 
 
-def _checked_function(recorder: Any, function: FunctionType) -> Any:
+def _checked_function(tracer: Any, function: FunctionType) -> Any:
     code = function.__code__
     if is_own(code):
-        return _guarding(recorder, adapted(recorder, function))
-    found = recorder.root.adapt(function)
+        return _guarding(tracer, adapted(tracer, function))
+    found = tracer.root.adapt(function)
     if found is function and not is_understood(function):
         module = (function.__module__ or "").partition(".")[0]
         if module not in _LIBRARIES:
@@ -373,10 +373,10 @@ def _checked_class(cls: type) -> Any:
     raise Refused(f"makes a {qualname_of_class(cls)}")
 
 
-def _checked_builtin(recorder: Any, function: Any) -> Any:
+def _checked_builtin(tracer: Any, function: Any) -> Any:
     if not is_harmless(function):
         return _refuse(function)
-    return _guarding(recorder, with_plain_texts(function) if wants_texts(function) else function)
+    return _guarding(tracer, with_plain_texts(function) if wants_texts(function) else function)
 
 
 def is_harmless(function: Any) -> bool:
@@ -396,17 +396,17 @@ def _of_mutable(function: Any) -> bool:
     return owner is not None and not issubclass(owner, _FIXED) and function.__name__ not in _READERS
 
 
-def _guarding(recorder: Any, function: Any) -> Any:
+def _guarding(tracer: Any, function: Any) -> Any:
     """Call a pure builtin; iterators it is given would be consumed."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         for x in (*args, *kwargs.values()):
-            check_iterable(recorder, x)
-            _check_passed(recorder, x)
+            check_iterable(tracer, x)
+            _check_passed(tracer, x)
         result = function(*args, **kwargs)
         if is_iterator(result):
-            recorder.own.append(result)
+            tracer.own.append(result)
         return result
 
     return call
@@ -415,7 +415,7 @@ def _guarding(recorder: Any, function: Any) -> Any:
 PASSED_ON.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
 
 
-def _check_passed(recorder: Any, x: Any) -> None:
+def _check_passed(tracer: Any, x: Any) -> None:
     """Raises Refused for C code with effects that is given to a C function, as to `map`."""
     while type(x) is functools.partial:
         x = x.func
@@ -423,24 +423,24 @@ def _check_passed(recorder: Any, x: Any) -> None:
         _refuse(x)
     owner = attribute_of(x, "__self__")
     if is_a(x, (BuiltinFunctionType, MethodWrapperType)) and is_a(owner, _CONTAINERS):
-        if x.__name__ not in _READERS and not recorder.made(owner):
+        if x.__name__ not in _READERS and not tracer.made(owner):
             _refuse(x)
     elif is_a(x, _C_FUNCTIONS) and not is_harmless(x):
         _refuse(x)
 
 
-def check_iterable(recorder: Any, x: Any) -> None:
+def check_iterable(tracer: Any, x: Any) -> None:
     """Raises Refused for an iterator that was not made in this trial: it would be consumed."""
-    if is_iterator(x) and not recorder.made(x):
+    if is_iterator(x) and not tracer.made(x):
         raise Refused(f"a {name_of_class(type(x))} is consumed")
 
 
-def _checked_container(recorder: Any, function: Any, owner: Any) -> Any:
+def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
     name = function.__name__
-    if name in _READERS or recorder.made(owner):
-        return _finding(recorder, function)
+    if name in _READERS or tracer.made(owner):
+        return _finding(tracer, function)
     if is_a(owner, list) and name == "append":
-        return recorder.appending(owner)
+        return tracer.appending(owner)
     raise Refused(f"changes a {type(owner).__name__} ({name})")
 
 

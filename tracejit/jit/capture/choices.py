@@ -18,8 +18,8 @@ from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.breaks import Refused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.ir.graph import Value
 
 
@@ -72,7 +72,7 @@ class Choices:
                                   else full_of(None, (), False, bool_)).read()
                     for c in self.flagged]
 
-    def remember(self, parent: Recorder, predicate: Tensor, results: Sequence[Tensor],
+    def remember(self, parent: Tracer, predicate: Tensor, results: Sequence[Tensor],
                  flags: Sequence[Tensor]) -> None:
         """The node is made: a write to a result may be one to something else."""
         given = dict(zip(map(id, self.flagged), flags))

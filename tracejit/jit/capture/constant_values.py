@@ -24,19 +24,19 @@ from tracejit.jit.ir.graph import Node, Value
 from tracejit.jit.ir.sizes import Size
 
 
-def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
+def constant_value(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
     """What a deferred tensor holds now, as a concrete tensor, or None; `of_sizes`: also where the
     program then depends on sizes."""
-    if recorder.mapped or tensor._traced is None and (recorder.knows is None or not of_sizes):
+    if tracer.mapped or tensor._traced is None and (tracer.knows is None or not of_sizes):
         return None
-    known: dict[Value, Any] = recorder.constant_values
-    value = recorder.traced(tensor).read()
-    inputs = _inputs(value, known, of_sizes, knowable(recorder) if of_sizes else None)
+    known: dict[Value, Any] = tracer.constant_values
+    value = tracer.traced(tensor).read()
+    inputs = _inputs(value, known, of_sizes, knowable(tracer) if of_sizes else None)
     if inputs is None:
         return None
     if inputs:
-        learn(recorder, inputs)
-    with recorder.paused(), no_grad():
+        learn(tracer, inputs)
+    with tracer.paused(), no_grad():
         stack = [value]
         while stack:
             waiting = [] if stack[-1] in known else _operands(stack[-1], known)
@@ -47,12 +47,12 @@ def constant_value(recorder: Any, tensor: Tensor, of_sizes: bool = True) -> Tens
     return known[value]
 
 
-def run_on_constants(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+def run_on_constants(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """The op's result, or results, if no input decides any of its operands; else None."""
-    known = [recorder.constant_value(x) if is_a(x, Tensor) else x for x in operands]
+    known = [tracer.constant_value(x) if is_a(x, Tensor) else x for x in operands]
     if any(x is None for x in known):
         return None
-    with recorder.paused(), no_grad():
+    with tracer.paused(), no_grad():
         return _run(op, known, attributes)
 
 

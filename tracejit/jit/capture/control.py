@@ -82,8 +82,8 @@ _INPLACE = {
 
 def _recorder() -> Any:
     """Who makes control flow a part of a graph; nobody within a function that is mapped."""
-    recorder: Any = active.recorder
-    return None if recorder is None or recorder.mapped else recorder
+    tracer: Any = active.tracer
+    return None if tracer is None or tracer.mapped else tracer
 
 
 def _deferred(test: Any) -> bool:
@@ -93,18 +93,18 @@ def _deferred(test: Any) -> bool:
 
 def _decide(test: Tensor, reason: object) -> bool:
     """The value of a test that could not become a part of the graph."""
-    recorder: Any = active.recorder
-    if test._traced is not None and recorder is not None:
-        known = _known(recorder, test)
+    tracer: Any = active.tracer
+    if test._traced is not None and tracer is not None:
+        known = _known(tracer, test)
         if known is not None:
             return known
-        recorder.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
+        tracer.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
     return bool(test)
 
 
-def _known(recorder: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
+def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
     """The truth of a test that constants decide, and sizes."""
-    known = recorder.constant_value(test, of_sizes) if numel(test.shape) == 1 else None
+    known = tracer.constant_value(test, of_sizes) if numel(test.shape) == 1 else None
     return None if known is None else bool(number_of(known))
 
 
@@ -122,11 +122,11 @@ def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequenc
 
 def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Signal:
     """`if test: body else: orelse`, with variables of whatever the two call."""
-    if _deferred(test) and (known := _known(active.recorder, test, of_sizes=False)) is not None:
+    if _deferred(test) and (known := _known(active.tracer, test, of_sizes=False)) is not None:
         test = known
     if _deferred(test):
         try:
-            return branch(active.recorder, test, body, orelse, variables)  # type: ignore[arg-type]
+            return branch(active.tracer, test, body, orelse, variables)  # type: ignore[arg-type]
         except Refused as reason:
             test = _decide(test, reason)
     return body() if test else orelse()
@@ -184,29 +184,29 @@ def not_(test: Any) -> Any:
 
 def is_(one: Any, other: Any) -> bool:
     """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
-    recorder = _recorder()
+    tracer = _recorder()
     one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
-    if recorder is None:
+    if tracer is None:
         return one is other
     if is_a(one, Tensor) and is_a(other, Tensor):
-        return are_one(recorder, one, other)
-    return same_constant(recorder, one, other)
+        return are_one(tracer, one, other)
+    return same_constant(tracer, one, other)
 
 
 def in_(item: Any, container: Any) -> bool:
     """`item in container`, which asks of each element whether it is the item itself."""
-    recorder = _recorder()
+    tracer = _recorder()
     container = iterated(container)
     if is_a(container, str):
         item = plain_text(item)
-    if recorder is not None and class_of(item) is float and item != item:
-        return contains_nan(recorder, item, container)
-    if recorder is None or not is_a(item, Tensor):
+    if tracer is not None and class_of(item) is float and item != item:
+        return contains_nan(tracer, item, container)
+    if tracer is None or not is_a(item, Tensor):
         return item in container
     if is_a(container, (dict, set, frozenset)):
-        return known_as(recorder, item) in container
+        return known_as(tracer, item) in container
     sequence = is_exactly(container, (list, FollowedList, tuple))
-    if sequence and any(may_be_another(recorder, x) for x in (item, *container)):
+    if sequence and any(may_be_another(tracer, x) for x in (item, *container)):
         return any(is_(x, item) or x == item for x in container)
     return item in container
 
@@ -243,7 +243,7 @@ def settled(signal: Signal, within: bool = False) -> Signal:
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
            names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
     """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
-    recorder: Any = active.recorder
+    tracer: Any = active.tracer
     variables = Variables(names, (body, test), live, loose)
     after = After(orelse, rest, names, live, loose)
     before: Decided | None = None  # how the iteration before ended
@@ -251,7 +251,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
         decision = tested(test()) if before is None else _unless(before, test)
         if _deferred(decision):
             try:
-                signal = open_loop(recorder, decision, test, body, variables, before)
+                signal = open_loop(tracer, decision, test, body, variables, before)
             except Refused as reason:
                 decision = _decide(decision, reason)
             else:
@@ -334,13 +334,13 @@ def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest
 
 def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variables) -> Signal:
     """`for item in iterable: body(item)`: BREAK, Return, Decided, or None at its end."""
-    recorder = _recorder()
-    rolled = worth_rolling(iterable) if recorder is not None else None
+    tracer = _recorder()
+    rolled = worth_rolling(iterable) if tracer is not None else None
     before: Decided | None = None  # how the first iteration ended
     peeled = False
     while rolled is not None:
         try:
-            return counted_loop(recorder, rolled, body, variables, before)
+            return counted_loop(tracer, rolled, body, variables, before)
         except Peel as reason:
             if peeled or not rolled.trip >= 1:
                 iterable = _left_plain(rolled, peeled, iterable, reason)
@@ -399,15 +399,15 @@ def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal
     def going_on() -> Signal:  # more than once, if it raises
         return _unrolled(unwatched(copy.copy, others), body, variables)
 
-    return branch(active.recorder, signal.ended, ended,  # type: ignore[arg-type]
+    return branch(active.tracer, signal.ended, ended,  # type: ignore[arg-type]
                   going_on, variables)
 
 
 def _returning(signal: Decided) -> Return:
     """The function returns; what was made for the value may be taken apart again."""
-    recorder: Any = active.recorder
-    if recorder is not None:
-        recorder.owned(signal.own)
+    tracer: Any = active.tracer
+    if tracer is not None:
+        tracer.owned(signal.own)
     return Return(signal.value)
 
 
@@ -429,50 +429,50 @@ def _left_plain(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) ->
 
 def call(function: Any) -> Any:
     """What to call instead of `function`: itself, or its rewritten form."""
-    recorder: Any = active.recorder
-    if recorder is None:
+    tracer: Any = active.tracer
+    if tracer is None:
         return function
-    if recorder.root.trials:
-        return check_call(recorder, function)
-    return adapted(recorder, function)
+    if tracer.root.trials:
+        return check_call(tracer, function)
+    return adapted(tracer, function)
 
 
 def effect(what: str) -> None:
     """Announces what could be seen from outside: no trial may do it."""
-    recorder: Any = active.recorder
-    if recorder is not None and recorder.root.trials:
+    tracer: Any = active.tracer
+    if tracer is not None and tracer.root.trials:
         raise Refused(what)
 
 
 def unless_refused() -> None:
     """Before a `finally` or `except`: a trial that is refused does no more, and nobody watches."""
-    refused = getattr(active.recorder, "refused", None)
+    refused = getattr(active.tracer, "refused", None)
     if refused is not None:
         raise refused
 
 
 def fresh(container: Any) -> Any:
     """A container just made: what happens to it in the same trial is no effect."""
-    recorder: Any = active.recorder
-    if recorder is None:
+    tracer: Any = active.tracer
+    if tracer is None:
         return container
-    if type(container) is list and not container and not recorder.root.trials:
+    if type(container) is list and not container and not tracer.root.trials:
         container = FollowedList()
-        recorder.root.followed.append(weakref.ref(container))
+        tracer.root.followed.append(weakref.ref(container))
     if type(container) is set:
-        container = set(known_ones(recorder, container))
+        container = set(known_ones(tracer, container))
     elif type(container) is dict:
-        container = dict(zip(known_ones(recorder, container), container.values()))
-    if recorder.root.trials:
-        recorder.own.append(container)
+        container = dict(zip(known_ones(tracer, container), container.values()))
+    if tracer.root.trials:
+        tracer.own.append(container)
     return container
 
 
 def iterated(iterable: Any) -> Any:
     """What is about to be iterated, unpacked or searched; iterators are consumed by it."""
-    recorder: Any = active.recorder
-    if recorder is not None and recorder.root.trials:
-        check_iterable(recorder, iterable)
+    tracer: Any = active.tracer
+    if tracer is not None and tracer.root.trials:
+        check_iterable(tracer, iterable)
     return iterable
 
 
@@ -495,10 +495,10 @@ def percent(template: str, values: Any) -> Any:
 
 def itself(value: Any) -> Any:
     """What is about to get an attribute, or to lose one."""
-    recorder = _recorder()
-    if recorder is None or not is_a(value, Tensor):
+    tracer = _recorder()
+    if tracer is None or not is_a(value, Tensor):
         return value
-    return known_as(recorder, value)
+    return known_as(tracer, value)
 
 
 def get_item(container: Any, key: Any) -> Any:
@@ -521,10 +521,10 @@ def set_item(container: Any, key: Any, item: Any) -> None:
 
 def _key(container: Any, key: Any) -> Any:
     """A key as a dict finds it: a tensor by which one it is."""
-    recorder = _recorder()
-    if recorder is None or not is_a(container, dict) or not is_a(key, Tensor):
+    tracer = _recorder()
+    if tracer is None or not is_a(container, dict) or not is_a(key, Tensor):
         return key
-    return known_as(recorder, key)
+    return known_as(tracer, key)
 
 
 def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
@@ -538,7 +538,7 @@ def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any])
 def inplace(symbol: str, target: Any, other: Any) -> Any:
     """`target += other` and the like; the new value of the target."""
     if symbol == "+=" and _lists(target, other) and _is_effect(target):
-        append = active.recorder.appending(target)  # type: ignore[union-attr]
+        append = active.tracer.appending(target)  # type: ignore[union-attr]
         for element in other:
             append(element)
         return target
@@ -553,10 +553,10 @@ def _lists(*values: Any) -> bool:
 
 def _is_effect(container: Any) -> bool:
     """Whether a change of a container would be seen after a trial."""
-    recorder: Any = active.recorder
-    if recorder is None or not recorder.root.trials or is_a(container, Tensor):
+    tracer: Any = active.tracer
+    if tracer is None or not tracer.root.trials or is_a(container, Tensor):
         return False
-    return not recorder.made(container)
+    return not tracer.made(container)
 
 
 def _changes(container: Any, what: str) -> None:

@@ -1,6 +1,6 @@
 """`warnings.warn` in a captured function: shown when output is, and again by each replay.
 
-In: calls of it in recorded code. Out: an `Output` on the recorder, which warns as the line of the
+In: calls of it in recorded code. Out: an `Output` on the tracer, which warns as the line of the
 user's program would: what the filters say and what was shown before is asked each time. Where the
 call changes filters, as `warnings.catch_warnings` does, a replay says so, too; what warns after
 that is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
@@ -25,13 +25,13 @@ def deferred_warn(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any
 ) -> None:
     """`warnings.warn(message, category, stacklevel, source)`, put off until output is."""
-    recorder = deferring()
+    tracer = deferring()
     plain = source is None and not more and type(stacklevel) is int
     warn = _warner(sys._getframe(1), category or UserWarning, stacklevel) if plain else None
     try:
-        if recorder is not None and warn is not None and not _changed(recorder):
-            recorder.output.append(Output(warn, (frozen(recorder, message),)))
-            return recorder.asks(may_be_error, category or UserWarning)
+        if tracer is not None and warn is not None and not _changed(tracer):
+            tracer.output.append(Output(warn, (frozen(tracer, message),)))
+            return tracer.asks(may_be_error, category or UserWarning)
     except NotDeferrable:
         pass
     instead("warnings.warn")
@@ -49,38 +49,38 @@ def _ended() -> None:
     """Tell it once more: nothing, as its own call did both."""
 
 
-def _open_blocks(recorder: Any) -> int:
-    told = [effect.function for effect in recorder.output]
+def _open_blocks(tracer: Any) -> int:
+    told = [effect.function for effect in tracer.output]
     return told.count(_begun) - told.count(_ended)
 
 
-def _changed(recorder: Any) -> bool:
+def _changed(tracer: Any) -> bool:
     """Return True if recorded code has changed the filters, perhaps for a block only."""
-    return any(effect.function is _begun for effect in recorder.output)
+    return any(effect.function is _begun for effect in tracer.output)
 
 
-def changes_filters(recorder: Any, frame: FrameType) -> bool:
+def changes_filters(tracer: Any, frame: FrameType) -> bool:
     """Return True for what code of `OF_FILTERS` does, if it is over when its block ends.
 
     False outside of such blocks, for blocks that take what is shown, and where output that waits
     would meet other filters.
     """
     code = frame.f_code
-    if recorder is not deferring():
+    if tracer is not deferring():
         return False
     if code is BEGINS_FILTERS:
-        before = recorder.output or recorder.pending
-        if frame.f_locals["self"]._record or before and not _changed(recorder):
+        before = tracer.output or tracer.pending
+        if frame.f_locals["self"]._record or before and not _changed(tracer):
             return False
-        recorder.output.append(Output(_begun, ()))
+        tracer.output.append(Output(_begun, ()))
     elif code is ENDS_FILTERS:
-        recorder.output.append(Output(_ended, ()))
-    return code not in SETS_FILTERS or _open_blocks(recorder) > 0
+        tracer.output.append(Output(_ended, ()))
+    return code not in SETS_FILTERS or _open_blocks(tracer) > 0
 
 
-def must_be_over(recorder: Any) -> None:
+def must_be_over(tracer: Any) -> None:
     """Refuse a call that leaves a block of filters open."""
-    if _open_blocks(recorder):
+    if _open_blocks(tracer):
         raise Unmodelled("the filters of warnings are others after the call")
 
 

@@ -553,11 +553,11 @@ def stands_outside(tensor: Tensor) -> int:
     """How a view of the caller's stands, whatever the call does to what it sees."""
     if tensor._view is None:
         return 0
-    recorder, active.recorder = active.recorder, None
+    tracer, active.tracer = active.tracer, None
     try:
         return standing(tensor)
     finally:
-        active.recorder = recorder
+        active.tracer = tracer
 
 
 def is_leaf(tensor: Tensor) -> bool:

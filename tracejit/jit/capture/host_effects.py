@@ -1,7 +1,7 @@
 """Printing and logging in a captured function, done when the values are there.
 
 In: calls of `print`, logger methods and those of progress bars in recorded code, handed over by
-the rewriting runtime. Out: `Output` on the recorder: performed in program order before the call
+the rewriting runtime. Out: `Output` on the tracer: performed in program order before the call
 returns, and again by each replay. What cannot be repeated by a replay is done on the spot, which
 ends the segment.
 """
@@ -101,20 +101,20 @@ class History(Node):
         return self._name
 
 
-def frozen(recorder: Any, x: Any) -> Any:
+def frozen(tracer: Any, x: Any) -> Any:
     """`x` as it is now: pending where it is made of what is not known yet. NotDeferrable where a
     replay could not make it."""
     if is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or is_exactly(x, (Size, *_PLAIN)):
         return x
     if type(x) is Tensor:
-        return _shown(recorder, x)
+        return _shown(tracer, x)
     if is_exactly(x, (list, tuple)):
-        parts = tuple([frozen(recorder, y) for y in x])
-        return PendingObject(recorder, _list if type(x) is list else _tuple, parts)
+        parts = tuple([frozen(tracer, y) for y in x])
+        return PendingObject(tracer, _list if type(x) is list else _tuple, parts)
     if type(x) is dict:
-        keys = tuple([frozen(recorder, k) for k in x])
-        parts = tuple([frozen(recorder, v) for v in x.values()])
-        return PendingObject(recorder, _dict, (*keys, *parts))
+        keys = tuple([frozen(tracer, k) for k in x])
+        parts = tuple([frozen(tracer, v) for v in x.values()])
+        return PendingObject(tracer, _dict, (*keys, *parts))
     raise NotDeferrable
 
 
@@ -131,38 +131,38 @@ def _dict(*parts: Any) -> dict:
     return dict(zip(parts[:half], parts[half:]))
 
 
-def _shown(recorder: Any, x: Tensor) -> PendingObject:
+def _shown(tracer: Any, x: Tensor) -> PendingObject:
     """What stands for a tensor in an output: its elements and the history it had when the output
     was made. A tensor, as formats and handlers of logging may do with it what they like."""
     grad_fn, requires_grad = x.grad_fn, x.requires_grad
     name = None if grad_fn is None else grad_fn.name()
-    held = PendingObject(recorder, None, (snapshot(recorder, x),))
+    held = PendingObject(tracer, None, (snapshot(tracer, x),))
 
     def show(tensor: Tensor) -> Tensor:
         tensor._requires_grad = requires_grad
         tensor._node = None if name is None else History(name)
         return tensor
 
-    return PendingObject(recorder, show, (held,))
+    return PendingObject(tracer, show, (held,))
 
 
 def deferring() -> Any:
-    """The recorder, where what is done now may be put off; else None."""
-    recorder: Any = active.recorder
-    mapped = recorder is not None and recorder.mapped
-    return recorder if recorder is not None and not mapped and recorder.defers() else None
+    """The tracer, where what is done now may be put off; else None."""
+    tracer: Any = active.tracer
+    mapped = tracer is not None and tracer.mapped
+    return tracer if tracer is not None and not mapped and tracer.defers() else None
 
 
 def instead(what: str) -> None:
     """Something visible is about to be done natively: what waits comes first."""
-    recorder: Any = active.recorder
-    if recorder is None:
+    tracer: Any = active.tracer
+    if tracer is None:
         return
-    if recorder.replayable or recorder.root is not recorder:
-        recorder.note(f"calls {what}, whose effects and sources cannot be seen",
+    if tracer.replayable or tracer.root is not tracer:
+        tracer.note(f"calls {what}, whose effects and sources cannot be seen",
                       "move it out of the captured function")  # fmt: skip
-    if recorder.output:
-        recorder.flush()
+    if tracer.output:
+        tracer.flush()
 
 
 # -- printing -------------------------------------------------------------------------------------
@@ -172,10 +172,10 @@ def deferred_print(*args: Any, **keywords: Any) -> None:
     >>> deferred_print("loss", 0.5, sep="=")
     loss=0.5
     """
-    recorder = deferring()
+    tracer = deferring()
     try:
-        if recorder is not None:
-            return recorder.output.append(_printing(recorder, args, keywords))
+        if tracer is not None:
+            return tracer.output.append(_printing(tracer, args, keywords))
     except NotDeferrable:
         pass
     instead("print")
@@ -190,20 +190,20 @@ class Stdout:
         self.stream = stream
 
 
-def _printing(recorder: Any, args: tuple, keywords: dict[str, Any]) -> Output:
+def _printing(tracer: Any, args: tuple, keywords: dict[str, Any]) -> Output:
     file = keywords.get("file")
     if file is None:
-        if sys.stdout is not recorder.stdout or not stdout_may_wait():
+        if sys.stdout is not tracer.stdout or not stdout_may_wait():
             raise NotDeferrable
-        recorder.asks(stdout_may_wait, None)
-        keywords = {**keywords, "file": Stdout(recorder.stdout)}
+        tracer.asks(stdout_may_wait, None)
+        keywords = {**keywords, "file": Stdout(tracer.stdout)}
     wrong = keywords.keys() - {"sep", "end", "file", "flush"}
     texts = [keywords.get("sep"), keywords.get("end")]
     if wrong or not (file is None or is_a(file, io.TextIOBase)):
         raise NotDeferrable
     if any(not is_exactly(x, (str, type(None), PendingText)) for x in texts):
         raise NotDeferrable
-    return Output(print, tuple([frozen(recorder, x) for x in args]), keywords)
+    return Output(print, tuple([frozen(tracer, x) for x in args]), keywords)
 
 
 # -- logging --------------------------------------------------------------------------------------
@@ -230,15 +230,15 @@ def log_function(function: Any, level: int) -> Callable[..., None]:
 def _log(
     logger: Any, level: Any, args: tuple, keywords: dict, native: Callable[[], None]
 ) -> None:
-    recorder = deferring()
+    tracer = deferring()
     try:
-        if recorder is None or keywords or not args or type(level) is not int:
+        if tracer is None or keywords or not args or type(level) is not int:
             raise NotDeferrable
         if not logger_may_wait(weakref.ref(logger)):
             raise NotDeferrable
-        parts = tuple([frozen(recorder, x) for x in args])
-        recorder.asks(logger_may_wait, weakref.ref(logger))
-        recorder.output.append(Output(_emit, (logger, level, *_caller(), *parts)))
+        parts = tuple([frozen(tracer, x) for x in args])
+        tracer.asks(logger_may_wait, weakref.ref(logger))
+        tracer.output.append(Output(_emit, (logger, level, *_caller(), *parts)))
         return
     except NotDeferrable:
         pass
@@ -281,15 +281,15 @@ def stream_method(stream: Any, name: str) -> Callable[..., Any]:
     """`sys.stdout.write` and `flush`."""
 
     def deferred(*args: Any) -> Any:
-        recorder = deferring()
+        tracer = deferring()
         try:
-            if recorder is None or [type(x) for x in args] not in _STREAMED[name]:
+            if tracer is None or [type(x) for x in args] not in _STREAMED[name]:
                 raise NotDeferrable
-            recorder.output.append(Output(_call_method, (stream, name, *args)))
+            tracer.output.append(Output(_call_method, (stream, name, *args)))
             if not args:
                 return None
             text = args[0]
-            return len(text) if type(text) is str else PendingInt(recorder, len, (text,))
+            return len(text) if type(text) is str else PendingInt(tracer, len, (text,))
         except NotDeferrable:
             pass
         instead(f"a stream's {name}")
@@ -304,13 +304,13 @@ _STREAMED = {"write": ([str], [PendingText]), "flush": ([],)}
 # -- progress bars --------------------------------------------------------------------------------
 def progress_method(bar: Any, name: str) -> Callable[..., None]:
     def deferred(*args: Any, **keywords: Any) -> None:
-        recorder = deferring()
+        tracer = deferring()
         try:
-            if recorder is None:
+            if tracer is None:
                 raise NotDeferrable
-            parts = tuple([frozen(recorder, x) for x in args])
-            named = {k: frozen(recorder, v) for k, v in keywords.items()}
-            recorder.output.append(Output(_call_method, (bar, name, *parts), named))
+            parts = tuple([frozen(tracer, x) for x in args])
+            named = {k: frozen(tracer, v) for k, v in keywords.items()}
+            tracer.output.append(Output(_call_method, (bar, name, *parts), named))
             return
         except NotDeferrable:
             pass

@@ -26,10 +26,10 @@ from tracejit.jit.capture.structure import number_kind
 
 def deferred_float(*args: Any) -> Any:
     """`float(x)`, pending where x is, or where it is a tensor of one element."""
-    recorder = deferring()
+    tracer = deferring()
     x = args[0] if len(args) == 1 else None
-    if recorder is not None and type(x) is Tensor and not x.shape:
-        x = read(recorder, x)
+    if tracer is not None and type(x) is Tensor and not x.shape:
+        x = read(tracer, x)
     if type(x) is PendingText:
         return float(x.concrete())
     if type(x) is PendingFloat:
@@ -39,10 +39,10 @@ def deferred_float(*args: Any) -> Any:
 
 def deferred_int(*args: Any, **keywords: Any) -> Any:
     """`int(x)`, pending where x is an int that is, or a tensor that holds one."""
-    recorder = deferring()
+    tracer = deferring()
     x = args[0] if len(args) == 1 and not keywords else None
-    if recorder is not None and type(x) is Tensor and not x.shape:
-        x = read(recorder, x)
+    if tracer is not None and type(x) is Tensor and not x.shape:
+        x = read(tracer, x)
         args = (x,)
     if args and type(args[0]) is PendingText:
         args = (args[0].concrete(), *args[1:])
@@ -66,18 +66,18 @@ def deferred_max(*args: Any, **keywords: Any) -> Any:
 
 
 def _chosen(choose: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> Any:
-    recorder = deferring()
+    tracer = deferring()
     given = args[0] if len(args) == 1 else args
-    if recorder is None or keywords or not is_exactly(given, (tuple, list)):
+    if tracer is None or keywords or not is_exactly(given, (tuple, list)):
         return None
     waiting = [x for x in given if is_exactly(x, NUMBERS) and x.open]
     kinds = {number_kind(x) for x in given}
-    if not waiting or len(kinds) != 1 or any(x.call is not recorder for x in waiting):
+    if not waiting or len(kinds) != 1 or any(x.call is not tracer for x in waiting):
         return None
     (kind,) = kinds
     if kind is float:
-        return PendingFloat(recorder, choose, tuple(given))
-    return PendingInt(recorder, choose, tuple(given), longest(given)) if kind is int else None
+        return PendingFloat(tracer, choose, tuple(given))
+    return PendingInt(tracer, choose, tuple(given), longest(given)) if kind is int else None
 
 
 def _least(*numbers: Any) -> Any:

@@ -95,21 +95,21 @@ def settle_numbers(numbers: Iterable[Any]) -> None:
         _replace({id(x): x.concrete() for x in alive}, alive)
 
 
-def surrender(recorder: Any, frame: FrameType) -> None:
+def surrender(tracer: Any, frame: FrameType) -> None:
     """A library's function is about to run: what it is given are plain numbers."""
-    recording = recorder is active.recorder
+    recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
-        recorder.seen(f"item() was called and its number is given to {frame.f_code.co_qualname}")
-        give_up(recorder)
+        tracer.seen(f"item() was called and its number is given to {frame.f_code.co_qualname}")
+        give_up(tracer)
 
 
-def give_up(recorder: Any) -> None:
+def give_up(tracer: Any) -> None:
     """Something unseen is about to happen: what is waiting comes first, and numbers are plain."""
-    recording = recorder is active.recorder
-    if recording and not recorder.trials:
-        recorder.flush()
-        settle(recorder.pending)
-        recorder.pending = [r for r in recorder.pending if r() is not None]
+    recording = tracer is active.tracer
+    if recording and not tracer.trials:
+        tracer.flush()
+        settle(tracer.pending)
+        tracer.pending = [r for r in tracer.pending if r() is not None]
 
 
 def _holds_pending(x: Any, depth: int = 3) -> bool:

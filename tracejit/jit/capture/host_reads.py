@@ -1,6 +1,6 @@
 """Numbers read out of tensors while a function is recorded, which need not be known yet.
 
-In: `.item()` of a tensor, asked through `Recorder.item`. Out: pending numbers: floats and ints
+In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending numbers: floats and ints
 whose value is the segment's result. Where one only flows into what a replay can repeat on the host
 (a list, an attribute, the return value, arithmetic, a text) it never ends the segment; whatever
 needs the value itself asks `concrete()`, which runs the segment.
@@ -48,13 +48,13 @@ class Pending:
     on_host = False  # no replay knows it before the program runs
     reads_number = True  # a leaf is the element of its tensor, not the tensor
 
-    def __init__(self, recorder: Any, op: Any, operands: tuple, bits: int = 64):
-        self.call, self.op, self.bits = recorder, op, bits
+    def __init__(self, tracer: Any, op: Any, operands: tuple, bits: int = 64):
+        self.call, self.op, self.bits = tracer, op, bits
         self.operands = tuple([x.waiting() if is_a(x, RuntimeNumber) else x
                                for x in operands])
         self.known: Any = UNKNOWN
         self.value: Any = None  # in the current graph
-        recorder.pending.append(weakref.ref(self))
+        tracer.pending.append(weakref.ref(self))
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -63,17 +63,17 @@ class Pending:
     def concrete(self, why: str = "used where its value matters") -> Any:
         """The value. Where it is not there yet, the segment ends here."""
         if self.known is UNKNOWN:
-            if active.recorder is not None and not _are_constants(active.recorder, self):
-                active.recorder.need(None, f"item() was called and its number is {why}")
-            recorder: Any = active.recorder
-            asks = recorder is not None and recorder.root is self.call.root
+            if active.tracer is not None and not _are_constants(active.tracer, self):
+                active.tracer.need(None, f"item() was called and its number is {why}")
+            tracer: Any = active.tracer
+            asks = tracer is not None and tracer.root is self.call.root
             fill_in(self, asks)
         return self.known
 
     @property
     def hint(self) -> Any:
         """The value, where it can be had without the recording that it belongs to."""
-        over = active.recorder is None and any(map(_is_deferred, leaves(self)))
+        over = active.tracer is None and any(map(_is_deferred, leaves(self)))
         return self if over else self.concrete()
 
     def recipe(self, recipes: Any) -> Callable[[Any], Any]:
@@ -113,13 +113,13 @@ class PendingNumber(Pending):
         return self.known is UNKNOWN
 
     @property
-    def recorder(self) -> Any:
+    def tracer(self) -> Any:
         return self.call
 
-    def graph_value(self, recorder: Any) -> Any:
+    def graph_value(self, tracer: Any) -> Any:
         """The number in the current segment, where a tensor op takes it as an operand."""
-        if self.value is None or self.value.graph is not recorder.graph:
-            self.value = _in_graph(self, recorder)
+        if self.value is None or self.value.graph is not tracer.graph:
+            self.value = _in_graph(self, tracer)
         return self.value
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
@@ -177,23 +177,23 @@ PENDING = frozenset([*NUMBERS, PendingText, PendingObject])
 
 
 # -- reading --------------------------------------------------------------------------------------
-def read(recorder: Any, tensor: Tensor) -> Any:
+def read(tracer: Any, tensor: Tensor) -> Any:
     """`tensor.item()` (one element): pending where the recording may still become a program."""
     dtype = tensor._dtype
-    if not recorder.defers() or dtype is bool_ or dtype.is_complex:
-        known = recorder.constant_value(tensor)
+    if not tracer.defers() or dtype is bool_ or dtype.is_complex:
+        known = tracer.constant_value(tensor)
         if known is not None:
             return number_of(known)
-        recorder.need(tensor, "item() was called")
+        tracer.need(tensor, "item() was called")
         return number_of(tensor)
     made = PendingFloat if dtype.is_floating_point else PendingInt
-    return made(recorder, None, (snapshot(recorder, tensor),))
+    return made(tracer, None, (snapshot(tracer, tensor),))
 
 
-def snapshot(recorder: Any, tensor: Any) -> Tensor:
+def snapshot(tracer: Any, tensor: Any) -> Tensor:
     """What the tensor holds now, in memory of its own: later writes do not change it."""
     with no_grad():
-        return recorder.run(copy, (tensor,), {})
+        return tracer.run(copy, (tensor,), {})
 
 
 def is_computed(pending: Pending) -> bool:
@@ -205,11 +205,11 @@ def _is_deferred(x: Any) -> bool:
     return is_a(x, Tensor) and x._traced is not None
 
 
-def _are_constants(recorder: Any, pending: Pending) -> bool:
+def _are_constants(tracer: Any, pending: Pending) -> bool:
     """Whether all that it is made of is known without a run: constants become concrete here."""
     for x in in_order(pending, set()):
         if x.op is None and _is_deferred(x.operands[0]):
-            known = recorder.constant_value(x.operands[0])
+            known = tracer.constant_value(x.operands[0])
             if known is None:
                 return False
             x.operands = (known,)
@@ -269,31 +269,31 @@ def computed(pending: Pending, values: list[Any]) -> Any:
         return number_of(leaf) if pending.reads_number and is_a(leaf, Tensor) else leaf
     if is_a(pending.op, str):
         return evaluate(pending.op, values)
-    recorder: Any = active.recorder
-    with nullcontext() if recorder is None else recorder.paused():
+    tracer: Any = active.tracer
+    with nullcontext() if tracer is None else tracer.paused():
         return pending.op(*values)  # a text of tensors that are known by now
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
 def remembered(op: str, operands: tuple) -> Any:
     """A Python operator on numbers, some of them pending."""
-    recorder: Any = active.recorder
-    parts = tuple([_part(recorder, x) for x in operands])
+    tracer: Any = active.tracer
+    parts = tuple([_part(tracer, x) for x in operands])
     waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]
     bits = _bits(op, parts)
     if (
         not waiting
         or bits > MAX_BITS
-        or any(x.call is not recorder for x in waiting)
-        or not recorder.defers()
+        or any(x.call is not tracer for x in waiting)
+        or not tracer.defers()
     ):
         return evaluate(op, [_value(x, "computed with") for x in operands])
     floats = op in ("truediv", "float") or any(is_a(x, float) for x in parts)
-    return (PendingFloat if floats else PendingInt)(recorder, op, parts, bits)
+    return (PendingFloat if floats else PendingInt)(tracer, op, parts, bits)
 
 
-def _part(recorder: Any, x: Any) -> Any:
-    return PendingInt(recorder, None, (x,)) if type(x) is Size and recorder is not None else x
+def _part(tracer: Any, x: Any) -> Any:
+    return PendingInt(tracer, None, (x,)) if type(x) is Size and tracer is not None else x
 
 
 def _bits(op: str, parts: tuple) -> int:
@@ -365,10 +365,10 @@ PendingText.__hash__ = Pending.__hash__  # type: ignore[method-assign]
 
 def joined(*parts: Any) -> Any:
     """Texts one after the other, some of them pending."""
-    recorder: Any = active.recorder
-    if recorder is None or not recorder.defers():
+    tracer: Any = active.tracer
+    if tracer is None or not tracer.defers():
         return "".join([str(x) for x in parts])
-    return PendingText(recorder, _concatenate, parts)
+    return PendingText(tracer, _concatenate, parts)
 
 
 def _concatenate(*parts: str) -> str:
@@ -376,7 +376,7 @@ def _concatenate(*parts: str) -> str:
 
 
 # -- as an operand of a tensor op ------------------------------------------------------------------
-def _in_graph(number: PendingNumber, recorder: Any) -> Any:
+def _in_graph(number: PendingNumber, tracer: Any) -> Any:
     """The graph value of a number; what has none is asked for and enters as a constant."""
     made: Any = None
     for x in in_order(number, set()):
@@ -384,17 +384,17 @@ def _in_graph(number: PendingNumber, recorder: Any) -> Any:
             x.concrete()  # its operands became known after it was made
             continue
         made = x.value
-        if made is None or made.graph is not recorder.graph:
-            made = x.value = _node_of(x, recorder)
+        if made is None or made.graph is not tracer.graph:
+            made = x.value = _node_of(x, tracer)
         if made is None:
             number.concrete("used in a tensor operation")
             break
     if number.known is UNKNOWN:
         return made
     held = of_array_of(number)
-    if not recorder.root.breaks:  # constants alone decided it
-        held = recorder.constant(held)
-    made = recorder.operands((held,))[0]
+    if not tracer.root.breaks:  # constants alone decided it
+        held = tracer.constant(held)
+    made = tracer.operands((held,))[0]
     made.is_weak = True
     return made
 
@@ -408,34 +408,34 @@ def of_array_of(number: PendingNumber) -> Tensor:
     return of_array(number.element_type.numpy.type(number.known).reshape(()))
 
 
-def _node_of(x: Any, recorder: Any) -> Any:
+def _node_of(x: Any, tracer: Any) -> Any:
     if x.op is None and is_a(x.operands[0], Tensor):
-        value = recorder.traced(x.operands[0]).read()
+        value = tracer.traced(x.operands[0]).read()
         if len(value.type.shape):
-            value = recorder.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
-        return _weak(recorder, value, x.element_type)
+            value = tracer.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
+        return _weak(tracer, value, x.element_type)
     name = _IN_GRAPH.get(x.op)
     if name is None or type(x) is not PendingFloat:
         return None
-    operands = [_float_operand(recorder, y) for y in x.operands]
+    operands = [_float_operand(tracer, y) for y in x.operands]
     if any(y is None for y in operands):
         return None
-    return _weak(recorder, recorder.graph.append(REGISTRY[name], tuple(operands), {}), float64)
+    return _weak(tracer, tracer.graph.append(REGISTRY[name], tuple(operands), {}), float64)
 
 
-def _float_operand(recorder: Any, x: Any) -> Any:
+def _float_operand(tracer: Any, x: Any) -> Any:
     if is_exactly(x, NUMBERS):
         if x.known is not UNKNOWN:
             return float(x.known)
-        return None if x.value is None else _weak(recorder, x.value, float64)
+        return None if x.value is None else _weak(tracer, x.value, float64)
     if is_a(x, RuntimeNumber):
-        return x.graph_value(recorder) if type(x) is RuntimeFloat else None
+        return x.graph_value(tracer) if type(x) is RuntimeFloat else None
     return float(x)
 
 
-def _weak(recorder: Any, value: Any, dtype: Any) -> Any:
+def _weak(tracer: Any, value: Any, dtype: Any) -> Any:
     """The value as a Python number's: in its width, promoting like one."""
     if value.type.dtype is not dtype:
-        value = recorder.graph.append(cast, (value,), {"dtype": dtype})
+        value = tracer.graph.append(cast, (value,), {"dtype": dtype})
     value.is_weak = True
     return value

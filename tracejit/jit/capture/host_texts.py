@@ -23,10 +23,10 @@ from tracejit.jit.ir.sizes import Size
 
 def deferred_str(*args: Any, **keywords: Any) -> Any:
     """`str(x)`, pending where x is."""
-    recorder = deferring()
-    if recorder is not None and len(args) == 1 and not keywords and _pends(args[0]):
+    tracer = deferring()
+    if tracer is not None and len(args) == 1 and not keywords and _pends(args[0]):
         try:
-            return PendingText(recorder, str, (frozen(recorder, args[0]),))
+            return PendingText(tracer, str, (frozen(tracer, args[0]),))
         except NotDeferrable:
             pass
     return str(*args, **keywords)
@@ -34,10 +34,10 @@ def deferred_str(*args: Any, **keywords: Any) -> Any:
 
 def deferred_repr(x: Any) -> Any:
     """`repr(x)`, pending where x is."""
-    recorder = deferring()
-    if recorder is not None and _pends(x):
+    tracer = deferring()
+    if tracer is not None and _pends(x):
         try:
-            return PendingText(recorder, repr, (frozen(recorder, x),))
+            return PendingText(tracer, repr, (frozen(tracer, x),))
         except NotDeferrable:
             pass
     return repr(x)
@@ -54,17 +54,17 @@ def _pends(x: Any, depth: int = 3) -> bool:
 
 def deferred_format_of(x: Any, spec: Any = "") -> Any:
     """`format(x, spec)`, pending where x is."""
-    recorder = deferring()
+    tracer = deferring()
     spec = spec.concrete() if type(spec) is PendingText else spec
-    if recorder is None or type(spec) is not str or not _pends(x):
+    if tracer is None or type(spec) is not str or not _pends(x):
         return format(x, spec)
     if type(x) is Tensor and not x.shape:
-        x = read(recorder, x)
+        x = read(tracer, x)
     elif not is_exactly(x, PENDING) and not is_a(x, RuntimeNumber) and type(x) is not Size:
         return format(x, spec) if spec else deferred_str(x)
     if not _formats(x, spec):
         return format(x, spec)
-    return PendingText(recorder, format, (x, spec))
+    return PendingText(tracer, format, (x, spec))
 
 
 def _formats(x: Any, spec: str) -> bool:
@@ -106,16 +106,16 @@ def _formatted(x: Any, conversion: str | None, spec: Any) -> Any:
 
 def format_method(template: str) -> Callable[..., Any]:
     def deferred(*args: Any, **keywords: Any) -> Any:
-        recorder = deferring()
+        tracer = deferring()
         values = (*args, *keywords.values())
-        if recorder is None or not any(map(_pends, values)):
+        if tracer is None or not any(map(_pends, values)):
             return template.format(*args, **keywords)
         names, count = tuple(keywords), len(args)
 
         def make(*parts: Any) -> str:
             return template.format(*parts[:count], **dict(zip(names, parts[count:])))
 
-        return _made_later(recorder, make, template, values)
+        return _made_later(tracer, make, template, values)
 
     return deferred
 
@@ -127,18 +127,18 @@ def join_method(separator: str) -> Callable[..., Any]:
     """`separator.join`, pending where a part is."""
 
     def deferred(*args: Any) -> Any:
-        recorder = deferring()
+        tracer = deferring()
         if len(args) != 1 or not has_in_class(args[0], "__iter__"):
             return separator.join(*args)
         parts = list(args[0])
         waits = any(type(x) is PendingText for x in parts)
-        if recorder is None or not waits or not all(is_a(x, str) for x in parts):
+        if tracer is None or not waits or not all(is_a(x, str) for x in parts):
             return separator.join([x.concrete() if type(x) is PendingText else x for x in parts])
 
         def make(*texts: str) -> str:
             return separator.join(texts)
 
-        return PendingText(recorder, make, tuple(parts))
+        return PendingText(tracer, make, tuple(parts))
 
     return deferred
 
@@ -148,8 +148,8 @@ PASSED_ON.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
 
 def deferred_percent(template: str, arguments: Any) -> Any:
     """`template % arguments`, pending where an argument is."""
-    recorder = deferring()
-    if recorder is None or type(template) is not str or not _pends(arguments):
+    tracer = deferring()
+    if tracer is None or type(template) is not str or not _pends(arguments):
         return template % arguments
     values = arguments if type(arguments) is tuple else (arguments,)
     if type(arguments) is dict:
@@ -158,15 +158,15 @@ def deferred_percent(template: str, arguments: Any) -> Any:
     def make(*parts: Any) -> str:
         return template % parts
 
-    return _made_later(recorder, make, template, values)
+    return _made_later(tracer, make, template, values)
 
 
 def _made_later(
-    recorder: Any, make: Callable[..., str], template: str, values: Sequence[Any]
+    tracer: Any, make: Callable[..., str], template: str, values: Sequence[Any]
 ) -> Any:
     """`make(*values)`, tried with values of the same types: it must not raise later."""
     try:
-        parts = [read(recorder, x) if type(x) is Tensor and not x.shape else frozen(recorder, x)
+        parts = [read(tracer, x) if type(x) is Tensor and not x.shape else frozen(tracer, x)
                  for x in values]  # fmt: skip
         samples = [_sample(x) if _pends(x) else x for x in parts]
         if "c" in template or any(s is None and p is not None for s, p in zip(samples, parts)):
@@ -174,4 +174,4 @@ def _made_later(
         make(*samples)
     except (NotDeferrable, LookupError, TypeError, ValueError, AttributeError):
         return make(*values)
-    return PendingText(recorder, make, tuple(parts))
+    return PendingText(tracer, make, tuple(parts))

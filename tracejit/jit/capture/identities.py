@@ -2,7 +2,7 @@
 
 In: the names of the code that was entered, the objects that `id` and `hash` were asked for, what
 effects change. Out: places at which no two objects may be one on replay, keys that must be what is
-at other places, objects whose numbers count. Kept by the recorder, asked when an entry is made.
+at other places, objects whose numbers count. Kept by the tracer, asked when an entry is made.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ ROOM = 8  # times as many results as there are
 MOST = 256  # keys and results of a function that guards compare
 
 
-def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
+def asking_again(tracer: Any, function: Any) -> Callable[..., Any]:
     """For rewritten code: numbers are keys of what the function keeps, so they are plain."""
 
     @functools.wraps(function, updated=())
@@ -239,9 +239,9 @@ def asking_again(recorder: Any, function: Any) -> Callable[..., Any]:
         asked = function
         if type(asked) is not CACHED:  # a method
             asked, arguments = asked.__func__, (asked.__self__, *arguments)
-        if recorder.trials:
-            recorder.note(f"{title(asked)}, which keeps results, is called in a trial")
-        return recorder.root.cached.call(asked, arguments, keywords, recorder.root.identities.asked)
+        if tracer.trials:
+            tracer.note(f"{title(asked)}, which keeps results, is called in a trial")
+        return tracer.root.cached.call(asked, arguments, keywords, tracer.root.identities.asked)
 
     return call
 
@@ -253,19 +253,19 @@ CALLING: Any = (map, filter, sorted, functools.reduce, itertools.starmap, iterto
                 itertools.takewhile, itertools.dropwhile)  # C code that calls what it is given
 
 
-def handing_on(recorder: Any, function: Any) -> Callable[..., Any]:
+def handing_on(tracer: Any, function: Any) -> Callable[..., Any]:
     """For C code that calls a function with a cache: as `asking_again`."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        arguments = [_asked_again(recorder, x) for x in args]
-        return function(*arguments, **{k: _asked_again(recorder, x) for k, x in kwargs.items()})
+        arguments = [_asked_again(tracer, x) for x in args]
+        return function(*arguments, **{k: _asked_again(tracer, x) for k, x in kwargs.items()})
 
     return call
 
 
-def _asked_again(recorder: Any, x: Any) -> Any:
-    return asking_again(recorder, x) if type(function_of(x)) is CACHED else x
+def _asked_again(tracer: Any, x: Any) -> Any:
+    return asking_again(tracer, x) if type(function_of(x)) is CACHED else x
 
 
 PASSED_ON.update(c for c in handing_on.__code__.co_consts if is_a(c, CodeType))

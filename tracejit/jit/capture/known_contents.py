@@ -42,35 +42,35 @@ class KnownContents:
         return x._shape == self.answer.shape and x.array.tobytes() == self.bytes
 
 
-def knowable(recorder: Any) -> Callable[[Value], bool] | None:
+def knowable(tracer: Any) -> Callable[[Value], bool] | None:
     """Return who tells if an entry may depend on what an input of the graph holds: the caller's
     numbers, and his tensors where these are small. None if it may not at all."""
-    root = recorder.root is recorder and not recorder.trials and not recorder.differentiating
-    if not root or not recorder.replayable or recorder.breaks or recorder.knows is None:
+    root = tracer.root is tracer and not tracer.trials and not tracer.differentiating
+    if not root or not tracer.replayable or tracer.breaks or tracer.knows is None:
         return None
-    numbers = {value for _, value in recorder.scalars}
-    tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
-    return lambda x: x in numbers or x in tensors and _is_small(recorder, tensors[x])
+    numbers = {value for _, value in tracer.scalars}
+    tensors = {item.value: item.tensor for item in tracer.lifted_tensors()}
+    return lambda x: x in numbers or x in tensors and _is_small(tracer, tensors[x])
 
 
-def learn(recorder: Any, inputs: Sequence[Value]) -> None:
+def learn(tracer: Any, inputs: Sequence[Value]) -> None:
     """Remember what such inputs hold; numbers are guarded."""
-    numbers = {value: number for number, value in recorder.scalars}
-    tensors = {item.value: item.tensor for item in recorder.lifted_tensors()}
-    with recorder.paused(), no_grad():
+    numbers = {value: number for number, value in tracer.scalars}
+    tensors = {item.value: item.tensor for item in tracer.lifted_tensors()}
+    with tracer.paused(), no_grad():
         for x in inputs:
             if x in tensors:
-                recorder.contents.add(x)
-                recorder.constant_values[x] = alias(tensors[x]).clone()
+                tracer.contents.add(x)
+                tracer.constant_values[x] = alias(tensors[x]).clone()
     for x in inputs:
         if x in numbers:
-            recorder.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
+            tracer.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
 
 
-def _is_small(recorder: Any, x: Tensor) -> bool:
+def _is_small(tracer: Any, x: Tensor) -> bool:
     """Return True for few elements on the CPU, at a place where they are likely to stay."""
     known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
-    return known and id(x._storage) not in recorder.exposed and recorder.knows(x)
+    return known and id(x._storage) not in tracer.exposed and tracer.knows(x)
 
 
 def stays(place: Place | None) -> bool:

@@ -2,7 +2,7 @@
 
 In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files.
 Called by the
-recorder for every node and by break records.
+tracer for every node and by break records.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ from tracejit.jit.capture.loop_attempts import Lift, Promote, Strewn, Whole
 from tracejit.jit.capture.loop_items import part_at
 from tracejit.jit.capture.loop_numbers import DTYPES, LoopIndex, LoopInt, as_tensor, number_in
 from tracejit.jit.capture.loop_region import LoopRegion
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.region import RegionRecorder, trial, without_breaks
 from tracejit.jit.capture.rolled import FollowedList
 from tracejit.jit.capture.scalars import RuntimeNumber
@@ -43,6 +42,7 @@ from tracejit.jit.capture.structure import (
     put_together,
     take_apart,
 )
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.variables import UNBOUND, Variables
 from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.jit.ir.graph import Value
@@ -119,7 +119,7 @@ class Store:
 class Body:
     """A body recorded once."""
 
-    parent: Recorder
+    parent: Tracer
     name: str
     variables: Variables
     trip: Any = None  # None: an open loop, whose end is decided by a value
@@ -253,11 +253,11 @@ class Body:
         return self.scan(container, dim, start if low >= 0 else start + size, index.step)
 
     def _is_inner(self, tensor: Tensor) -> bool:
-        recorder = None if tensor._traced is None else tensor._traced.recorder
-        while is_a(recorder, RegionRecorder):
-            if recorder is self.region:
+        tracer = None if tensor._traced is None else tensor._traced.tracer
+        while is_a(tracer, RegionRecorder):
+            if tracer is self.region:
                 return True
-            recorder = recorder.parent
+            tracer = tracer.parent
         return False
 
     def scan(self, source: Tensor, dim: int, start: Any, step: int) -> Tensor:
@@ -267,11 +267,11 @@ class Body:
         for known in self.scans:
             if known.source is source and known.key == (dim, start, step):  # type: ignore[attr-defined]
                 return self.region.twin(known.item)
-        recorder, active.recorder = active.recorder, self.parent
+        tracer, active.tracer = active.tracer, self.parent
         try:
             whole = _sliced(source, dim, start, step, self.trip)
         finally:
-            active.recorder = recorder
+            active.tracer = tracer
         kind = self.parent.traced(whole).read().type
         item = self.region.placeholder_of(kind._replace(shape=kind.shape[1:]),
                                           whole._requires_grad)
@@ -283,7 +283,7 @@ class Body:
 
     def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
         """`target.select(dim, index).copy_(item)`, in every iteration."""
-        if self.trip is None or active.recorder is not self.region or self._is_inner(target):
+        if self.trip is None or active.tracer is not self.region or self._is_inner(target):
             raise Refused("a tensor is written at a place that only the program knows")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
             raise Refused("a tensor is written twice in an iteration, or in another grad mode")
@@ -310,7 +310,7 @@ class Body:
 
     def append(self, container: list, element: Any) -> None:
         """`container.append(element)`, in every iteration."""
-        if active.recorder is not self.region or not is_a(element, Tensor):
+        if active.tracer is not self.region or not is_a(element, Tensor):
             raise Refused("what is appended is no tensor, or it is appended under a condition")
         if self.trip is None:
             raise Refused("a list is appended to in a loop whose end is decided by a value")

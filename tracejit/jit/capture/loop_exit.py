@@ -109,7 +109,7 @@ class Exit:
             raise Refused("two parts of the returned value share memory")
 
     def _inside(self, tensor: Tensor) -> bool:
-        return tensor._traced is not None and tensor._traced.recorder is self.body.region
+        return tensor._traced is not None and tensor._traced.tracer is self.body.region
 
     def _part(self, leaf: Tensor, first: Tensor | None) -> Any:
         """What a tensor of the returned value is after the loop. `first`: what it is where the

@@ -48,7 +48,7 @@ def worth_rolling(iterable: Any) -> Rolled | None:
 
 def _rolled(iterable: Any) -> Rolled | None:
     if is_a(iterable, Tensor):
-        deferred = iterable._traced is not None or active.recorder is not None
+        deferred = iterable._traced is not None or active.tracer is not None
         deferred = deferred and kept_class(type(iterable)) is Tensor  # else parts are of its class
         return over_tensor(iterable, 0) if deferred and len(iterable.shape) else None
     if type(iterable) is range:
@@ -148,7 +148,7 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
     low, high = (index.start, last) if index.step > 0 else (last, index.start)
     if low < -size or high >= size:
         raise Refused("a tensor is indexed out of range")
-    where = as_tensor(active.recorder._operand(index)).reshape((1,))  # type: ignore[union-attr]
+    where = as_tensor(active.tracer._operand(index)).reshape((1,))  # type: ignore[union-attr]
     if low < 0:
         where = where + (where < 0).long() * size
     return part_at(container, dim, where)
@@ -156,8 +156,8 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
 
 def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
     """`container.select(dim, where)`, where only the program knows where (one element) that is."""
-    recorder: Any = active.recorder
-    return recorder.part(container, dim, container.index_select(dim, where).squeeze(dim))
+    tracer: Any = active.tracer
+    return tracer.part(container, dim, container.index_select(dim, where).squeeze(dim))
 
 
 def mentions_index(key: Any) -> bool:

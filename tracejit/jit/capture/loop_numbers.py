@@ -49,9 +49,9 @@ class LoopNumber:
     def concrete(self) -> Any:
         raise Refused("the value of a number is needed that changes from iteration to iteration")
 
-    def graph_value(self, recorder: Any) -> Value:
-        """Its value in the graph of `recorder`, the loop's own or one within."""
-        return recorder._operand(self)
+    def graph_value(self, tracer: Any) -> Value:
+        """Its value in the graph of `tracer`, the loop's own or one within."""
+        return tracer._operand(self)
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
         """A bool of the graph: the answer differs from iteration to iteration."""
@@ -173,16 +173,16 @@ def _within(x: Any, most: int) -> bool:
     return not known or bool(-most < x) and bool(x < most)
 
 
-def number_tensor(recorder: Any, number: Any, kind: type) -> Tensor:
+def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
     """A number as a tensor of the graph at work."""
     if not is_a(number, RuntimeNumber):
         if kind is int and abs(number) >= LARGE:
             raise Refused("a large int")
         return full_of(None, (), number, DTYPES[kind])
-    value = recorder._operand(number)
+    value = tracer._operand(number)
     if not is_a(value, Value):
         raise Refused("a large int")
-    return recorder.holding(value)
+    return tracer.holding(value)
 
 
 def made_in(x: Any, graph: Graph) -> bool:
@@ -191,25 +191,25 @@ def made_in(x: Any, graph: Graph) -> bool:
 
 
 def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
-    recorder: Any = active.recorder
-    if recorder is None:
+    tracer: Any = active.tracer
+    if tracer is None:
         raise Refused("a number of a loop is used outside it")
-    values = tuple([recorder._operand(x) for x in operands])
-    made = recorder.graph.append(REGISTRY[op], values, attributes or {})
+    values = tuple([tracer._operand(x) for x in operands])
+    made = tracer.graph.append(REGISTRY[op], values, attributes or {})
     made.is_weak = True
     return made
 
 
 def as_tensor(value: Any) -> Tensor:
     """A tensor that holds a value of the graph at work."""
-    recorder: Any = active.recorder
-    tensor = recorder.holding(value)
+    tracer: Any = active.tracer
+    tensor = tracer.holding(value)
     return tensor
 
 
 def tested(value: Any) -> Any:
     """What decides a branch or a loop: of a bool of the graph its tensor."""
-    return number_tensor(active.recorder, value, bool) if type(value) is LoopBool else value
+    return number_tensor(active.tracer, value, bool) if type(value) is LoopBool else value
 
 
 class LoopIndex(LoopInt):
@@ -256,8 +256,8 @@ def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False
 
 
 def _in_region() -> bool:
-    recorder: Any = active.recorder
-    return recorder is not None and recorder.root is not recorder
+    tracer: Any = active.tracer
+    return tracer is not None and tracer.root is not tracer
 
 
 class ResultNumber:
@@ -271,9 +271,9 @@ class ResultNumber:
     def __init__(self, tensor: Tensor):
         self.tensor, self.value, self.pending = tensor, None, tensor.item()
         self.source, self.op, self.operands = None, None, ()
-        recorder: Any = active.recorder
-        if recorder is not None:
-            recorder.root.loop_numbers.append(weakref.ref(self))
+        tracer: Any = active.tracer
+        if tracer is not None:
+            tracer.root.loop_numbers.append(weakref.ref(self))
 
     @property
     def hint(self) -> Any:
@@ -288,9 +288,9 @@ class ResultNumber:
         asked = getattr(self.pending, "concrete", None)
         return self.pending if asked is None else asked()
 
-    def graph_value(self, recorder: Any) -> Value:
-        """Its value in the graph of `recorder`."""
-        value = recorder.traced(self.tensor).read()
+    def graph_value(self, tracer: Any) -> Value:
+        """Its value in the graph of `tracer`."""
+        value = tracer.traced(self.tensor).read()
         value.is_weak = True
         return value
 

@@ -31,12 +31,12 @@ from tracejit.jit.capture.loop_items import Rolled
 from tracejit.jit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.jit.capture.loop_sharing import LoopSharing
 from tracejit.jit.capture.maybe_written import happened_in
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.region import own_work, region_gradients, trial, without_breaks
 from tracejit.jit.capture.rolled import extend_by
 from tracejit.jit.capture.signals import CONTINUE, Decided, Return, Signal
 from tracejit.jit.capture.sources import Draws
 from tracejit.jit.capture.structure import put_together
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.variables import Variables
 from tracejit.jit.ir.graph import Graph, Value
 
@@ -44,7 +44,7 @@ NO_ITERATION = "after no iteration a variable is a view, or another one"
 ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
 
-def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
+def counted_loop(parent: Tracer, rolled: Rolled, body: Callable[[Any], Signal],
                  variables: Variables, before: Decided | None) -> Signal:
     """`for item in rolled: body(item)`; how it ends. `before`: how the iteration before these did,
     if that is for the program to know."""
@@ -68,7 +68,7 @@ def counted_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal]
     return None
 
 
-def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signal],
+def _breaking_loop(parent: Tracer, rolled: Rolled, body: Callable[[Any], Signal],
                    variables: Variables, before: Decided | None) -> Signal:
     """A counted loop that a value may end before."""
 
@@ -97,7 +97,7 @@ def _breaking_loop(parent: Recorder, rolled: Rolled, body: Callable[[Any], Signa
     return signal
 
 
-def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
+def open_loop(parent: Tracer, decision: Tensor, test: Callable[[], Any],
               body: Callable[[], Signal], variables: Variables, before: Decided | None) -> Signal:
     """`while test(): body()`, where `decision` is what the test just gave; how it ends. `before` as
     above."""
@@ -132,7 +132,7 @@ def open_loop(parent: Recorder, decision: Tensor, test: Callable[[], Any],
     return signal
 
 
-def _recorded(parent: Recorder, name: str, variables: Variables, trip: Any,
+def _recorded(parent: Tracer, name: str, variables: Variables, trip: Any,
               run: Callable[[Body], Signal], most: Any = None,
              before: Decided | None = None) -> Body:
     """The body, recorded as often as it takes to know what is carried."""
@@ -411,8 +411,8 @@ class LoopNode:
         parent.may_be(result, other, flag)
 
 
-def _advanced(recorder: Recorder, state: Tensor, draws: int) -> Value:
+def _advanced(tracer: Tracer, state: Tensor, draws: int) -> Value:
     """A generator's state (key, draws made) after further draws."""
     with no_grad():
         after = state + iota(2) * draws if draws else state
-    return recorder.traced(after).read()
+    return tracer.traced(after).read()

@@ -1,7 +1,7 @@
 """Deferred tensors become concrete: the memory their segment produced, seen through their views.
 
 In: deferred tensors, the fresh root tensor of each piece of memory. Out: nothing; the tensors are
-changed. Called by the recorder when a segment has run.
+changed. Called by the tracer when a segment has run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
                 known: Mapping[Value, Tensor]) -> None:
     """Give deferred tensors the memory their segment produced, seen through their views; `known`:
     further operands of these."""
-    saved, active.recorder = active.recorder, None
+    saved, active.tracer = active.tracer, None
     try:
         for tensor in tensors:
             traced = tensor._traced
@@ -35,7 +35,7 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
             tensor._shape, tensor._strides = shown._shape, shown._strides
             tensor._array, tensor._traced = shown._array, None
     finally:
-        active.recorder = saved
+        active.tracer = saved
 
 
 def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:

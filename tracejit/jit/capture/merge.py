@@ -29,7 +29,6 @@ from tracejit.jit.capture.loop_numbers import (
     number_tensor,
 )
 from tracejit.jit.capture.maybe_written import as_flag, happened_in
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.region import RegionRecorder, region_gradients, trial, without_breaks
 from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.jit.capture.structure import (
@@ -42,6 +41,7 @@ from tracejit.jit.capture.structure import (
     take_apart,
     text,
 )
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.jit.ir.graph import Value
 
@@ -51,7 +51,7 @@ Given = tuple[Structure, list[int]]  # a value of both sides: its structure, num
 class Merge:
     """Pairs of tensors that two sides give for the same place; `record` makes the node."""
 
-    def __init__(self, parent: Recorder, flag: Tensor, one: RegionRecorder, other: RegionRecorder):
+    def __init__(self, parent: Tracer, flag: Tensor, one: RegionRecorder, other: RegionRecorder):
         self.parent, self.flag, self.sides = parent, flag, (one, other)
         self.taking = one.taking(), other.taking()
         self.pairs: list[tuple[Tensor, Tensor]] = []

@@ -14,27 +14,27 @@ from tracejit.jit.capture.runtime_numbers import evaluate, is_runtime
 from tracejit.jit.ir.sizes import Size
 
 if TYPE_CHECKING:
-    from tracejit.jit.capture.recorder import Recorder
+    from tracejit.jit.capture.tracer import Tracer
 
 _LARGEST = 2**31 - 1
 _POLYNOMIAL = ("add", "sub", "mul", "neg")
 
 
-def size_of(recorder: Recorder, number: Any) -> Any:
+def size_of(tracer: Tracer, number: Any) -> Any:
     """The size that stands for an int; its value, guarded, where none can."""
     if type(number) is int:
         return number
-    if recorder.static:
+    if tracer.static:
         return number.concrete()
     ints = all(type(x) is int or is_runtime(x) and x.kind is int for x in number.operands)
     divided = number.op == "floordiv" and type(number.operands[1]) is int and number.operands[1]
     if ints and (number.op in _POLYNOMIAL or divided):
-        return evaluate(number.op, [size_of(recorder, x) for x in number.operands])
+        return evaluate(number.op, [size_of(tracer, x) for x in number.operands])
     if not 0 <= number.hint <= _LARGEST:
         return number.concrete()
     if not number >= 0 or number > _LARGEST:
         return number.concrete()
-    value, graph = number.graph_value(recorder), recorder.graph
+    value, graph = number.graph_value(tracer), tracer.graph
     k = next(k for k, x in enumerate(graph.inputs) if x is value)
     name = f"n{k}"
     if name in graph.symbol_sources:

@@ -2,7 +2,7 @@
 
 In: a code object of ours. Out: whether it may set attributes, or change containers that others
 have; a trial may not run it then, for nobody could take that back. Tensors are followed by the
-recorder whoever changes them. Called by `trial_watch`.
+tracer whoever changes them. Called by `trial_watch`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.jit.capture.location import PACKAGE, REWRITTEN
 # Rooms whose objects the user holds, and changes by calling their methods.
 _NAMES = ("amp", "backends", "cuda", "cpu", "distributions", "nn", "optim", "sparse", "utils")
 _ROOMS = tuple(os.path.join(PACKAGE, room) + os.sep for room in _NAMES)
-_TELLS = os.path.join(PACKAGE, "optim", "state.py")  # the recorder itself
+_TELLS = os.path.join(PACKAGE, "optim", "state.py")  # the tracer itself
 # These fill what others of ours have just made.
 _QUIET = frozenset({"_flatten", "_backward_hooks", "Listing.named_modules"})
 # Settings of the process: `set_default_dtype`; and what is named so but sets none.

@@ -1,7 +1,7 @@
 """What random ops draw from while a function is recorded: the generator's state, as an input.
 
 In: a generator. Out: its state as a tensor of the graph, and how many draws came before. Importing
-this file makes random ops ask the recorder, or outside of a recording the generator itself.
+this file makes random ops ask the tracer, or outside of a recording the generator itself.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from tracejit.core.ops.types import TensorType, int64
 from tracejit.jit.capture.sources import Draws
 
 if TYPE_CHECKING:
-    from tracejit.jit.capture.recorder import Recorder
+    from tracejit.jit.capture.tracer import Tracer
 
 
-def draws_of(recorder: Recorder, generator: random.Generator) -> Draws:
+def draws_of(tracer: Tracer, generator: random.Generator) -> Draws:
     """What this graph draws from a generator."""
-    draws = recorder.generators.get(id(generator))
+    draws = tracer.generators.get(id(generator))
     if draws is not None and not draws.untouched():
-        recorder.need(None, "the generator was seeded inside the captured function")
+        tracer.need(None, "the generator was seeded inside the captured function")
         draws = None
     if draws is None:
-        state = recorder.graph.input(TensorType(int64, (2,), CPU), source="generator state")
-        tensor = recorder.untracked(state)
-        draws = recorder.generators[id(generator)] = Draws(generator, tensor, state)
+        state = tracer.graph.input(TensorType(int64, (2,), CPU), source="generator state")
+        tensor = tracer.untracked(state)
+        draws = tracer.generators[id(generator)] = Draws(generator, tensor, state)
     return draws
 
 
 def _state_of(generator: random.Generator) -> tuple[Any, int]:
-    """What random ops ask: the recorder's answer while recording, the generator's own else."""
-    recorder = active.recorder
-    if recorder is None:
+    """What random ops ask: the tracer's answer while recording, the generator's own else."""
+    tracer = active.tracer
+    if tracer is None:
         return generator.take(), 0
-    return recorder.random_state(generator)
+    return tracer.random_state(generator)
 
 
 random.install_state_provider(_state_of)

@@ -1,4 +1,4 @@
-"""Room on the stack: rewritten code and the recorder need more frames than the plain function.
+"""Room on the stack: rewritten code and the tracer need more frames than the plain function.
 
 In: a recording about to run the user's code. Out: Python's recursion limit is higher meanwhile, in
 all threads, so that a function that recurses deep enough to work plainly works recorded. A

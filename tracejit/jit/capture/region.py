@@ -26,8 +26,8 @@ from tracejit.core.ops.types import TensorType
 from tracejit.jit.capture.aliasing import Memory, Traced, Writes
 from tracejit.jit.capture.breaks import CaptureError, Defect, Refused, leaked
 from tracejit.jit.capture.looking import is_a, is_stand_in
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.sources import Lifted
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.trial_watch import TrialWatch
 from tracejit.jit.capture.viewable import strides_kept
 from tracejit.jit.ir.extract import extract
@@ -41,12 +41,12 @@ def _is_stopped(value: Value) -> bool:
     return value.node is not None and value.node.op.name == "stop_gradient"
 
 
-class RegionRecorder(Recorder):
+class RegionRecorder(Tracer):
     """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
 
     may_not_run = True
 
-    def __init__(self, parent: Recorder, name: str):
+    def __init__(self, parent: Tracer, name: str):
         self.parent: Any = parent
         super().__init__(name, parent.run_segment, False, parent.static)
         self.root = parent.root
@@ -66,12 +66,12 @@ class RegionRecorder(Recorder):
     # -- meeting tensors of the parent -----------------------------------------------------------
     def traced(self, tensor: Tensor) -> Traced:
         state = tensor._traced
-        if state is not None and state.recorder is self:
+        if state is not None and state.tracer is self:
             return state
         known = self.lifted.get(id(tensor))
         if known is not None:
             return known.traced  # type: ignore[return-value]
-        if state is not None and not self._surrounds(state.recorder):
+        if state is not None and not self._surrounds(state.tracer):
             raise CaptureError(leaked(state))
         outer = self.parent.traced(tensor)
         if outer.memory.entangled:
@@ -92,11 +92,11 @@ class RegionRecorder(Recorder):
     def has_met(self, tensor: Tensor) -> bool:
         return super().has_met(tensor) or self.parent.has_met(tensor)
 
-    def _surrounds(self, recorder: Any) -> bool:
+    def _surrounds(self, tracer: Any) -> bool:
         outer: Any = self.parent
-        while is_a(outer, RegionRecorder) and outer is not recorder:
+        while is_a(outer, RegionRecorder) and outer is not tracer:
             outer = outer.parent
-        return outer is recorder
+        return outer is tracer
 
     def outer_memory(self, memory: Memory) -> Memory | None:
         return self.copies.get(memory)
@@ -113,7 +113,7 @@ class RegionRecorder(Recorder):
 
     def is_outer(self, tensor: Tensor) -> bool:
         """Whether a tensor was made outside this region."""
-        return tensor._traced is None or tensor._traced.recorder is not self
+        return tensor._traced is None or tensor._traced.tracer is not self
 
     def inner_memory(self, outer: Memory) -> Memory:
         """What memory of the parent is here."""
@@ -234,11 +234,11 @@ class RegionRecorder(Recorder):
         raise Refused("random numbers are drawn")
 
     def grad_written(self, tensor: Tensor) -> None:
-        if tensor._traced is None or tensor._traced.recorder is not self:
+        if tensor._traced is None or tensor._traced.tracer is not self:
             raise Refused("the gradient of a tensor made outside is changed")
 
     def history_written(self, tensor: Tensor) -> None:
-        if tensor._traced is None or tensor._traced.recorder is not self:
+        if tensor._traced is None or tensor._traced.tracer is not self:
             raise Refused("requires_grad, the history or hooks of a tensor made outside change")
         self.hides(())
 
@@ -351,7 +351,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
     also where the user's own code took the exception for one of its own."""
     root, watch = region.root, TrialWatch()
     root.trials += 1
-    active.recorder = region
+    active.tracer = region
     modes = active.grad_enabled, active.inference
     try:
         with watch:
@@ -366,7 +366,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
         watch.end()
         region.refused = None  # its traceback would keep the user's variables alive
         root.trials -= 1
-        active.recorder = region.parent
+        active.tracer = region.parent
         active.grad_enabled, active.inference = modes
         if not root.trials:
             root.lists_read.clear()
@@ -376,7 +376,7 @@ def trial(region: RegionRecorder) -> Iterator[None]:
 
 
 @contextmanager
-def without_breaks(root: Recorder) -> Iterator[None]:
+def without_breaks(root: Tracer) -> Iterator[None]:
     """What would end the segment raises `Refused`: what was recorded of a region belongs to it."""
     root.trials += 1
     try:

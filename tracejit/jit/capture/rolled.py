@@ -43,14 +43,14 @@ class Slices:
 
 
 def _recorder() -> Any:
-    return active.recorder
+    return active.tracer
 
 
-def _as_met(recorder: Any, value: Any) -> Any:
+def _as_met(tracer: Any, value: Any) -> Any:
     """A value of this graph or of one around it, as it is in this one; None where it is not."""
-    if value.graph is recorder.graph or recorder.root is recorder:
+    if value.graph is tracer.graph or tracer.root is tracer:
         return value
-    return recorder.captured.get(_as_met(recorder.parent, value))
+    return tracer.captured.get(_as_met(tracer.parent, value))
 
 
 @stands_in
@@ -88,7 +88,7 @@ def ordinary(followed: FollowedList) -> list[Any]:
 
 def _read(followed: FollowedList) -> None:
     """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
-    region = active.recorder
+    region = active.tracer
     if region is not None and region.root.trials:  # type: ignore[attr-defined]
         region.root.lists_read.append(followed)  # type: ignore[attr-defined]
 
@@ -100,7 +100,7 @@ def extend_by(followed: FollowedList, whole: Tensor, count: Any, last: Tensor | 
 
 def settle(followed: FollowedList) -> None:
     """Take the slices: from now on an ordinary list."""
-    region = active.recorder
+    region = active.tracer
     if region is not None and region.root.trials:  # type: ignore[attr-defined]
         raise Refused("a list that a loop filled is looked at")
     tail, followed._tail = followed._tail, []

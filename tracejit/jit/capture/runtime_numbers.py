@@ -51,8 +51,8 @@ class Question:
 class Numbers:
     """The runtime numbers of one recording."""
 
-    def __init__(self, recorder: Any, make: Callable[..., Any]):
-        self.recorder, self.make = recorder, make
+    def __init__(self, tracer: Any, make: Callable[..., Any]):
+        self.tracer, self.make = tracer, make
         self.shared: dict[tuple, Any] = {}
         self.questions: dict[tuple, Question] = {}
         self.stored: dict[tuple[int, Any], Any] = {}  # by container and key
@@ -133,7 +133,7 @@ class Numbers:
 
     def close(self) -> None:
         """The recording is over: its numbers are plain from now on and hold nothing."""
-        self.open, self.recorder = False, None
+        self.open, self.tracer = False, None
         for number in (*self.shared.values(), *self.roots):
             number.operands, number.source, number.value = (), None, None
             number.original = None  # not itself: where nobody holds it, it is gone

@@ -18,7 +18,7 @@ _ONE_OBJECT = range(-5, 257)  # ints that CPython makes once
 _REASON = "it is asked whether two equal constants are one object"
 
 
-def same_constant(recorder: Any, one: Any, other: Any) -> bool:
+def same_constant(tracer: Any, one: Any, other: Any) -> bool:
     """`one is other`."""
     kind = class_of(one)
     if kind not in _CONSTANTS or class_of(other) is not kind:
@@ -28,13 +28,13 @@ def same_constant(recorder: Any, one: Any, other: Any) -> bool:
         return False
     if kind is int and left in _ONE_OBJECT:
         return True
-    recorder.seen(_REASON, "compare with `==`")
+    tracer.seen(_REASON, "compare with `==`")
     return one is other or left is right
 
 
-def contains_nan(recorder: Any, item: Any, container: Any) -> bool:
+def contains_nan(tracer: Any, item: Any, container: Any) -> bool:
     """`item in container`, where the item equals nothing, not even itself."""
-    recorder.seen(_REASON, "use `math.isnan`")
+    tracer.seen(_REASON, "use `math.isnan`")
     plain_item = asked(item)
     if is_a(container, (list, tuple)):
         return any(asked(x) is plain_item or x == plain_item for x in container)

@@ -71,16 +71,16 @@ class RuntimeNumber:
     @property
     def dtype(self) -> Any:
         """None where nobody records, as in another thread: ops take it for a Python number."""
-        return None if active.recorder is None else self.element_type
+        return None if active.tracer is None else self.element_type
 
     @property
     def name(self) -> str:
         return getattr(self.source, "text", "number")
 
     @property
-    def recorder(self) -> Any:
+    def tracer(self) -> Any:
         """Who records it; None once the recording is over."""
-        return self.numbers.recorder
+        return self.numbers.tracer
 
     # -- the ways out and in ---------------------------------------------------------------------
     def concrete(self) -> Any:
@@ -90,24 +90,24 @@ class RuntimeNumber:
     def decides(self, special: Sequence[float]) -> Any:
         """Which of some values it is, or itself; its value, where the program must give every bit
         that eager mode gives."""
-        recorder: Any = active.recorder
-        if recorder is not None and recorder.root.exact:
+        tracer: Any = active.tracer
+        if tracer is not None and tracer.root.exact:
             return self.concrete()
         if not self.on_host:
             return self
         me: Any = self
         return next((self.kind(x) for x in special if me == x), self)
 
-    def graph_value(self, recorder: Any) -> Any:
+    def graph_value(self, tracer: Any) -> Any:
         """Its value in the current segment; after a flush it enters the new one as an input."""
-        if recorder is not self.recorder:
+        if tracer is not self.tracer:
             return self.hint
-        if self.value is None or self.value.graph is not recorder.graph:
+        if self.value is None or self.value.graph is not tracer.graph:
             if self.kind is int and not self.numbers.fits(self):
                 return coerce(self.concrete(), int64)
-            self.value = recorder.graph.input(TensorType(self.element_type, ()), source=self.name)
+            self.value = tracer.graph.input(TensorType(self.element_type, ()), source=self.name)
             self.value.is_weak = True
-            recorder.scalars.append((self, self.value))
+            tracer.scalars.append((self, self.value))
         return self.value
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
@@ -230,10 +230,10 @@ class RuntimeInt(RuntimeNumber):
 
     def as_size(self) -> Any:
         """A size of the program that is being recorded, or the value, on which it then depends."""
-        recorder: Any = active.recorder
-        if recorder is None or not self.on_host or recorder.root is not self.recorder:
+        tracer: Any = active.tracer
+        if tracer is None or not self.on_host or tracer.root is not self.tracer:
             return self.concrete()
-        return size_of(recorder.root, self)
+        return size_of(tracer.root, self)
 
     def in_a_word(self) -> Any:
         """Itself, or its value, on which the program then depends, where no int64 holds that."""
@@ -357,10 +357,10 @@ def applied(function: str, number: Any) -> Any:
 def read_number(container: Any, key: Any) -> Any:
     """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends
     through this. A tuple of numbers is read as a tuple of runtime scalars."""
-    recorder: Any = active.recorder
+    tracer: Any = active.tracer
     number = container[key]
-    if recorder is None:
+    if tracer is None:
         return number
     if type(number) is tuple:
         return tuple(read_number(number, k) for k in range(len(number)))
-    return recorder.number(container, key, number) if is_exactly(number, (int, float)) else number
+    return tracer.number(container, key, number) if is_exactly(number, (int, float)) else number

@@ -1,4 +1,4 @@
-"""`@script`: functions in the form that shows their control flow to the recorder.
+"""`@script`: functions in the form that shows their control flow to the tracer.
 
 In: a user's function. Out: the rewritten one, bound to the runtime of `control.py`. Called by the
 jit for what is decorated, and by `calls.py` for what it calls.

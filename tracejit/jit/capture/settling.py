@@ -1,7 +1,7 @@
 """Symbolic sizes and runtime floats of recordings that are over, as the plain numbers they were.
 
 In: what a tape node, a view or an op call still holds. Out: the same, with what no longer belongs
-to the recording at work replaced by its value in the call that made it. Called by the recorder,
+to the recording at work replaced by its value in the call that made it. Called by the tracer,
 and by the eager tape through `eager.recording.settled`.
 """
 
@@ -23,11 +23,11 @@ def settled(x: Any) -> Any:
 
 
 def _settled(x: Any) -> Any:
-    recorder: Any = active.recorder
+    tracer: Any = active.tracer
     if type(x) is Size:
-        return x if recorder is not None and recorder.graph.scope is x.scope else x.hint
+        return x if tracer is not None and tracer.graph.scope is x.scope else x.hint
     if issubclass(type(x), RuntimeNumber):
-        return x if recorder is not None and recorder.root is x.recorder else x.hint
+        return x if tracer is not None and tracer.root is x.tracer else x.hint
     return x
 
 

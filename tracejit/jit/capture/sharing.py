@@ -2,7 +2,7 @@
 
 In: pairs of memory, and of tensors, and the flag under which they are one, from `branches.py` and
 `loops.py`; writes to either. Out: a write to one reaches the other where the flag holds. Results
-that may be the caller's own tensors are found here when a segment ends. Called by the recorder.
+that may be the caller's own tensors are found here when a segment ends. Called by the tracer.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class Sharing:
     of memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
     """
 
-    def __init__(self, recorder: Any):
-        self.recorder = recorder
+    def __init__(self, tracer: Any):
+        self.tracer = tracer
         self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
         self.leaves: list[Tensor] = []  # made by the call: results may be them
 
     def partners(self, memory: Memory) -> list[tuple[Memory, Tensor]]:
         """Memory that may be the same, and when; in a region also what may be so around it."""
         found = self.memories.of(memory)
-        outer = self.recorder.outer_memory(memory)
+        outer = self.tracer.outer_memory(memory)
         if outer is not None:
-            around = self.recorder.parent.sharing.partners(outer)
-            found += [(self.recorder.inner_memory(other), flag) for other, flag in around]
+            around = self.tracer.parent.sharing.partners(outer)
+            found += [(self.tracer.inner_memory(other), flag) for other, flag in around]
         return found
 
     def add(self, new: Memory, other: Memory, flag: Tensor, whole: bool) -> None:
@@ -91,20 +91,20 @@ class Sharing:
         """Whether two pieces of memory may be one without the tensors being so."""
         if any(found is other for found, _ in self.parts.of(one)):
             return True
-        outer = [self.recorder.outer_memory(memory) for memory in (one, other)]
-        return None not in outer and self.recorder.parent.sharing.in_part(*outer)
+        outer = [self.tracer.outer_memory(memory) for memory in (one, other)]
+        return None not in outer and self.tracer.parent.sharing.in_part(*outer)
 
     def written(self, memory: Memory, counted: bool) -> None:
         """`memory` was written: so was what may be the same; if it counts, in that too, where the
         write happened."""
-        recorder = self.recorder
-        happened = recorder.happening
+        tracer = self.tracer
+        happened = tracer.happening
         with no_grad():
             for other, flag in self.partners(memory):
-                new, old = recorder.holding(memory.value), recorder.holding(other.value)
-                value = recorder.traced(where(flag, new, old)).read()
+                new, old = tracer.holding(memory.value), tracer.holding(other.value)
+                value = tracer.traced(where(flag, new, old)).read()
                 both = flag if happened is True else flag & happened
-                other.write(value, counted, recorder.if_asked(other, both))
+                other.write(value, counted, tracer.if_asked(other, both))
 
     def flags(self) -> list[Tensor]:
         """All flags in use; those of what is gone are let go."""
@@ -127,7 +127,7 @@ class Sharing:
         other = actual(other)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
-        memory = self.recorder.traced(new).memory
+        memory = self.tracer.traced(new).memory
         over: dict[Memory, set[int]] = {}  # ids of what the new one may be, by memory
         for known, _ in self.tensors.of(new):
             over.setdefault(self.memory_of(known), set()).add(id(known))
@@ -145,12 +145,12 @@ class Sharing:
         """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
         another tensor it would end the segment."""
         names = [tensor, *standing_for(tensor)]
-        met = next((one for one in names if self.recorder.has_met(one)), tensor)
-        return self.recorder.traced(met).memory
+        met = next((one for one in names if self.tracer.has_met(one)), tensor)
+        return self.tracer.traced(met).memory
 
     def twins(self, tensor: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Tensors that may be the very same, and when."""
-        parent = self.recorder.parent
+        parent = self.tracer.parent
         return self.tensors.of(tensor) + ([] if parent is None else parent.sharing.twins(tensor))
 
     def leaves_of(self, results: list[Tensor]) -> list[Tensor]:
@@ -177,52 +177,52 @@ def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
     return root is not None and bool(root.array)
 
 
-def are_one(recorder: Any, one: Tensor, other: Tensor) -> bool:
+def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
     """`one is other`; where a value decides, it is needed."""
     known = actual(other)
-    if any(actual(tensor) is known for tensor, _ in recorder.sharing.twins(one)):
-        recorder.need(one, "which tensor a variable is depends on a value")
+    if any(actual(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
+        tracer.need(one, "which tensor a variable is depends on a value")
     if actual(one) is actual(other):
         return True
-    around = [one, other, *(t for x in (one, other) for t, _ in recorder.sharing.twins(x))]
-    if any(recorder.carries(tensor) for tensor in around):
+    around = [one, other, *(t for x in (one, other) for t, _ in tracer.sharing.twins(x))]
+    if any(tracer.carries(tensor) for tensor in around):
         raise Refused("whether variables of a loop are one tensor is asked")
     return False
 
 
-def known_as(recorder: Any, tensor: Tensor) -> Tensor:
+def known_as(tracer: Any, tensor: Tensor) -> Tensor:
     """The tensor, or the one it turned out to be; where a value decides, it is needed."""
-    twins = [other for other, _ in recorder.sharing.twins(tensor)]
-    if any(recorder.carries(x) for x in (tensor, *twins)):
+    twins = [other for other, _ in tracer.sharing.twins(tensor)]
+    if any(tracer.carries(x) for x in (tensor, *twins)):
         raise Refused("which tensor a variable of a loop is is asked")
     if twins:
-        recorder.need(tensor, "which tensor a variable is depends on a value")
+        tracer.need(tensor, "which tensor a variable is depends on a value")
     return actual(tensor)
 
 
-def matters(recorder: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
+def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
     """Whether gradients of `outputs` with respect to a tensor are others if it is one that it may
     be: they arrive there on another way, which does not go on to the tensor."""
     if not tensor._requires_grad:
         return True
     here = edge_of(tensor)
-    others = [other for other, _ in recorder.sharing.twins(tensor)] + recorder.before(tensor)
+    others = [other for other, _ in tracer.sharing.twins(tensor)] + tracer.before(tensor)
     return any(
         reaches(outputs, edge_of(other), here) and not reaches([other], here)
         for other in others if other._requires_grad
     )
 
 
-def known_ones(recorder: Any, values: Iterable[Any]) -> list[Any]:
+def known_ones(tracer: Any, values: Iterable[Any]) -> list[Any]:
     """The values, and of tensors those they turned out to be."""
-    return [known_as(recorder, x) if is_a(x, Tensor) else x for x in values]
+    return [known_as(tracer, x) if is_a(x, Tensor) else x for x in values]
 
 
-def may_be_another(recorder: Any, x: Any) -> bool:
+def may_be_another(tracer: Any, x: Any) -> bool:
     """Whether a value decides, or decided, which tensor `x` is."""
     if not is_a(x, Tensor):
         return False
-    return actual(x) is not x or recorder.carries(x) or bool(recorder.sharing.twins(x))
+    return actual(x) is not x or tracer.carries(x) or bool(tracer.sharing.twins(x))
 
 
 def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:

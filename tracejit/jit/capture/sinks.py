@@ -1,7 +1,7 @@
 """Lists that a captured function only appends to: what they hold is no business of its program.
 
 In: the code objects a recorded call entered, the places it could see. Out: which lists and deques
-grew and are read nowhere; the recorder's entry then guards that they are such and appends to them,
+grew and are read nowhere; the tracer's entry then guards that they are such and appends to them,
 however long they are. Called when an entry is made.
 
 Reading is judged by names, as the state walk does: a list is read if any instruction loads what

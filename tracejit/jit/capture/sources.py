@@ -1,6 +1,6 @@
 """What graph inputs stand for: tensors of the caller, generators, numbers in containers.
 
-In: objects the recorder met. Out: records that remember what they were before the call. Read when
+In: objects the tracer met. Out: records that remember what they were before the call. Read when
 an
 entry is made: each source must be found again on replay.
 """
@@ -61,11 +61,11 @@ def hooks_of(tensor: Tensor) -> tuple:
 def tensor_history(tensor: Tensor) -> tuple:
     """What of a tensor, beside its memory, a call may change: its gradient, and the rest."""
     if tensor._view is not None and tensor._traced is None:  # what was written outside counts
-        recorder, active.recorder = active.recorder, None
+        tracer, active.tracer = active.tracer, None
         try:
             refresh(tensor)
         finally:
-            active.recorder = recorder
+            active.tracer = tracer
     node, hooks = grad_fn_of(tensor), tensor._hooks
     called: list = [] if hooks is None else [*hooks.before.items(), *hooks.accumulated.items()]
     if node is not None and node.extras is not None:

@@ -1,7 +1,7 @@
 """Reasons why the source of a function could not be read, so that control flow is not in sight.
 
 In: the frame of a function of the user's, which a value is needed in. Out: the reason, in words.
-Called by the recorder when a value ends a segment.
+Called by the tracer when a value ends a segment.
 """
 
 from __future__ import annotations

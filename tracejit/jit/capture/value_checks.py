@@ -2,7 +2,7 @@
 
 In: an op about to be recorded, its operands. Out: graph values to record it with; or the error of
 eager mode, raised where the user's line stands, before what comes after that line has happened.
-Called by the recorder for ops with `may_fail`; a replay needs none of this, its program checks.
+Called by the tracer for ops with `may_fail`; a replay needs none of this, its program checks.
 """
 
 from __future__ import annotations
@@ -32,54 +32,54 @@ from tracejit.jit.ir.verify import GraphError
 _LARGE = memory_limit()
 
 
-def checked(recorder: Any, op: Op, operands: tuple, values: tuple, attributes: dict) -> tuple:
+def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dict) -> tuple:
     """`values` again, where the op does not fail for what its operands hold now.
 
     Raises what eager mode raises.
     """
     decisive = [v for v in values if _is_decisive(op, v)]
-    replayable = recorder.replayable and not recorder.breaks
-    if not replayable and any(v.node is not None and v not in recorder.looked for v in decisive):
-        operands = _with_states(recorder, operands)
+    replayable = tracer.replayable and not tracer.breaks
+    if not replayable and any(v.node is not None and v not in tracer.looked for v in decisive):
+        operands = _with_states(tracer, operands)
         attributes = at_size(attributes)
-        recorder.flush()  # cheaper than computing them here and in the program
-        return checked(recorder, op, operands, recorder.operands(operands), attributes)
+        tracer.flush()  # cheaper than computing them here and in the program
+        return checked(tracer, op, operands, tracer.operands(operands), attributes)
     for value in decisive:
-        if value not in recorder.looked:
-            recorder.looked[value] = _content(recorder, value)
-    if _succeeds(op, values, attributes, recorder.looked):
+        if value not in tracer.looked:
+            tracer.looked[value] = _content(tracer, value)
+    if _succeeds(op, values, attributes, tracer.looked):
         return values
-    run_eagerly(recorder, op, operands, attributes)
-    return recorder.operands(operands)
+    run_eagerly(tracer, op, operands, attributes)
+    return tracer.operands(operands)
 
 
-def node_succeeds(recorder: Any, outputs: Sequence[Value]) -> bool:
+def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
     """Whether a node with regions, which may fail, runs on what its operands hold now."""
-    sources = recorder.input_sources()
-    inputs = [v for v in recorder.graph.inputs if v in sources]
-    part = extract(recorder.graph, "check", inputs, outputs)
+    sources = tracer.input_sources()
+    inputs = [v for v in tracer.graph.inputs if v in sources]
+    part = extract(tracer.graph, "check", inputs, outputs)
     arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
     try:
-        interpret(part, arrays, symbols=recorder.graph.scope.hints)
+        interpret(part, arrays, symbols=tracer.graph.scope.hints)
     except GraphError:
         return False
     return True
 
 
-def run_eagerly(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+def run_eagerly(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does: usually it raises."""
     # An exception that the function catches: what follows depends on it.
-    recorder.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
-    return run_now(recorder, op, operands, attributes)
+    tracer.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
+    return run_now(tracer, op, operands, attributes)
 
 
-def run_now(recorder: Any, op: Op, operands: tuple, attributes: dict) -> Any:
+def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does."""
-    operands = _with_states(recorder, operands)
-    recorder.flush()
+    operands = _with_states(tracer, operands)
+    tracer.flush()
     attributes = at_size(attributes)  # some may be of segments before
     operands = tuple([x.concrete() if is_a(x, RuntimeNumber) else x for x in operands])
-    with recorder.paused():
+    with tracer.paused():
         return Tensor.dispatch(op, operands, attributes)
 
 
@@ -103,21 +103,21 @@ def _is_decisive(op: Op, value: Any) -> bool:
     )
 
 
-def _with_states(recorder: Any, operands: tuple) -> tuple:
+def _with_states(tracer: Any, operands: tuple) -> tuple:
     """Operands, generators' states among them as tensors of their own: a flush draws from them."""
-    words = {id(draws.tensor): draws.words for draws in recorder.generators.values()}
+    words = {id(draws.tensor): draws.words for draws in tracer.generators.values()}
     return tuple(of_array(words[id(x)].copy()) if id(x) in words else x for x in operands)
 
 
-def _content(recorder: Any, value: Value) -> np.ndarray:
+def _content(tracer: Any, value: Value) -> np.ndarray:
     """What a value of the recording holds: read, or computed from the inputs it depends on."""
-    sources = recorder.input_sources()
+    sources = tracer.input_sources()
     if value.node is None:
         return _array(values_of([sources[value]])[0])
-    inputs = [v for v in recorder.graph.inputs if v in sources]
-    part = extract(recorder.graph, "check", inputs, [value])
+    inputs = [v for v in tracer.graph.inputs if v in sources]
+    part = extract(tracer.graph, "check", inputs, [value])
     arrays = [_array(x) for x in values_of([sources[v] for v in inputs])]
-    return interpret(part, arrays, symbols=recorder.graph.scope.hints).outputs[0]
+    return interpret(part, arrays, symbols=tracer.graph.scope.hints).outputs[0]
 
 
 def _array(x: Any) -> Any:

@@ -3,7 +3,7 @@ decide alike, for all it serves.
 
 In: deferred tensors: shapes and strides as ints or symbolic sizes. Out: strides, whether elements
 lie in order, whether a reshape is a view; comparing sizes records guards.
-Called by the recorder.
+Called by the tracer.
 """
 
 from __future__ import annotations

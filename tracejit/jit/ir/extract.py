@@ -1,7 +1,7 @@
 """Copy the part of a graph between given inputs and outputs.
 
 In: a Graph, some of its values as inputs, some as outputs. Out: a new Graph over the same scope.
-Called by the recorder (what a segment needs), by autodiff (the backward part) and by the jit (the
+Called by the tracer (what a segment needs), by autodiff (the backward part) and by the jit (the
 joint graph for higher orders).
 """
 

@@ -1,6 +1,6 @@
 """The plan of a recorded call's gradients, made of its joint graph.
 
-In: a recorder and what `differentiate` gave of its recording. Out: a `Backward`, and the values
+In: a tracer and what `differentiate` gave of its recording. Out: a `Backward`, and the values
 that the forward program keeps for it. Called by `entry_maker`.
 """
 
@@ -33,7 +33,7 @@ from tracejit.jit.runtime.segment import Segment
 
 
 def backward_plan(
-    recorder: Any,
+    tracer: Any,
     joint: Joint,
     primal: dict[Value, int],
     roots: dict[Memory, int],
@@ -53,14 +53,14 @@ def backward_plan(
     cuts = [at[place] for place in joint.ends[len(joint.inputs):]]
     whole, tape, once_more = None, joint.tape, joint.again
     inner: list[int] = []
-    freed = [_freed(recorder, stage, joint.saved) for stage in joint.stages]
+    freed = [_freed(tracer, stage, joint.saved) for stage in joint.stages]
     parts = [[[] if tape is None else [*map(tape.part, found.parts)] for found in some]
              for some in freed]
-    tensors = [item.value for item in recorder.lifted_tensors()]
-    sources = recorder.input_sources()
+    tensors = [item.value for item in tracer.lifted_tensors()]
+    sources = tracer.input_sources()
     unwritten = [v for v in tensors if v not in joint.written and isinstance(sources[v], Tensor)]
     if tape is None:
-        whole, inner = _whole(recorder, joint)
+        whole, inner = _whole(tracer, joint)
         read = {v for node in whole.nodes for v in node.operand_values()}
         used = {v for v, again in zip(joint.graph.inputs, whole.inputs) if again in read}
         started = used
@@ -72,7 +72,7 @@ def backward_plan(
     extra, places = _saved(kept, primal, roots, joint)
     place = dict(zip(kept, places))
     again = {primal[v] for v in tensors if v in joint.again}
-    noted = _Noted(recorder, primal, roots, joint)
+    noted = _Noted(tracer, primal, roots, joint)
     stages = [
         BackwardStage(
             [result_of.get(p, -1) for p in stage.places],
@@ -99,7 +99,7 @@ def backward_plan(
         joint.views,
         any(view is not None for view in joint.views)
         or len(joint.tangents) > 1 and any(map(is_sum, joint.backward.outputs)),
-        [primal[recorder.lifted[id(x)].value] for x in joint.inputs],
+        [primal[tracer.lifted[id(x)].value] for x in joint.inputs],
         cuts,
         saved,
         {k for k, (kind, number) in enumerate(saved) if kind == "output" and number < len(roots)},
@@ -129,12 +129,12 @@ class _Freed(NamedTuple):
     parts: list[Any]
 
 
-def _freed(recorder: Any, stage: Stage, saved: list[Value]) -> list[_Freed]:
+def _freed(tracer: Any, stage: Stage, saved: list[Value]) -> list[_Freed]:
     number = {v: k for k, v in enumerate(saved)}
     found: dict[tuple, _Freed] = {}
     for part, way in stage.freed.items():
         flag = flag_of(part)
-        there = None if flag is None else There(number[recorder.traced(flag[0]).read()], flag[1])
+        there = None if flag is None else There(number[tracer.traced(flag[0]).read()], flag[1])
         key = way, there
         found.setdefault(key, _Freed(way, there, [])).parts.append(part)
     return list(found.values())
@@ -150,9 +150,9 @@ def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
     return [found.get(node, 0) for node, _ in stage.places]
 
 
-def _whole(recorder: Any, joint: Joint) -> tuple[Graph, list[int]]:
+def _whole(tracer: Any, joint: Joint) -> tuple[Graph, list[int]]:
     """The joint graph, and the outputs it starts from: those that gradients are computed from."""
-    graph, given = joint.graph, [recorder.traced(x).read() for x in joint.outputs]
+    graph, given = joint.graph, [tracer.traced(x).read() for x in joint.outputs]
     name, gradients = f"{graph.name}_joint", [g for g in joint.grads if g is not None]
     made = extract(graph, name, [*graph.inputs, *given], gradients)
     read = {v for node in made.nodes for v in node.operand_values()}
@@ -186,9 +186,9 @@ def _saved(
 class _Noted:
     """What must not be written before a backward."""
 
-    def __init__(self, recorder: Any, primal: dict[Value, int], roots: dict[Memory, int],
+    def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[Memory, int],
                  joint: Joint):
-        self.recorder, self.primal, self.roots = recorder, primal, roots
+        self.tracer, self.primal, self.roots = tracer, primal, roots
         self.outputs = joint.outputs
         self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
         self.items: list[Note] = []
@@ -217,13 +217,13 @@ class _Noted:
         return self.found[node]
 
     def _number(self, record: Saved | SavedOutput | Entry) -> int | None:
-        item = self.recorder.lifted.get(id(record.tensor))
+        item = self.tracer.lifted.get(id(record.tensor))
         traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
         if traced is None:
             return None
         memory = traced.memory
         if counting_family(record.tensor) is not None and not (
-                self.recorder.counts_outside(record.tensor)):
+                self.tracer.counts_outside(record.tensor)):
             return None  # of the call's own `.data`: nobody else has it
         if memory.owner is None and memory not in self.roots:
             return None
@@ -242,7 +242,7 @@ class _Noted:
 
     def _flag(self, entry: Entry) -> int:
         """The number of the saved value that alone decides whether a result is kept, or -1."""
-        value = None if entry.flag is None else self.recorder.traced(entry.flag).read()
+        value = None if entry.flag is None else self.tracer.traced(entry.flag).read()
         return self.saved.get(value, -1)
 
     def _note(self, record: Saved | SavedOutput | Entry, traced: Traced, given: bool) -> Note:

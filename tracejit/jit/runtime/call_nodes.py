@@ -95,9 +95,9 @@ class CompiledBackward(Node):
     def joins(self) -> bool:
         """Whether those that follow each other are one program: where no code of the user's could
         tell, nobody maps over them, and inputs are what they were."""
-        call, recorder = self.call, active.recorder
+        call, tracer = self.call, active.tracer
         tape = call.plan.tape
-        return not (tape is not None and tape.choosy or recorder is not None and recorder.mapped
+        return not (tape is not None and tape.choosy or tracer is not None and tracer.mapped
                     or call.old and call.moved(False))
 
     def release(self, own: int = 0) -> None:

@@ -60,7 +60,6 @@ from tracejit.jit.capture.number_places import (
 from tracejit.jit.capture.place import Place
 from tracejit.jit.capture.plain import asked, is_object, plain, plain_objects, replaced
 from tracejit.jit.capture.plain_arguments import WANT_INTS, plain_numbers
-from tracejit.jit.capture.recorder import Recorder
 from tracejit.jit.capture.recursion import deeper
 from tracejit.jit.capture.results import Unmodelled
 from tracejit.jit.capture.rolled import settle_lists
@@ -68,6 +67,7 @@ from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.sinks import Sinks
 from tracejit.jit.capture.source import original_code
 from tracejit.jit.capture.state import State
+from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.unwatched import give_back, is_watched_now
 from tracejit.jit.capture.wants_numbers import wants_numbers
 from tracejit.jit.capture.watch import Names, Watcher, names_of
@@ -113,25 +113,25 @@ class CapturedCall:
         self.watch = watch
         self.constants = None if exact else constants
         static = static or adapt is None and tells_ints(function)
-        self.recorder = Recorder(name, self._run_segment, fullgraph, static)
-        self.recorder.exact = exact
+        self.tracer = Tracer(name, self._run_segment, fullgraph, static)
+        self.tracer.exact = exact
         self.state = State(self._unmodelled)
         if may_know:
-            self.recorder.knows = lambda x: stays(self.state.place_of(x))
+            self.tracer.knows = lambda x: stays(self.state.place_of(x))
         self.places = self.state.places if watch else places  # a call before this one found them
-        self.recorder.refresh = self.state.refresh
-        self.state.exposes = self.recorder.exposes_what
-        self.state.asked = self.recorder.asked
-        self.recorder.cached = self.state.kept
+        self.tracer.refresh = self.state.refresh
+        self.state.exposes = self.tracer.exposes_what
+        self.state.asked = self.tracer.asked
+        self.tracer.cached = self.state.kept
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
-            self.recorder.adapt, self.recorder.reads_source = adapt, True
+            self.tracer.adapt, self.tracer.reads_source = adapt, True
         self.numbers = NumberPlaces(
-            self.recorder.numbers, self.state, varying, signature.spread
+            self.tracer.numbers, self.state, varying, signature.spread
         )
         self.numbers.hidden = not asks_for_types(function, adapt)
         self.numbers.hidden &= not suspends(function)
-        self.recorder.replayable = watch
+        self.tracer.replayable = watch
         self.sinks = Sinks()
         self.names = signature.names
         self.spread = signature.spread
@@ -148,11 +148,11 @@ class CapturedCall:
 
     @property
     def breaks(self) -> list:
-        return self.recorder.breaks
+        return self.tracer.breaks
 
     # -- running ---------------------------------------------------------------------------------
     def run(self) -> Any:
-        recorder = self.recorder
+        tracer = self.tracer
         other = None if type(self.function) is FunctionType else self.function
         owner = attribute_of(self.function, "__self__", other)
         if self.watch and owner is not None:  # a bound method, a callable object
@@ -170,32 +170,32 @@ class CapturedCall:
         value, known = None, set() if self.watch else objects_at(self.places, self.arguments)
         for place in () if self.watch else self.places:
             if place.kind == "opaque":
-                recorder.exposes_what(found_at(place, self.arguments))
+                tracer.exposes_what(found_at(place, self.arguments))
         error: BaseException | None = None
-        active.recorder = recorder
+        active.tracer = tracer
         try:
             started, others = perf_counter(), self.compiling
             value = self._user_code(values.pop())
             self.seconds["recording"] = perf_counter() - started - self.compiling + others
-            settle_lists(recorder.followed)
+            settle_lists(tracer.followed)
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
-                recorder.note(
+                tracer.note(
                     "grad mode, autocast or a default is left changed",
                     "use `with tracejit.no_grad():`",
                 )
-            if self.may_fill and recorder.only_once and self.state.kept.filled():
-                recorder.breaks.clear()  # the next call has the result and runs none of that
+            if self.may_fill and tracer.only_once and self.state.kept.filled():
+                tracer.breaks.clear()  # the next call has the result and runs none of that
             drawn = (default_generator.array != seeded).any()
-            if self.watch and not recorder.breaks and drawn:
-                recorder.note(
+            if self.watch and not tracer.breaks and drawn:
+                tracer.note(
                     "the generator was seeded inside the captured function", "seed it outside"
                 )
-            if self.watch and not recorder.breaks:
+            if self.watch and not tracer.breaks:
                 self._make_entry(value)
-            recorder.flush()
-            settle(recorder.pending)
-            settle_numbers(recorder.loop_numbers)
+            tracer.flush()
+            settle(tracer.pending)
+            settle_numbers(tracer.loop_numbers)
         except BaseException as raised:
             error = raised
             raise
@@ -211,7 +211,7 @@ class CapturedCall:
     def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
         """The recording is over: `value` as the caller gets it, and nothing left that only a
         recording knows. Nothing interrupts it."""
-        recorder = self.recorder
+        tracer = self.tracer
         with HeldInterrupts():
             self.closed = True
             if is_watched_now() and sys.getprofile() != self.listened:
@@ -219,10 +219,10 @@ class CapturedCall:
             try:
                 if error is not None:  # what ran before it has happened, so make it so
                     self.ended = not is_a(error, Exception)
-                    recorder.abandon()
+                    tracer.abandon()
                     plain_exception(error)
             finally:
-                active.recorder = None
+                active.tracer = None
                 swept = self.entry is None or self.made_objects  # else it returns none of its own
                 if self.watch:
                     self.numbers.restore(self.arguments, swept=swept)
@@ -233,7 +233,7 @@ class CapturedCall:
                         found = (place.value for place in self.places)
                         known = {id(x) for x in found if is_object(x)}
                     value = plain_inside(value, self.places, self.arguments, known)
-                if recorder.found_same:
+                if tracer.found_same:
                     value = self._put_same(plain(value))
                 self.state.release()
         return value
@@ -241,7 +241,7 @@ class CapturedCall:
     def _put_same(self, value: Any) -> Any:
         """`value`, and what the call stored, with the caller's own tensors where results turned out
         to be them."""
-        found, seen = self.recorder.found_same, set[int]()
+        found, seen = self.tracer.found_same, set[int]()
 
         def own(x: Any) -> Any:
             if not is_a(x, Tensor):
@@ -299,18 +299,18 @@ class CapturedCall:
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
         """Compile; what is returned runs it."""
-        active.recorder = None
+        active.tracer = None
         started = perf_counter()
         try:
             if self.ended:  # nobody wants to wait for a compiler now
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
-            if self.constants is not None and (self.recorder.breaks or not self.watch):
+            if self.constants is not None and (self.tracer.breaks or not self.watch):
                 graph, inputs = self.constants.as_inputs(graph, inputs)
             segment = self._compiled(graph)
             self.segments.append(segment)
             bound = segment.bound(inputs)
         finally:
-            active.recorder = self.recorder
+            active.tracer = self.tracer
             self.compiling += perf_counter() - started
 
         def run() -> list[Tensor]:
@@ -323,11 +323,11 @@ class CapturedCall:
         return lambda: self._unrecorded(run)
 
     def _unrecorded(self, run: Callable[[], list[Tensor]]) -> list[Tensor]:
-        active.recorder = None
+        active.tracer = None
         try:
             return run()
         finally:
-            active.recorder = self.recorder
+            active.tracer = self.tracer
 
     def _compiled(self, graph: Graph) -> Segment:
         try:
@@ -336,14 +336,14 @@ class CapturedCall:
             if flags.verify_passes:  # set in tests: a graph that cannot be compiled is a defect
                 raise
             reason = f"could not be compiled ({type(error).__name__}: {error}); it runs op by op"
-            warnings.warn(f"tracejit: {self.recorder.name} {reason}", RuntimeWarning, stacklevel=2)
-            self.recorder.note(reason, "please report it")
+            warnings.warn(f"tracejit: {self.tracer.name} {reason}", RuntimeWarning, stacklevel=2)
+            self.tracer.note(reason, "please report it")
             return Segment(graph, "graph", "fast")
 
     # -- what the watcher and the state walker report --------------------------------------------
     def _entered(self, names: Names, frame: FrameType) -> None:
         state = self.state
-        saved, active.recorder = active.recorder, None
+        saved, active.tracer = active.tracer, None
         try:
             state.mention(names)
             self.numbers.mention(names)
@@ -354,8 +354,8 @@ class CapturedCall:
                 if not self.reads_source and wants_numbers(names, frame):
                     state.kept.codes.add(code)
                 self.catches |= _CATCHING is None or _CATCHING in code.co_code[::2]
-                self.recorder.identities.mention(names, self.reads_source)
-                self.recorder.static |= not self.reads_source and names.globals >= TELL_INTS
+                self.tracer.identities.mention(names, self.reads_source)
+                self.tracer.static |= not self.reads_source and names.globals >= TELL_INTS
             for name in names.globals:
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
@@ -369,9 +369,9 @@ class CapturedCall:
             self.numbers.look()
             if self.numbers.cached and not self.reads_source:
                 # Nobody can put a plain int in place of a size.
-                self.recorder.static = self.recorder.keys = True
+                self.tracer.static = self.tracer.keys = True
         finally:
-            active.recorder = saved
+            active.tracer = saved
 
     def _imports(self, names: Names, frame: FrameType) -> None:
         """Modules that the code imports: it reads their names."""
@@ -407,7 +407,7 @@ class CapturedCall:
         elif code in self.inner:  # made inside the call: what it closes over was made there too
             return
         elif not self._method(code, frame) and code.co_freevars:
-            self.recorder.seen(f"{code.co_qualname} closes over variables and was found nowhere")
+            self.tracer.seen(f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
         """Return True if the function that runs is one of its first argument's class."""
@@ -417,17 +417,17 @@ class CapturedCall:
         return first is not None and self.state.enter_method(first, code)
 
     def _foreign(self, function: Any) -> None:
-        if active.recorder is None:  # a segment is compiled or runs: not the user's doing
+        if active.tracer is None:  # a segment is compiled or runs: not the user's doing
             return
-        if self.recorder.output or self.recorder.pending:
-            give_up(self.recorder)
-        self.recorder.seen(*unseen_call(function))
+        if self.tracer.output or self.tracer.pending:
+            give_up(self.tracer)
+        self.tracer.seen(*unseen_call(function))
 
     def _keeps(self, frame: FrameType) -> None:
         """Code begins whose results a cache keeps, or that changes the filters of warnings."""
         if frame.f_code not in OF_FILTERS:
             self.numbers.give_up(frame, self.arguments)
-        elif not changes_filters(self.recorder, frame):
+        elif not changes_filters(self.tracer, frame):
             self._foreign(warnings.filterwarnings)
 
     def _named(self, names: set[str] | None) -> None:
@@ -447,7 +447,7 @@ class CapturedCall:
 
     def _gave(self, module: ModuleType) -> None:
         """A function returned a module."""
-        if RETURNED in self.state.subjects and active.recorder is self.recorder:
+        if RETURNED in self.state.subjects and active.tracer is self.tracer:
             self._any_of(module)
             self.numbers.look()
 
@@ -458,14 +458,14 @@ class CapturedCall:
             if sys.modules.get(name) is module:
                 self._module(name)
             else:
-                self.recorder.seen(f"asks the module {name!r}, found nowhere, for attributes")
+                self.tracer.seen(f"asks the module {name!r}, found nowhere, for attributes")
         self.state.ask_all(module)
 
     def _modules(self, reads: Reads) -> None:
         """Code of ours reads what modules hold."""
         if reads not in self.state.reads:
-            self.recorder.identities.of_modules |= reads.modules
-            self.recorder.identities.compared |= reads.objects
+            self.tracer.identities.of_modules |= reads.modules
+            self.tracer.identities.compared |= reads.objects
             self.state.read_modules(reads)
             self.numbers.look()
 
@@ -474,9 +474,9 @@ class CapturedCall:
             name, package = frame.f_locals["name"], frame.f_locals["package"]
             if package or not name.startswith("."):
                 self._module(resolve_name(name, package))
-        if self.recorder.pending:
-            surrender(self.recorder, frame)
-        if not self.reads_source and active.recorder is self.recorder:
+        if self.tracer.pending:
+            surrender(self.tracer, frame)
+        if not self.reads_source and active.tracer is self.tracer:
             given, home = frame.f_locals, str(frame.f_globals.get("__name__")).partition(".")[0]
             for name, value in list(given.items()):
                 fresh = plain_numbers(value, home in WANT_INTS)
@@ -486,9 +486,9 @@ class CapturedCall:
     def _converts(self, frame: FrameType | None) -> None:
         """Code begins that deals in numbers themselves: it is given them, and a method's object
         holds plain ones. None: it ends."""
-        recorder = self.recorder
-        recorder.converting = frame is not None and active.recorder is recorder
-        if frame is not None and recorder.converting and not recorder.trials:
+        tracer = self.tracer
+        tracer.converting = frame is not None and active.tracer is tracer
+        if frame is not None and tracer.converting and not tracer.trials:
             given = frame.f_locals
             if names_of(original_code(frame.f_code)).of_numbers:
                 given.update({name: plain_numbers(x, True) for name, x in given.items()})
@@ -496,7 +496,7 @@ class CapturedCall:
                 plain_objects(first_argument(frame.f_code, frame), set(), asked)
 
     def _unmodelled(self, path: str, what: str, hint: str = "") -> None:
-        self.recorder.seen(f"{path}: {what}", hint)
+        self.tracer.seen(f"{path}: {what}", hint)
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
@@ -507,4 +507,4 @@ class CapturedCall:
                 self.entry.catches = self.catches
             self.seconds["guards"] = perf_counter() - started - self.compiling + others
         except Unmodelled as reason:
-            self.recorder.note(str(reason))
+            self.tracer.note(str(reason))

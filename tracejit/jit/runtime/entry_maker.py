@@ -57,8 +57,8 @@ class EntryMaker:
     """Turns a finished, unbroken recording into an entry; runs its program on the way."""
 
     def __init__(self, call: CapturedCall, value: Any):
-        self.call, self.recorder, self.state = call, call.recorder, call.state
-        self.graph = call.recorder.graph
+        self.call, self.tracer, self.state = call, call.tracer, call.state
+        self.graph = call.tracer.graph
         self.value = value
         self.given: set[Memory] = set()  # memory whose root tensor some result is
         self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
@@ -68,17 +68,17 @@ class EntryMaker:
 
     def make(self) -> Entry | None:
         """Return the entry; None if only the next recording can give one."""
-        recorder, arguments = self.recorder, self.call.arguments
+        tracer, arguments = self.tracer, self.call.arguments
         if self.call.may_fill and self.state.kept.filled():
             self.call.filled = True
             return None
-        for name in self.state.kept.others(recorder.identities.asked):
+        for name in self.state.kept.others(tracer.identities.asked):
             what = "keeps results (functools.lru_cache), and ran or gave what may change"
             raise Unmodelled(f"{name} {what}")
-        must_be_over(recorder)
+        must_be_over(tracer)
         self._must_stay()
         self.held = self._numbers_at_places()
-        needed = [self._found(source) for source in recorder.input_sources().values()]
+        needed = [self._found(source) for source in tracer.input_sources().values()]
         grown = self.call.sinks.find(self.state, needed, self.held)
         forget(self.state, grown)
         recipes = Recipes(self.state, self.graph.scope)
@@ -86,18 +86,18 @@ class EntryMaker:
         try:
             changed = effects(self.state, arguments, recipes, self.held, grown)
         except Unmodelled:  # an import or a cache, perhaps, which the next call finds done
-            if not self.call.may_fill or recorder.fullgraph:
+            if not self.call.may_fill or tracer.fullgraph:
                 raise
             self.call.filled = True
             return None
         changed += self._gradients(recipes) + self._own_gradients(recipes)
-        changed = [*recipes.host.effects(recorder.output, recipes), *changed]
+        changed = [*recipes.host.effects(tracer.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
-        self.maybe = [(m, recipes.of(x)) for m in recorder.written() for _, x in m.maybe]
+        self.maybe = [(m, recipes.of(x)) for m in tracer.written() for _, x in m.maybe]
         results = recipes.tensors
         for tensor in results:
             refresh(tensor)  # its history may be that of a later write to what it is a view of
-        self.lines = Lines(recorder, results, {memory for memory, _, _ in self.united})
+        self.lines = Lines(tracer, results, {memory for memory, _, _ in self.united})
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
@@ -109,44 +109,44 @@ class EntryMaker:
             [places[v] for v in inputs],
             self._checked(),
             self._is_runtime,
-            [*self._aliases(), *recorder.identities.same(self.state, recipes.changed)],
-            recorder.numbers.guarded_questions(),
+            [*self._aliases(), *tracer.identities.same(self.state, recipes.changed)],
+            tracer.numbers.guarded_questions(),
             self._number_place,
             self._distinct(recipes.changed, changed),
-            recorder.identities.numbered(self.state),
-            recorder.offsets_read,
+            tracer.identities.numbered(self.state),
+            tracer.offsets_read,
         )
         self.numbers = reader(recipes.numbers, self._number_place)
         self.places = recipes.places
         self.call.made_objects = recipes.objects
-        sources = recorder.input_sources()
+        sources = tracer.input_sources()
         concrete = [sources[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
 
     def _contents(self, inputs: dict[Value, int]) -> list[KnownContents]:
         """Return the contents that inputs must have in each replay."""
-        known = self.recorder.constant_values
+        known = self.tracer.constant_values
         return [KnownContents(inputs[x.value], self._place(x.tensor), known[x.value])
-                for x in self.recorder.lifted_tensors() if x.value in self.recorder.contents]
+                for x in self.tracer.lifted_tensors() if x.value in self.tracer.contents]
 
     def _must_stay(self) -> None:
         """Refuse a program that would serve no second call: it writes what must be the same."""
-        written = [m for m in self.recorder.written() if m.input in self.recorder.contents]
-        if written or self.recorder.contents and any(m.entangled for m in self.recorder.written()):
+        written = [m for m in self.tracer.written() if m.input in self.tracer.contents]
+        if written or self.tracer.contents and any(m.entangled for m in self.tracer.written()):
             raise Unmodelled("a tensor is written whose contents decided what Python did")
 
     def _named(self) -> dict[Value, Any]:
         """Where each input is found, which is also its name in the graph."""
-        found = {v: self._found(source) for v, source in self.recorder.input_sources().items()}
+        found = {v: self._found(source) for v, source in self.tracer.input_sources().items()}
         for value, place in found.items():
             value.source = place.text if is_a(place, Place) else number_text(place)
         return found
 
     def _gradients(self, recipes: Recipes) -> list[Effect]:
         """`.grad` of the caller's tensors, where the call changed it."""
-        known = [(item.tensor, item.before) for item in self.recorder.lifted_tensors()]
+        known = [(item.tensor, item.before) for item in self.tracer.lifted_tensors()]
         known += [(p.value, p.keys) for p in self.state.objects() if p.kind == "tensor"]
-        other = dict(self.recorder.grads_set)
+        other = dict(self.tracer.grads_set)
         for tensor, (grad, history) in known:
             now, after = tensor_history(tensor)
             if history != after:
@@ -175,7 +175,7 @@ class EntryMaker:
     def _place(self, source: Any) -> Place:
         """Where a graph input is found on replay."""
         if is_a(source, Tensor):
-            if id(source) in self.recorder.constants:
+            if id(source) in self.tracer.constants:
                 return Place(None, "constant", source, source, "a constant")
             found = self.state.place_of(source) or self._grad_place(source)
             if found is None:
@@ -209,13 +209,13 @@ class EntryMaker:
     def _numbers_at_places(self) -> dict[int, RuntimeNumber]:
         """The runtime numbers that stand for what is at a place, by the place's id."""
         held = dict(self.call.numbers.roots)
-        for number in self.recorder.numbers.stored.values():
+        for number in self.tracer.numbers.stored.values():
             held[id(self._number_place(number))] = number
         return held
 
     def _grad_place(self, tensor: Tensor) -> Place | None:
         owner = self._owners_of_grads().get(id(tensor))
-        for item in self.recorder.lifted_tensors() if owner is None else ():
+        for item in self.tracer.lifted_tensors() if owner is None else ():
             if item.before[0] is tensor:
                 owner = self.state.place_of(item.tensor)
                 break
@@ -228,7 +228,7 @@ class EntryMaker:
             for place in self.state.places:
                 if place.kind == "tensor" and place.value._grad is not None:
                     self.grads.setdefault(id(place.value._grad), place)
-            for item in self.recorder.lifted_tensors():
+            for item in self.tracer.lifted_tensors():
                 owner = None if item.before[0] is None else self.state.place_of(item.tensor)
                 if owner is not None:
                     self.grads.setdefault(id(item.before[0]), owner)
@@ -237,7 +237,7 @@ class EntryMaker:
     def _checked(self) -> list[Place]:
         """Places guarded beside the state: gradients whose presence was read."""
         found = []
-        for tensor, grad in self.recorder.grads_read:
+        for tensor, grad in self.tracer.grads_read:
             owner = self.state.place_of(tensor)
             if owner is None:
                 raise Unmodelled("the gradient of a tensor that was found nowhere is read")
@@ -254,20 +254,20 @@ class EntryMaker:
         """Where objects are found of which no two may be one on replay."""
         graded = [e.place.value for e in effects if is_a(e, SetGrad)]
         if graded:
-            graded += [tensor for tensor, _ in self.recorder.grads_read]
+            graded += [tensor for tensor, _ in self.tracer.grads_read]
         objects = self._objects()
-        return self.recorder.identities.distinct(self.state, objects, changed, graded)
+        return self.tracer.identities.distinct(self.state, objects, changed, graded)
 
     def _is_runtime(self, place: Place) -> bool:
         """Whether the number at this place may change from call to call."""
         number = self.held.get(id(place))
         if number is None or self.call.numbers.read_elsewhere(place):
             return False
-        return not self.recorder.numbers.is_asked(number)
+        return not self.tracer.numbers.is_asked(number)
 
     def _aliases(self) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""
-        lifted = {id(item.tensor): item for item in self.recorder.lifted_tensors()}
+        lifted = {id(item.tensor): item for item in self.tracer.lifted_tensors()}
         pairs = list(self.state.repeated)
         grads: dict[int, Place] = {}
         for place in self._checked():
@@ -286,7 +286,7 @@ class EntryMaker:
     def _shared(self, recipes: Recipes) -> list[Effect]:
         """Results that are a tensor of the caller's if a value of the program says so."""
         found: list[Effect] = []
-        sharing = self.recorder.sharing
+        sharing = self.tracer.sharing
         for leaf in sharing.leaves_of(list(recipes.tensors)):
             recipes.of(leaf)
         for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
@@ -307,15 +307,15 @@ class EntryMaker:
             )
 
     def _unseen(self, results: list[Tensor]) -> bool:
-        recorder = self.recorder
-        numbers = [n for n in (r() for r in recorder.loop_numbers) if n is not None]
+        tracer = self.tracer
+        numbers = [n for n in (r() for r in tracer.loop_numbers) if n is not None]
         held = [t for n in numbers for t in n.tensors()]
-        known = explained([*results, *recorder.sharing.flags(), *recorder.sharing.leaves, *held])
-        return any(id(t) not in known for t in recorder.alive())
+        known = explained([*results, *tracer.sharing.flags(), *tracer.sharing.leaves, *held])
+        return any(id(t) not in known for t in tracer.alive())
 
     def _only_to(self, own: list[Any], result: Any) -> bool:
         """Whether the history of a result leads to leaves of the call's own and nowhere else."""
-        ends = leaves([result], self.recorder.first_node) if grad_fn_of(result) is not None else ()
+        ends = leaves([result], self.tracer.first_node) if grad_fn_of(result) is not None else ()
         found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
         return bool(found) and all(any(x is t for t in own) for x in found)
 
@@ -324,22 +324,22 @@ class EntryMaker:
             t
             for t in results
             if t._requires_grad and grad_fn_of(t) is not None and t._traced is not None
-            and not is_freed(t, self.recorder.first_node) and not self.lines.shares(t)
-            and leaves([t], self.recorder.first_node)
+            and not is_freed(t, self.tracer.first_node) and not self.lines.shares(t)
+            and leaves([t], self.tracer.first_node)
         ]
-        wrt = [item.tensor for item in self.recorder.lifted_tensors() if item.tensor._requires_grad]
-        ends = [n for n in leaves(tracked, self.recorder.first_node) if type(n) is AccumulateGrad]
+        wrt = [item.tensor for item in self.tracer.lifted_tensors() if item.tensor._requires_grad]
+        ends = [n for n in leaves(tracked, self.tracer.first_node) if type(n) is AccumulateGrad]
         own = [n.variable for n in ends if n.variable._traced is not None]
         if own and (not wrt or any(x is t or self._only_to(own, t) for x in own for t in results)):
             raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
         if not tracked or not wrt:
             return None
         self._refuse_kept_data(tracked, results)
-        return differentiate(self.recorder, tracked, wrt, memories(results))
+        return differentiate(self.tracer, tracked, wrt, memories(results))
 
     def _end(self, result: Tensor) -> type[DeadEnd]:
         """The history of a result that no backward can be made for."""
-        first = self.recorder.first_node
+        first = self.tracer.first_node
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
         if extras_behind([result], first):
@@ -348,9 +348,9 @@ class EntryMaker:
 
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
         """A result from `.data` counts writes of its own, which a later backward would not see."""
-        own = {counting_family(t) for t in results if not self.recorder.counts_outside(t)} - {None}
+        own = {counting_family(t) for t in results if not self.tracer.counts_outside(t)} - {None}
         if own and any(counting_family(x) in own
-                       for x in kept(tracked, True, self.recorder.first_node)):
+                       for x in kept(tracked, True, self.tracer.first_node)):
             raise Unmodelled("a result is from `.data`, and a later backward needs it as it is")
 
     def _run(
@@ -363,7 +363,7 @@ class EntryMaker:
         returned: Any,
         changed: list[Effect],
     ) -> Entry:
-        recorder = self.recorder
+        tracer = self.tracer
         fresh = memories(results)
         roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
@@ -379,18 +379,18 @@ class EntryMaker:
         self.given.update(fresh[k] for k, _ in strewn)
         self.numbered = {id(t): k for k, t in enumerate(results)}
         described = [self._describe(t, roots_of, tracked) for t in results]
-        written = recorder.written()
+        written = tracer.written()
         primal = {v: k for k, v in enumerate(inputs)}
-        draws = [(primal[d.value], d.count) for d in recorder.generators.values()]
+        draws = [(primal[d.value], d.count) for d in tracer.generators.values()]
         extra: list[Value] = []
         backward = None
         if joint is not None:
-            extra, backward = backward_plan(recorder, joint, primal, roots_of, self.call.compile)
+            extra, backward = backward_plan(tracer, joint, primal, roots_of, self.call.compile)
         writes = [(primal[m.input], m.generation - m.silent - len(m.maybe)) for m in written]
         maybe = [(primal[m.input], flag) for m, flag in self.maybe]
         contents = self._contents(primal)
         placed = [*results, *self.lines.between()]
-        roots = finish(recorder, inputs, concrete, placed, fresh, extra)
+        roots = finish(tracer, inputs, concrete, placed, fresh, extra)
         segment = self.call.segments[-1]
         entry = Entry(
             guards, segment, described, plainest(returned), changed, writes, draws, backward,
@@ -404,7 +404,7 @@ class EntryMaker:
             self.state.kept.calls,
             contents,
         )
-        with recorder.paused():
+        with tracer.paused():
             if backward is not None and joint is not None:
                 values = tuple(values_of(concrete))
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
@@ -462,7 +462,7 @@ class EntryMaker:
         family = tensor._view
         if type(family) is not Family or family.version is None:
             return None
-        given = [item.tensor for item in self.recorder.lifted_tensors()]
+        given = [item.tensor for item in self.tracer.lifted_tensors()]
         if any(x._view is not None and family_of(x) is family for x in given):
             return None  # of the caller's: an alias counts in it
         number = self.numbered[id(tensor)]

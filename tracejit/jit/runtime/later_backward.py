@@ -197,12 +197,12 @@ class Call:
         if not self.over:
             self.check(way.checked)
         plan, given = self.plan, list(parts.values())
-        recorder: Any = active.recorder
+        tracer: Any = active.tracer
         numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
         tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
         if self.over:
             return self._looked(way, self._left(way.graph, tangents), given, tangents)
-        mapped = recorder is not None and recorder.mapped
+        mapped = tracer is not None and tracer.mapped
         choosy = plan.tape is not None and plan.tape.differs(numbers)
         seen = active.anomaly and plan.tape is not None  # each node's gradients
         alone = not way.exact and plan.tape is not None
@@ -223,10 +223,10 @@ class Call:
         if way.segment is None and way.graph.outputs:
             way.segment = plan.compile(way.graph)
             way.segment.given_away = True
-        if recorder is not None:  # its own program: it runs between segments
-            recorder.flush()
+        if tracer is not None:  # its own program: it runs between segments
+            tracer.flush()
         made: list[Any] = []
-        with nullcontext() if recorder is None else recorder.paused():
+        with nullcontext() if tracer is None else tracer.paused():
             values = [*self.kept(), *tangents]
             if way.segment is not None:
                 made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
@@ -282,9 +282,9 @@ class Call:
     def _laid(self, tape: RelaidTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
               ) -> list[Any]:
         """Gradients over the call's own tape, laid again."""
-        plan, recorder = self.plan, cast(Any, active.recorder)
-        if recorder is not None and not recorder.mapped:
-            recorder.flush()
+        plan, tracer = self.plan, cast(Any, active.tracer)
+        if tracer is not None and not tracer.mapped:
+            tracer.flush()
         assert self.nodes is not None
         nodes: list[Any] = [None if at is None else at() for at in self.nodes]
         behind = [below(plan, nodes, self.ends, k) for k in range(len(plan.grads))]
@@ -378,11 +378,11 @@ def _cast(grad: Any, dtype: dtype) -> Any:
 
 @contextmanager
 def _nobody_recording() -> Iterator[None]:
-    recorder, active.recorder = active.recorder, None
+    tracer, active.tracer = active.tracer, None
     try:
         yield
     finally:
-        active.recorder = recorder
+        active.tracer = tracer
 
 
 def _bits(grads: Sequence[Any]) -> int:

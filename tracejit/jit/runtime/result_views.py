@@ -166,7 +166,7 @@ class Lines:
     """The results that are views of something, by id; parents that nobody holds join the
     results, and the places of views that look where only the program knows."""
 
-    recorder: Any
+    tracer: Any
     results: list[Tensor]
     apart: set[Memory]  # what may be other memory, if a value says so
     lines: dict[int, Line] = field(default_factory=dict)
@@ -190,7 +190,7 @@ class Lines:
         for x in self.results:
             for v in [v for _, operands, _ in x._traced.views for v in operands]:
                 if v not in self.places:
-                    self.places[v] = self.recorder.holding(v)
+                    self.places[v] = self.tracer.holding(v)
         self.results += self.places.values()
         while lent := [line for line in self.lines.values() if line.shared and self._lent(line)]:
             for line in lent:
@@ -205,7 +205,7 @@ class Lines:
         seen = set(todo)
         while todo:
             for edge in todo.pop().edges:
-                if edge is not None and edge[0].sequence >= self.recorder.first_node:
+                if edge is not None and edge[0].sequence >= self.tracer.first_node:
                     if edge[0] is view:
                         return True
                     if edge[0] not in seen:
@@ -225,7 +225,7 @@ class Lines:
         return Line(x, found) if found else None
 
     def _traced(self, tensor: Tensor) -> Traced | None:
-        known = self.recorder.lifted.get(id(tensor))
+        known = self.tracer.lifted.get(id(tensor))
         return tensor._traced if known is None else known.traced
 
     def between(self) -> list[Tensor]:

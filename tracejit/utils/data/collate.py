@@ -90,7 +90,7 @@ def default_convert(data: Any) -> Any:
 def _stacked(batch: Any) -> Any:
     """`stack`, without an op for each sample where nobody could tell."""
     first = batch[0]
-    if active.recorder is None and not active.inference and all(
+    if active.tracer is None and not active.inference and all(
             isinstance(x, Tensor) and x._dtype is first._dtype and x._shape == first._shape
             and x._device.type == "cpu" and not x._requires_grad for x in batch):
         return of_result(np.stack([x.array for x in batch]), first._dtype, CPU)

@@ -213,8 +213,8 @@ class DataLoader(Generic[T_co]):
             warnings.warn(text, stacklevel=4)
 
     def _tell_recorder(self) -> None:
-        if active.recorder is not None:
-            active.recorder.need(None, "a DataLoader is iterated over inside the captured function",
+        if active.tracer is not None:
+            active.tracer.need(None, "a DataLoader is iterated over inside the captured function",
                                  "pass batches to the captured function")
 
 

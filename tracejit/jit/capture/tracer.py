@@ -64,11 +64,11 @@ from tracejit.jit.ir.sizes import Size
 _LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
 
 
-class Recorder:
+class Tracer:
     """One recorded call. `run_segment(graph, inputs)` compiles a finished graph and returns what
     runs it; jit installs it."""
 
-    parent: Any = None  # of a region: the recorder around
+    parent: Any = None  # of a region: the tracer around
     happening: Any = True  # whether what is written does happen, or the flag that says so
     exact = False  # the program must give eager mode's bits
     converting = False  # what a method gives now must be a number itself
@@ -83,7 +83,7 @@ class Recorder:
         static: bool = False,
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
-        self.root: Recorder = self  # of a region: the recorder of the whole call
+        self.root: Tracer = self  # of a region: the tracer of the whole call
         self.found_same: list[tuple[Tensor, Tensor]] = []  # results that are the caller's tensors
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
@@ -127,7 +127,7 @@ class Recorder:
         """Begin a new segment: an empty graph, and nothing lifted."""
         self.graph = Graph(self.name)
         self.graph.scope.where = lambda: str(user_location(3) or "")
-        self.graph.scope.shown = lambda: active.recorder is not None or is_asked_by_user()
+        self.graph.scope.shown = lambda: active.tracer is not None or is_asked_by_user()
         self.lifted: dict[int, Lifted] = {}
         self.offsets_read: set[int] = set()  # ids of the caller's tensors
         self.by_place: dict[tuple, Traced] = {}
@@ -141,7 +141,7 @@ class Recorder:
         self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
         self.contents: set[Value] = set()  # inputs that are to hold the same in replays
 
-    # -- what Tensor asks (the Recorder protocol) ---------------------------------------------
+    # -- what Tensor asks (the Tracer protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
         """Record one op; returns deferred tensors."""
         return unwatched(self._record, op, operands, attributes)
@@ -483,7 +483,7 @@ class Recorder:
         """The tensor's state here; a concrete tensor becomes an input at its first use."""
         state = tensor._traced
         if state is not None:
-            if state.recorder is self:
+            if state.tracer is self:
                 return state
             raise CaptureError(leaked(state))
         lifted = self.lifted.get(id(tensor))
@@ -534,7 +534,7 @@ class Recorder:
         """Return True for a tensor of this graph over memory that the call made, unless it stands
         for a variable of a loop."""
         traced = tensor._traced
-        made = traced is not None and traced.recorder is self and traced.memory.owner is None
+        made = traced is not None and traced.tracer is self and traced.memory.owner is None
         return made and not self.carries(tensor)
 
     def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
@@ -686,11 +686,11 @@ class Recorder:
 
     def abandon(self) -> None:
         """After an exception in the user's code: what ran before it has happened, so make it so."""
-        active.recorder = self
+        active.tracer = self
         try:
             self.flush()
         finally:
-            active.recorder = None
+            active.tracer = None
 
 
 def like_type(traced: Traced) -> TensorType:
@@ -700,11 +700,11 @@ def like_type(traced: Traced) -> TensorType:
 class Paused:
     """Context manager: no recording inside."""
 
-    def __init__(self, recorder: Recorder):
-        self.recorder = recorder
+    def __init__(self, tracer: Tracer):
+        self.tracer = tracer
 
     def __enter__(self) -> None:
-        active.recorder = None
+        active.tracer = None
 
     def __exit__(self, *exc: object) -> None:
-        active.recorder = self.recorder
+        active.tracer = self.tracer
