@@ -113,7 +113,7 @@ gate: $(TEST_ENV)
 	$(PY) -m tests.replay_gate $(BASE)
 
 tour: $(TEST_ENV)
-	$(PYTEST) -q tests/test_tour.py $(ARGS)
+	$(PYTEST) -q tests/test_tour.py tests/test_design_pages.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out
