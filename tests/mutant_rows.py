@@ -255,7 +255,7 @@ CAPTURE = [
         "capture",
         "a write is not seen through views made before",
         "tracejit/jit/capture/aliasing.py",
-        "        self.generation += 1\n",
+        "        self.mutations += 1\n",
         "",
         _PROGRAMS,
     ),

@@ -346,8 +346,8 @@ LOOPS = [
         "loops",
         "an element that was there before the iteration is stacked",
         "tracejit/jit/capture/loop_body.py",
-        "if memory in starts or memory.generation != self.generations[id(element)]:",
-        "if memory.generation != self.generations[id(element)]:",
+        "if memory in starts or memory.mutations != self.mutations[id(element)]:",
+        "if memory.mutations != self.mutations[id(element)]:",
         _programs("elements"),
     ),
     Mutant(

@@ -147,7 +147,7 @@ SEGMENTS = [
         "settle",
         "the caller's memory forgets how often a segment wrote it",
         "tracejit/jit/capture/segment_end.py",
-        "            memory.owner._storage.version = memory.version\n",
+        "            memory.input_tensor._storage.version = memory.version\n",
         "            pass\n",
         _programs("version"),
     ),

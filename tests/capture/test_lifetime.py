@@ -19,7 +19,7 @@ from tracejit import config
 from tracejit.core.ops.stacks import live_stacks
 from tracejit.core.ops.types import TensorType
 from tracejit.jit import compiled_function
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.sharing import Pairs, Sharing
 from tracejit.jit.ir.graph import Graph
 
@@ -358,7 +358,7 @@ def test_flags_of_sharing_go_with_the_memory(whole):
 
     sharing, flag = Sharing(Tracer()), tj.tensor(True)
     value = Graph("f").input(TensorType(tj.float32, (2,)))
-    alive, new, other = weakref.ref(flag), Memory(value), Memory(value)
+    alive, new, other = weakref.ref(flag), FunctionalStorage(value), FunctionalStorage(value)
     sharing.add(new, other, flag, whole)
     del flag
     assert sharing.flags() and alive() is not None

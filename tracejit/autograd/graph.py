@@ -69,8 +69,9 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> None:
         if active.tracer is not None:
-            active.tracer.need(None, "saved_tensors_hooks is used inside the captured function",
-                                 "a captured function keeps what it needs as it likes")
+            active.tracer.break_graph(
+                None, "saved_tensors_hooks is used inside the captured function",
+                "a captured function keeps what it needs as it likes")
         if _disabled.message is not None:
             raise RuntimeError(_disabled.message)
         ever.op_by_op = True

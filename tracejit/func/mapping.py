@@ -267,7 +267,7 @@ class Mapping:
         found._traced.part = True
         return found
 
-    def viewable(self, tensor: Any, shape: tuple) -> bool:
+    def can_view_as(self, tensor: Any, shape: tuple) -> bool:
         if self.has(tensor):
             return self.outside(tensor._traced.whole._can_view, (self.count, *shape))
         return self.outside(tensor._can_view, shape)
@@ -290,15 +290,15 @@ class Mapping:
         else:
             self.outside(write_memory, tensor, value)
 
-    def constant_value(self, tensor: Any, of_sizes: bool = True) -> None:
+    def fold_constant(self, tensor: Any, of_sizes: bool = True) -> None:
         """What samples hold is not looked at."""
 
-    def need(self, tensor: Any, reason: str, hint: str = "") -> None:
+    def break_graph(self, tensor: Any, reason: str, hint: str = "") -> None:
         if self.has(tensor):
             raise RuntimeError(f"vmap: {reason}: it has a value for each sample, and functions "
                                "that are mapped must not need them")
         if self.below is not None:
-            self.outside(self.below.need, tensor, reason, hint)
+            self.outside(self.below.break_graph, tensor, reason, hint)
 
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
         if self.below is not None:

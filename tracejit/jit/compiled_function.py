@@ -22,7 +22,7 @@ from tracejit.core.eager.saved import packing
 from tracejit.core.memory import forks
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
 from tracejit.debug.report import Recompile, Report, Statistics
-from tracejit.jit.capture.breaks import Break, CaptureError
+from tracejit.jit.capture.breaks import CaptureError, GraphBreak
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
 from tracejit.jit.capture.number_places import Path, changed_numbers
@@ -193,7 +193,7 @@ class CompiledFunction:
                 self.full.add(way)
                 self._note_breaks(
                     [
-                        Break(
+                        GraphBreak(
                             f"{len(known)} programs were compiled already; last cause: "
                             f"{self.statistics.recompiles[-1]}",
                             None,
@@ -235,7 +235,7 @@ class CompiledFunction:
         self._note_breaks(call.breaks)
         return result
 
-    def _note_breaks(self, breaks: list[Break]) -> None:
+    def _note_breaks(self, breaks: list[GraphBreak]) -> None:
         self.statistics.breaks.extend(b for b in breaks if b not in self.statistics.breaks)
         for found in breaks:
             logs.emit("breaks", f"{self.__name__}: {found}")

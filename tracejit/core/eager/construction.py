@@ -298,7 +298,7 @@ def _over(array: np.ndarray) -> Any:
     """A tensor over the memory of an array that others go on with: a tracer has to do at once
     what is done to either."""
     if active.tracer is not None:
-        active.tracer.need(None, "an array shows a tensor's memory",
+        active.tracer.break_graph(None, "an array shows a tensor's memory",
                              "use tracejit.tensor(array), which copies")
     made = of_array(array)
     show(made._storage)

@@ -138,7 +138,7 @@ class Differentiable(TensorState):
     def retains_grad(self) -> bool:
         self = itself(self)
         if active.tracer is not None and self._traced is None:
-            active.tracer.need(self, "retains_grad of a tensor made outside is read")
+            active.tracer.break_graph(self, "retains_grad of a tensor made outside is read")
         return hooks.retains_grad(self)
 
     def detach(self) -> Any:

@@ -39,7 +39,7 @@ def _views_of(x: TensorState) -> list[View]:
 
 def _concrete(x: TensorState) -> None:
     if active.tracer is not None:
-        active.tracer.need(x, "a tensor got another shape in place",
+        active.tracer.break_graph(x, "a tensor got another shape in place",
                              "use the function that returns a new view")
 
 
@@ -96,7 +96,7 @@ def _turn(self: Any, result: Any) -> None:
     """Look at the memory of a recorded view of `self`; its version moves on."""
     for x in (self, *standing_for(self)):
         x._shape, x._traced = result._shape, result._traced
-    result._traced.memory.writes.count += 1
+    result._traced.memory.version_counter.count += 1
 
 
 def _as_before(view: View, before: Any) -> None:

@@ -35,7 +35,7 @@ class SharedMemory(TensorState):
         """
         self = itself(self)
         if active.tracer is not None:
-            active.tracer.need(self, "share_memory_() was called")
+            active.tracer.break_graph(self, "share_memory_() was called")
         if self._device.type == "cuda" or self.is_shared():
             return self
         if self._view is not None or _holders(self) > _ALONE:
@@ -52,7 +52,7 @@ class SharedMemory(TensorState):
         if self._device.type == "cuda":
             return True
         if active.tracer is not None:
-            active.tracer.need(self, "is_shared() was called")
+            active.tracer.break_graph(self, "is_shared() was called")
         return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:

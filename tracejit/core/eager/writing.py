@@ -188,7 +188,8 @@ def set_data(self: TensorState, value: Any) -> None:
             return
         if tracer.same_place(self, value):
             return
-        tracer.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
+        tracer.break_graph(
+            self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
     about_to_write(self._storage)  # type: ignore[arg-type]
     take_memory(self, value)
 

@@ -1,7 +1,7 @@
 """Which code of the user's a recorded backward may have run: what only computes from what it got.
 
 In: the profile events of the thread while the tape of a call runs backward over deferred tensors.
-Out: `Refused` before a hook or the backward of a Function starts that reads or changes anything
+Out: `RegionRefused` before a hook or the backward of a Function starts that reads or changes anything
 else. It would run once, when the call is recorded; the plain function's runs at each backward that
 somebody calls, and sees what is there then. Called by `differentiate.py`.
 """

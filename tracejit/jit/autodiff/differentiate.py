@@ -34,9 +34,9 @@ from tracejit.jit.autodiff.reach import (
 )
 from tracejit.jit.autodiff.relaid import RelaidTape, relaid, runs_code
 from tracejit.jit.autodiff.stages import Cutting, Stage
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.capture.aliasing import FunctionalStorage
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.results import NotCacheable
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Node, Value
 
@@ -69,7 +69,7 @@ class Joint:
     views: list[GradientView | None]
     saved: list[Value]
     written: set[Value]
-    live: dict[Value, Memory]
+    live: dict[Value, FunctionalStorage]
     backward: Graph
     stages: list[Stage]
     places: list[Place]
@@ -90,14 +90,14 @@ class _Uncut(Exception):
 
 def differentiate(
     tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
-    results: Collection[Memory] = (),
+    results: Collection[FunctionalStorage] = (),
 ) -> Joint | None:
     """The joint graph of a recording; None where its tape was already freed by a backward
     inside. `results`: memory that the call made and gives away."""
     if retaining(outputs, tracer.first_node):
-        raise Unmodelled("retain_grad() of what the call made, for a later backward")
+        raise NotCacheable("retain_grad() of what the call made, for a later backward")
     if any(ends_at(edge_of(x)[0], tracer.first_node) for x in outputs):
-        raise Unmodelled("a result has history that was made outside the call")
+        raise NotCacheable("a result has history that was made outside the call")
     deferred, forward = list(tracer.deferred), set(tracer.graph.nodes)
     run = _Differentiation(tracer, outputs, inputs, results, forward, True)
     try:
@@ -111,7 +111,7 @@ class _Differentiation:
     """One run of the engine over the tape of a recording."""
 
     def __init__(self, tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
-                 results: Collection[Memory], forward: set[Node], cut: bool):
+                 results: Collection[FunctionalStorage], forward: set[Node], cut: bool):
         self.tracer, self.outputs, self.inputs = tracer, outputs, inputs
         self.results = results
         self.forward, self.cut = forward, cut
@@ -137,7 +137,7 @@ class _Differentiation:
             # way.
             with watch:
                 task = self._run()
-        except (Exception, Refused) as error:
+        except (Exception, RegionRefused) as error:
             if isinstance(error, _Uncut):
                 raise
             self.forget(deferred)
@@ -145,16 +145,16 @@ class _Differentiation:
                 return None
             fails = f"would fail: {type(error).__name__}: "
             said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
-            why = f"its backward {'' if isinstance(error, Refused) else fails}{said}"
-            raise Unmodelled(why) from error
+            why = f"its backward {'' if isinstance(error, RegionRefused) else fails}{said}"
+            raise NotCacheable(why) from error
         finally:
             watch.end()
             tracer.differentiating, tracer.arrivals = False, None
             for x, hooks in quiet:
                 x._hooks = hooks
-        if any(tracer.traced(t).memory.generation for t in self.tangents.values()):
+        if any(tracer.traced(t).memory.mutations for t in self.tangents.values()):
             self.forget(deferred)
-            raise Unmodelled("its backward writes into the gradient that it is given")
+            raise NotCacheable("its backward writes into the gradient that it is given")
         return self._joint(task)
 
     def forget(self, deferred: list[Any]) -> None:
@@ -215,7 +215,8 @@ class _Differentiation:
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]
         backward = extract(graph, name, given, real, copied=written,
-                           lying={v: m.input for v, m in live.items() if m.owner is not None})
+                           lying={v: m.input for v, m in live.items()
+                                  if m.input_tensor is not None})
         ends = [*(edge_of(x) for x in inputs), *self.cuts]
         stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
         places = list(self.tangents)
@@ -227,14 +228,16 @@ class _Differentiation:
                      computed_again(given, real, self.forward), tape is None and coded)
 
 
-def _memory(tracer: Any, tensor: Tensor) -> Memory | None:
+def _memory(tracer: Any, tensor: Tensor) -> FunctionalStorage | None:
     item = tracer.lifted.get(id(tensor))
     traced = tensor._traced if item is None else item.traced
     return None if traced is None else traced.memory
 
 
-def _readable(tracer: Any, outputs: Sequence[Tensor], results: Collection[Memory],
-              unsure: Collection[Memory]) -> tuple[set[Value], dict[Value, Memory]]:
+def _readable(
+    tracer: Any, outputs: Sequence[Tensor], results: Collection[FunctionalStorage],
+    unsure: Collection[FunctionalStorage]
+) -> tuple[set[Value], dict[Value, FunctionalStorage]]:
     """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
     What the call has left in such memory, where it wrote or made it -> the memory.
 
@@ -243,17 +246,17 @@ def _readable(tracer: Any, outputs: Sequence[Tensor], results: Collection[Memory
     """
     memories = {item.traced.memory.input for item in tracer.lifted_tensors()}
     found = {v for v in tracer.graph.inputs if v not in memories}
-    live: dict[Value, Memory] = {}
+    live: dict[Value, FunctionalStorage] = {}
     others: set[Value] = set()  # what the tape keeps elsewhere
     for tensor in kept(outputs, results=True):
         memory = _memory(tracer, tensor)
         if memory is None:
             continue
-        if memory.owner is not None and not memory.generation:
+        if memory.input_tensor is not None and not memory.mutations:
             found.add(memory.input)
         elif (memory.value.node is None or tracer.sharing.partners(memory)
-              or memory.owner is None and (memory not in results or memory.strides is not None
-                                           or memory in unsure)
+              or memory.input_tensor is None
+              and (memory not in results or memory.strides is not None or memory in unsure)
               or live.setdefault(memory.value, memory) is not memory):
             others.add(memory.value)
     return found, {value: memory for value, memory in live.items() if value not in others}

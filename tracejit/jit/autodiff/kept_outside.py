@@ -20,7 +20,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import Said, Saved, modified, said_now, version_of
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View, family_made
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import interpret
@@ -61,7 +61,7 @@ class Kept(NamedTuple):
     """What a way keeps: memory, and how; a tensor over it, and the one of the program's outside
     that is what is kept within, if there is one."""
 
-    memory: Memory
+    memory: FunctionalStorage
     within: Within
     tensor: Tensor
     itself: Tensor | None = None

@@ -24,12 +24,12 @@ from tracejit.jit.autodiff.kept_outside import Decide, Kept, KeptOutside, Test, 
 from tracejit.jit.autodiff.partition import residuals
 from tracejit.jit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.jit.autodiff.reach import freed_within, kept, leaves, memory_kept, reaching
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.aliasing import FunctionalStorage
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.loop_body import Peel
 from tracejit.jit.capture.loop_exit import RETURNED
 from tracejit.jit.capture.region import Start
-from tracejit.jit.capture.sources import Lifted
+from tracejit.jit.capture.sources import LiftedInput
 from tracejit.jit.ir.graph import Graph, Value
 
 
@@ -95,12 +95,12 @@ class LoopGradient:
         """What an iteration keeps for its gradient, the next one must not write."""
         region = self.region
         lasting = {region.traced(s.start).memory for s in self.body.slots if s.is_tensor}
-        written = {m for m in lasting | set(region.copies) if m.generation}
+        written = {m for m in lasting | set(region.copies) if m.mutations}
         for x in kept(outputs, results=True) if written else ():
             item = region.lifted.get(id(x))
             traced = x._traced if item is None else item.traced
             if traced is not None and traced.memory in written:
-                raise Refused("an iteration writes what the one before kept for its gradient")
+                raise RegionRefused("an iteration writes what the one before kept for its gradient")
 
     def _masks(self, outputs: list[Any], wrt: list[Any], invariant: list[Any],
                outer: list[Any]) -> None:
@@ -162,7 +162,8 @@ class LoopGradient:
         if any(x != stacked[0] for x in stacked):
             raise Peel("what an element of a list has for history differs between iterations")
         if reached[-1] != reached[-2]:
-            raise Refused("which tensors receive a gradient differs from iteration to iteration")
+            raise RegionRefused(
+                "which tensors receive a gradient differs from iteration to iteration")
         self._check_claims(reached)
         return self._check_settled(reached)
 
@@ -191,7 +192,7 @@ class LoopGradient:
             differing = [n for n in range(begin, len(seen)) if seen[n] != seen[-1]]
             needed = max([needed, *(n + 1 for n in differing)])
         if needed > least and (body.trip is None or not body.trip >= needed):
-            raise Refused("a tensor receives a gradient only if the body runs often enough")
+            raise RegionRefused("a tensor receives a gradient only if the body runs often enough")
         return needed
 
     def _keep(self, saved: list[Value]) -> None:
@@ -254,11 +255,11 @@ class LoopGradient:
         places += [(item, item.tensor, None) for item in region.lifted.values()]
         found = []
         for x, other, iteration in places:
-            traced: Any = x.traced if type(x) is Lifted else region.traced(x)
+            traced: Any = x.traced if type(x) is LiftedInput else region.traced(x)
             memory = traced.memory
             if memory in self.memories:
                 within = self._within(memory, iteration)
-                inner = x.tensor if type(x) is Lifted else x
+                inner = x.tensor if type(x) is LiftedInput else x
                 itself = None if id(x) in rows else within.seen_as(inner, other)
                 own = any(other is r for r in results)  # held, it would hold itself
                 found.append(Kept(memory, within, alias(other) if own else other, itself))
@@ -269,11 +270,11 @@ class LoopGradient:
         if tests:
             op, given, attributes, graph = node.parts([v for t in tests for v in t.values])
             decide = Iterations(op, attributes, graph, tests)
-            held = [parent.holding(v) if isinstance(v, Value) else v for v in given]
+            held = [parent.tensor_of(v) if isinstance(v, Value) else v for v in given]
         return KeptOutside([Way(found, decide), *([Way([])] if first is not None else [])], first,
                            held)
 
-    def _within(self, memory: Memory, iteration: int | None) -> Within:
+    def _within(self, memory: FunctionalStorage, iteration: int | None) -> Within:
         """How history keeps memory, now or in a later iteration."""
         tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
         when: dict[int, list[Test] | None] = {}
@@ -312,7 +313,7 @@ class LoopGradient:
         if plan.flags:
             self._add_flags(plan, first, inputs, outputs, sums)
         attributes: dict[str, Any] = {"carried": len(first)}
-        same: list[Any] = [node.parent.holding(key) for _, key in self.same]
+        same: list[Any] = [node.parent.tensor_of(key) for _, key in self.same]
         if body.trip is None:
             op = REGISTRY["unwind_loop"]
             inputs += [*self.residuals, *(v for v, _ in self.same)]

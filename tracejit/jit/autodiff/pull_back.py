@@ -32,7 +32,7 @@ from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.autodiff.absent import missing
 from tracejit.jit.autodiff.kept_outside import KeptOutside
 from tracejit.jit.autodiff.run_again import RunAgain, run_again, without_derivatives
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.region import RegionRecorder, trial
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, regions_over_tensors
@@ -67,7 +67,7 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
                     [c if type(c) is bool else region.traced(c.tensor()).read()
                      for c in conditions])
     except Exception as error:
-        raise Refused(f"its backward would fail: {type(error).__name__}: {error}") from error
+        raise RegionRefused(f"its backward would fail: {type(error).__name__}: {error}") from error
     finally:
         region.differentiating = False
         for x, hooks in quiet:
@@ -75,9 +75,9 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
 
 
 def must_be_dense(grads: Iterable[Any], reason: str) -> None:
-    """Refused where a gradient is sparse: gradient graphs give tensors."""
+    """RegionRefused where a gradient is sparse: gradient graphs give tensors."""
     if any(g is not None and g.is_sparse for g in grads):
-        raise Refused(reason)
+        raise RegionRefused(reason)
 
 
 class Given:
@@ -133,7 +133,7 @@ class ControlBackward:
         """Gradients with a history."""
         tracer: Any = active.tracer
         if tracer is not None:
-            tracer.need(None, "a second derivative is taken through control flow")
+            tracer.break_graph(None, "a second derivative is taken through control flow")
         if self.again is not None:
             return self.again(grads, True)
         with no_grad():

@@ -20,9 +20,9 @@ from tracejit.core.eager.saved import Saved, SavedOutput, said_of_itself
 from tracejit.core.eager.tape import CustomNode, OpNode
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.autodiff.kept_outside import Entry, KeptOutside, Within
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.region import RegionRecorder, Start
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.capture.results import NotCacheable
 
 _BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
 Place = tuple[Node, int]  # a node and the number of its result
@@ -73,13 +73,13 @@ def freed_within(region: RegionRecorder, outputs: Sequence[Tensor]) -> set[froze
 
 def is_freed(output: Tensor, first_node: int) -> bool:
     """Whether a backward inside the call freed history of its own that `output` leads through;
-    Unmodelled where only values tell."""
+    NotCacheable where only values tell."""
     places = [place for place in places_behind([output]) if not ends_at(place[0], first_node)]
     if any(_is_over(*place) for place in places):
         return True
     if any(node.freeing.depends(node.freeing.through([number]) & node.over)
            for node, number in places if isinstance(node, CustomNode) and node.freeing is not None):
-        raise Unmodelled("a value decides whether a backward inside the call has freed history "
+        raise NotCacheable("a value decides whether a backward inside the call has freed history "
                          "that a result leads through")
     return False
 
@@ -173,9 +173,11 @@ def _held_by(x: Any) -> list[Any]:
     return [*gc.get_referents(x), *attributes]
 
 
-def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, Within]:
+def memory_kept(
+    region: RegionRecorder, outputs: Sequence[Tensor]
+) -> dict[FunctionalStorage, Within]:
     """The memory that history within a region keeps, and how."""
-    found: dict[Memory, Within] = {}
+    found: dict[FunctionalStorage, Within] = {}
     for number, output in enumerate(outputs):
         for node, x in _noted([output], region.first_node):
             if type(node) is AccumulateGrad:  # whose leaf is no rule's operand

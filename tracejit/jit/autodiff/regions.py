@@ -25,7 +25,7 @@ from tracejit.jit.autodiff.kept_outside import Kept, KeptOutside, Way, Within, i
 from tracejit.jit.autodiff.loops import gradient_of
 from tracejit.jit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.jit.autodiff.reach import freed_within, leaves, memory_kept, reaching
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.jit.ir.graph import Graph, Value
 
@@ -94,7 +94,7 @@ class CondGradient:
     def attach(self, results: list[Tensor]) -> None:
         """Put the node on the tape; `results` are all outputs that are not written memory."""
         with no_grad():
-            held = [self.parent.holding(k) for k in self.keys]
+            held = [self.parent.tensor_of(k) for k in self.keys]
         numbers = range(len(self.types))
         backward = None
         for regions, places, arrival, flagged in reversed(self.plans):
@@ -111,8 +111,10 @@ class CondGradient:
         record_custom("CondBackward", self.wrt, tracked, backward,  # type: ignore[arg-type]
                       freeing=FreedWays(self.freed, len(numbers), self.flag))
 
-    def _kept(self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[Memory, Within],
-              given: list[Tensor], results: list[Tensor]) -> Way:
+    def _kept(
+        self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[FunctionalStorage, Within],
+        given: list[Tensor], results: list[Tensor]
+    ) -> Way:
         """What a side keeps of what is outside, and of its results."""
         region, _ = side
         found = []

@@ -31,7 +31,7 @@ from tracejit.jit.autodiff.partition import computed_again
 from tracejit.jit.autodiff.pull_back import ControlBackward
 from tracejit.jit.autodiff.reach import Place, connected, places_behind, places_from
 from tracejit.jit.autodiff.run_again import Gate, RunAgain, at
-from tracejit.jit.capture.breaks import CaptureError, Refused
+from tracejit.jit.capture.breaks import CaptureError, RegionRefused
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
@@ -212,7 +212,7 @@ def relaid(tracer: Any, places: Sequence[Place], ends: Sequence[Place]) -> Relai
     nothing can."""
     try:
         return _Reader(tracer, ends).tape(places)
-    except (NotRelaid, Refused, CaptureError):
+    except (NotRelaid, RegionRefused, CaptureError):
         return None
 
 

@@ -19,7 +19,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.control import run_over_tensors
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.stacks import stack_run
-from tracejit.jit.capture.aliasing import Traced
+from tracejit.jit.capture.aliasing import FunctionalTensor
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
@@ -113,7 +113,7 @@ class RunAgain:
         return [None if end is None else next(found) for end in ends]
 
 
-def _source(traced: Traced, given: Sequence[Any]) -> Source | None:
+def _source(traced: FunctionalTensor, given: Sequence[Any]) -> Source | None:
     """Where a tensor is among what a node is given."""
     value, whole = traced.read(), traced.memory.value
     places = [k for k, v in enumerate(given) if v is value]
@@ -139,6 +139,6 @@ def run_again(parent: Any, inputs: Sequence[Any], results: Sequence[Tensor]) -> 
         if edge is not None and (found is None or not found[1] and found in sources):
             return None
         sources.append(found or ([], []))
-    operands = [parent.holding(v) if isinstance(v, Value) else v for v in node.inputs]
+    operands = [parent.tensor_of(v) if isinstance(v, Value) else v for v in node.inputs]
     return RunAgain(node.op, node.attributes, node.regions, operands, sources,
                     [v.index for v in values], edges)

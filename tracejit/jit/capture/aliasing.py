@@ -1,6 +1,6 @@
 """Who shares memory with whom while a function is recorded.
 
-In: tensors met by the tracer. Out: for each a `Traced` state: the piece of memory it looks at,
+In: tensors met by the tracer. Out: for each a `FunctionalTensor` state: the piece of memory it looks at,
 through which views, and
 the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so
 graphs stay pure.
@@ -23,7 +23,7 @@ View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
 UNKNOWN = object()  # strides that depend on a value
 
 
-class Writes:
+class VersionCounter:
     """A Storage's version while recording: every piece of memory in it counts here."""
 
     __slots__ = ("count",)
@@ -32,55 +32,59 @@ class Writes:
         self.count = count
 
 
-class Memory:
+class FunctionalStorage:
     """A piece of memory: its content as a graph value, and how often it was written."""
 
-    __slots__ = ("value", "generation", "silent", "writes", "owner", "input", "strides",
-                 "entangled", "maybe", "apart", "__weakref__")
+    __slots__ = ("value", "mutations", "uncounted", "version_counter", "input_tensor", "input",
+                 "strides", "overlaps_other", "conditional_writes", "data_writes", "__weakref__")
 
-    def __init__(self, value: Value, writes: Writes | None = None, owner: Any = None):
+    def __init__(
+        self, value: Value, counter: VersionCounter | None = None, input_tensor: Any = None
+    ):
         self.value = value
-        self.generation = 0  # writes recorded since it entered the graph
-        self.silent = 0  # those of them that are not counted
-        self.writes = Writes() if writes is None else writes
-        self.owner = owner  # the caller's concrete tensor, or None for memory made while recording
-        self.input: Any = value if owner is not None else None
+        self.mutations = 0  # writes recorded since it entered the graph
+        self.uncounted = 0  # those of them that are not counted
+        self.version_counter = VersionCounter() if counter is None else counter
+        # the caller's concrete tensor, or None for memory made while recording
+        self.input_tensor = input_tensor
+        self.input: Any = value if input_tensor is not None else None
         self.strides: Any = None  # in elements; None where they lie in order
-        self.entangled = False  # other memory of this graph overlaps it in another layout
-        self.maybe: list[tuple[int, Any]] = []  # counts of writes, flags that say they happened
-        self.apart = 0  # writes that the family of the owner counts
+        self.overlaps_other = False  # other memory of this graph overlaps it in another layout
+        # counts of writes, flags that say they happened
+        self.conditional_writes: list[tuple[int, Any]] = []
+        self.data_writes = 0  # writes that the family of the caller's tensor counts
 
     @property
     def version(self) -> int:
         """What Tensor._version shows."""
-        return self.writes.count
+        return self.version_counter.count
 
     def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
         """The memory holds `value`; writes through `.data` are not counted; `happened`: a flag, of
         a write that may leave it as it is."""
         self.value = value
-        self.generation += 1
-        self.silent += not counted
-        self.writes.count += counted
+        self.mutations += 1
+        self.uncounted += not counted
+        self.version_counter.count += counted
         if counted and happened is not True:
-            self.maybe.append((self.writes.count, happened))
+            self.conditional_writes.append((self.version_counter.count, happened))
 
 
-class Traced:
+class FunctionalTensor:
     """One tensor's place in the recording: memory, the views that lead to it, its current value."""
 
-    __slots__ = ("tracer", "memory", "views", "shape", "_value", "_generation", "__weakref__")
+    __slots__ = ("tracer", "memory", "views", "shape", "_value", "_mutations", "__weakref__")
 
     def __init__(
         self,
         tracer: Any,
-        memory: Memory,
+        memory: FunctionalStorage,
         views: tuple[View, ...] = (),
         value: Value | None = None,
     ):
         self.tracer, self.memory, self.views = tracer, memory, views
         self._value = memory.value if value is None else value
-        self._generation = memory.generation
+        self._mutations = memory.mutations
         self.shape = self._value.type.shape
 
     @property
@@ -94,11 +98,11 @@ class Traced:
 
     def read(self) -> Value:
         """The graph value this tensor shows now, its views applied again after a write."""
-        if self._generation != self.memory.generation:
+        if self._mutations != self.memory.mutations:
             value = self.memory.value
             for op, operands, attributes in self.views:
                 value = value.graph.append(op, (value, *operands), attributes)
-            self._value, self._generation = value, self.memory.generation
+            self._value, self._mutations = value, self.memory.mutations
         return self._value
 
     def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
@@ -112,19 +116,20 @@ class Traced:
                 raise RuntimeError(f"cannot write through a view made by {op.name}")
             whole = op.view_inverse(before, whole, *operands, **attributes)
         self.memory.write(whole, counted, happened)
-        self._value, self._generation = value, self.memory.generation
+        self._value, self._mutations = value, self.memory.mutations
 
-    def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> Traced:
+    def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> FunctionalTensor:
         """The state of a view of this tensor."""
-        return Traced(self.tracer, self.memory, (*self.views, (op, operands, attributes)), value)
+        views = (*self.views, (op, operands, attributes))
+        return FunctionalTensor(self.tracer, self.memory, views, value)
 
     @property
     def dense(self) -> bool:
         """Whether it is all of its memory, in order."""
         memory = self.memory
-        if self.views or memory.owner is None:
+        if self.views or memory.input_tensor is None:
             return not self.views and memory.strides is None
-        return bool(laid_out(memory.owner).flags["C_CONTIGUOUS"])
+        return bool(laid_out(memory.input_tensor).flags["C_CONTIGUOUS"])
 
     def settle_layout(self) -> None:
         """From here on the program serves only the sizes and strides that this tensor has."""
@@ -154,23 +159,23 @@ class Traced:
         for op, operands, attributes in self.views:
             eager: Any = op.eager
             places = [0 for _ in operands]  # wherever a part lies, it lies alike
-            given = {k: concrete(v, values) for k, v in attributes.items()}
+            given = {k: substitute(v, values) for k, v in attributes.items()}
             array = eager(np, array, *places, **given)
         return array
 
     def _strides(self, shape: tuple[int, ...], values: dict[str, int]) -> tuple[int, ...]:
         memory = self.memory
-        if memory.owner is not None:
-            return _owner_strides(memory.owner, shape)
+        if memory.input_tensor is not None:
+            return _input_strides(memory.input_tensor, shape)
         if memory.strides is None:
             return _contiguous(shape)
-        return concrete(memory.strides, values)
+        return substitute(memory.strides, values)
 
 
-def _owner_strides(owner: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _input_strides(input_tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of the caller's tensor, or contiguous ones for the generic shape when it is
     contiguous."""
-    array = laid_out(owner)
+    array = laid_out(input_tensor)
     contiguous = array.flags["C_CONTIGUOUS"]
     return _contiguous(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
 
@@ -202,16 +207,16 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def concrete(attribute: Any, values: dict[str, int]) -> Any:
+def substitute(attribute: Any, values: dict[str, int]) -> Any:
     """An attribute with its symbolic sizes evaluated."""
     if type(attribute) is Size:
         return evaluate(attribute, values)
     if type(attribute) is tuple:
-        return tuple(concrete(a, values) for a in attribute)
+        return tuple(substitute(a, values) for a in attribute)
     return attribute
 
 
-def extent(x: Any) -> tuple[int, int]:
+def byte_range(x: Any) -> tuple[int, int]:
     """First and last byte address (exclusive) a tensor reaches."""
     start = x._storage.ptr + x._offset * x._dtype.itemsize
     strides = strides_of(x)
@@ -222,7 +227,7 @@ def extent(x: Any) -> tuple[int, int]:
     return start + back * x._dtype.itemsize, start + (reach + 1) * x._dtype.itemsize
 
 
-def overlaps_itself(x: Any) -> bool:
+def has_internal_overlap(x: Any) -> bool:
     """Whether elements of a tensor may share memory: where it cannot be ruled out at a glance."""
     if x._strides is None or 0 in x._shape:
         return False
@@ -234,15 +239,15 @@ def overlaps_itself(x: Any) -> bool:
     return False
 
 
-class Spans:
+class IntervalMap:
     """Which addresses the memory that entered a recording covers; finds what overlaps."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
-        self.items: list[tuple[int, int, Memory]] = []
+        self.items: list[tuple[int, int, FunctionalStorage]] = []
         self.longest = 0
 
-    def overlapping(self, start: int, end: int) -> list[Memory]:
+    def overlapping(self, start: int, end: int) -> list[FunctionalStorage]:
         """Memory that shares an address with [start, end)."""
         found = []
         k = bisect.bisect_left(self.starts, end)
@@ -252,7 +257,7 @@ class Spans:
                 found.append(self.items[k][2])
         return found
 
-    def add(self, start: int, end: int, memory: Memory) -> None:
+    def add(self, start: int, end: int, memory: FunctionalStorage) -> None:
         k = bisect.bisect_left(self.starts, start)
         self.starts.insert(k, start)
         self.items.insert(k, (start, end, memory))

@@ -2,7 +2,7 @@
 
 In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
 Out: the variables hold what the taken side gives, memory that a side writes holds what the taken
-side leaves there; the signal they end with. Raises `Refused` (variables as before) where the sides
+side leaves there; the signal they end with. Raises `RegionRefused` (variables as before) where the sides
 cannot be regions or do not agree. Called by `control.py`.
 """
 
@@ -18,7 +18,7 @@ from tracejit.core.ops.control import ErrorOf
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.merge import Ending, Given, Merge
 from tracejit.jit.capture.region import RegionRecorder, own_work, trial, without_breaks
@@ -41,7 +41,7 @@ class Side:
                 try:
                     self.signal = function()
                 except RecursionError:  # the frames may be ours
-                    raise Refused("a side recurses too deep") from None
+                    raise RegionRefused("a side recurses too deep") from None
                 except Exception as error:
                     self.error = error.with_traceback(None)
                 self.after = variables.values()
@@ -104,21 +104,21 @@ def truth(predicate: Tensor) -> Tensor:
         flag: Any = predicate if not predicate.shape else predicate.reshape(())
         if flag.dtype is not bool_:
             return flag != 0
-        return tracer.holding(tracer.traced(flag).read())  # whatever is written there later
+        return tracer.tensor_of(tracer.traced(flag).read())  # whatever is written there later
 
 
 def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Callable) -> Signal:
     """A side that raises: the program fails there, and what remains is the other side."""
     if one.error is not None and other.error is not None:
-        raise Refused("both sides raise")
+        raise RegionRefused("both sides raise")
     side = one if one.error is not None else other
     if side.region.written_outside():
-        raise Refused("memory made outside is written before an exception")
+        raise RegionRefused("memory made outside is written before an exception")
     error: Any = side.error
     try:
         described = ErrorOf.of(error)
     except TypeError as reason:
-        raise Refused(str(reason)) from None
+        raise RegionRefused(str(reason)) from None
     raises = flag if one.error is not None else ~flag
     fails = False
     try:
@@ -129,7 +129,7 @@ def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Ca
             raise
     if fails:
         if side.region.may_fail():
-            raise Refused("something may fail before an exception")
+            raise RegionRefused("something may fail before an exception")
         return then() if one.error is not None else otherwise()  # it raises, for all to see
     return otherwise() if one.error is not None else then()
 

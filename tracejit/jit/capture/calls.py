@@ -32,7 +32,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import joining
 from tracejit.core.ops.record import Op
 from tracejit.jit.capture.behaviour import function_of, module_name
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.computed_names import is_users
 from tracejit.jit.capture.deferred_warnings import deferred_warn
 from tracejit.jit.capture.foreign_compilers import is_compiled, unseen_call_of
@@ -104,7 +104,7 @@ def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
 
     @functools.wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
-        tracer.note(*unseen_call_of(function))
+        tracer.add_break(*unseen_call_of(function))
         return run(*args, **kwargs)
 
     return call
@@ -127,7 +127,7 @@ def adapted(tracer: Any, function: Any) -> Any:
         return _with_known_tensors(tracer, tracer.root.identities.numbering(function))
     if function is set or function is frozenset:
         return _of_known_tensors(tracer, function)
-    if function is sys.getrecursionlimit and not tracer.replayable:  # nobody watches
+    if function is sys.getrecursionlimit and not tracer.cacheable:  # nobody watches
         return user_limit
     if function is warnings.warn:
         return deferred_warn
@@ -317,7 +317,7 @@ _TOGETHER: dict[Any, Any] = {
 
 
 def check_call(tracer: Any, function: Any) -> Any:
-    """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
+    """As `adapted`, in a trial: raises RegionRefused where the call could be seen from outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):
@@ -325,7 +325,7 @@ def check_call(tracer: Any, function: Any) -> Any:
     if kind is MethodType:
         target = function.__func__
         if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
-            raise Refused(f"calls {target.__name__}")
+            raise RegionRefused(f"calls {target.__name__}")
         if type(target) is FunctionType:
             return MethodType(check_call(tracer, target), function.__self__)
         return _checked_builtin(tracer, function)  # Cython's
@@ -361,7 +361,7 @@ def _checked_function(tracer: Any, function: FunctionType) -> Any:
     if found is function and not is_understood(function):
         module = (function.__module__ or "").partition(".")[0]
         if module not in _LIBRARIES:
-            raise Refused(f"calls {function.__qualname__}, whose source cannot be rewritten")
+            raise RegionRefused(f"calls {function.__qualname__}, whose source cannot be rewritten")
     return found
 
 
@@ -370,7 +370,7 @@ def _checked_class(cls: type) -> Any:
     own = home in ("builtins", "tracejit", "collections") and not is_users(cls)
     if own or class_attribute(cls, "_fields") is not ABSENT or issubclass(cls, BaseException):
         return cls
-    raise Refused(f"makes a {qualname_of_class(cls)}")
+    raise RegionRefused(f"makes a {qualname_of_class(cls)}")
 
 
 def _checked_builtin(tracer: Any, function: Any) -> Any:
@@ -416,7 +416,7 @@ PASSED_ON.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
 
 
 def _check_passed(tracer: Any, x: Any) -> None:
-    """Raises Refused for C code with effects that is given to a C function, as to `map`."""
+    """Raises RegionRefused for C code with effects that is given to a C function, as to `map`."""
     while type(x) is functools.partial:
         x = x.func
     if type(x) is operator.methodcaller:
@@ -430,9 +430,9 @@ def _check_passed(tracer: Any, x: Any) -> None:
 
 
 def check_iterable(tracer: Any, x: Any) -> None:
-    """Raises Refused for an iterator that was not made in this trial: it would be consumed."""
+    """Raises RegionRefused for an iterator that was not made in this trial: it would be consumed."""
     if is_iterator(x) and not tracer.made(x):
-        raise Refused(f"a {name_of_class(type(x))} is consumed")
+        raise RegionRefused(f"a {name_of_class(type(x))} is consumed")
 
 
 def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
@@ -441,9 +441,9 @@ def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
         return _finding(tracer, function)
     if is_a(owner, list) and name == "append":
         return tracer.appending(owner)
-    raise Refused(f"changes a {type(owner).__name__} ({name})")
+    raise RegionRefused(f"changes a {type(owner).__name__} ({name})")
 
 
 def _refuse(function: Any) -> Any:
     name = title(function)
-    raise Refused(f"calls {name}, whose effects cannot be seen")
+    raise RegionRefused(f"calls {name}, whose effects cannot be seen")

@@ -24,7 +24,7 @@ from tracejit.jit.ir.graph import Node, Value
 from tracejit.jit.ir.sizes import Size
 
 
-def constant_value(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
+def fold_constant(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
     """What a deferred tensor holds now, as a concrete tensor, or None; `of_sizes`: also where the
     program then depends on sizes."""
     if tracer.mapped or tensor._traced is None and (tracer.knows is None or not of_sizes):
@@ -49,7 +49,7 @@ def constant_value(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor
 
 def run_on_constants(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """The op's result, or results, if no input decides any of its operands; else None."""
-    known = [tracer.constant_value(x) if is_a(x, Tensor) else x for x in operands]
+    known = [tracer.fold_constant(x) if is_a(x, Tensor) else x for x in operands]
     if any(x is None for x in known):
         return None
     with tracer.paused(), no_grad():

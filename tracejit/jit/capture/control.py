@@ -24,7 +24,7 @@ from tracejit.core.ops.indexing import update_through_mask
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.branches import branch, truth
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.calls import adapted, check_call, check_iterable
 from tracejit.jit.capture.host_texts import (
     deferred_format,
@@ -98,13 +98,14 @@ def _decide(test: Tensor, reason: object) -> bool:
         known = _known(tracer, test)
         if known is not None:
             return known
-        tracer.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
+        tracer.break_graph(
+            test, f"its truth decided a branch that is no part of the graph: {reason}")
     return bool(test)
 
 
 def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
     """The truth of a test that constants decide, and sizes."""
-    known = tracer.constant_value(test, of_sizes) if numel(test.shape) == 1 else None
+    known = tracer.fold_constant(test, of_sizes) if numel(test.shape) == 1 else None
     return None if known is None else bool(number_of(known))
 
 
@@ -127,7 +128,7 @@ def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Sign
     if _deferred(test):
         try:
             return branch(active.tracer, test, body, orelse, variables)  # type: ignore[arg-type]
-        except Refused as reason:
+        except RegionRefused as reason:
             test = _decide(test, reason)
     return body() if test else orelse()
 
@@ -252,7 +253,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
         if _deferred(decision):
             try:
                 signal = open_loop(tracer, decision, test, body, variables, before)
-            except Refused as reason:
+            except RegionRefused as reason:
                 decision = _decide(decision, reason)
             else:
                 return after(signal)
@@ -345,7 +346,7 @@ def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variabl
             if peeled or not rolled.trip >= 1:
                 iterable = _left_plain(rolled, peeled, iterable, reason)
                 break
-        except Refused as reason:
+        except RegionRefused as reason:
             iterable = _left_plain(rolled, peeled, iterable, reason)
             break
         signal = body(rolled.first())
@@ -373,7 +374,7 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Va
                 if others is not None:
                     left = operator.length_hint(others)
                     return _nested(signal, others, body, variables) if left else signal
-            except Refused as reason:
+            except RegionRefused as reason:
                 nested = False
                 logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
         signal = settled(signal)
@@ -418,7 +419,7 @@ def _others(items: Iterator[Any]) -> Iterator[Any] | None:
     return None
 
 
-def _left_plain(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> Any:
+def _left_plain(rolled: Rolled, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
     """What is left to iterate where a loop is not rolled."""
     logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
     return rolled.plainly() if peeled else iterable
@@ -441,7 +442,7 @@ def effect(what: str) -> None:
     """Announces what could be seen from outside: no trial may do it."""
     tracer: Any = active.tracer
     if tracer is not None and tracer.root.trials:
-        raise Refused(what)
+        raise RegionRefused(what)
 
 
 def unless_refused() -> None:
@@ -561,6 +562,6 @@ def _is_effect(container: Any) -> bool:
 
 def _changes(container: Any, what: str) -> None:
     if _is_effect(container):
-        raise Refused(what)
+        raise RegionRefused(what)
 
 

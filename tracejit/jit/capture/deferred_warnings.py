@@ -18,7 +18,7 @@ from tracejit.jit.capture.host_effects import NotDeferrable, Output, deferring, 
 from tracejit.jit.capture.known_reads import BEGINS_FILTERS, ENDS_FILTERS, SETS_FILTERS
 from tracejit.jit.capture.location import is_own
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.capture.results import NotCacheable
 
 
 def deferred_warn(
@@ -81,7 +81,7 @@ def changes_filters(tracer: Any, frame: FrameType) -> bool:
 def must_be_over(tracer: Any) -> None:
     """Refuse a call that leaves a block of filters open."""
     if _open_blocks(tracer):
-        raise Unmodelled("the filters of warnings are others after the call")
+        raise NotCacheable("the filters of warnings are others after the call")
 
 
 def may_be_error(category: type) -> bool:

@@ -158,8 +158,8 @@ def instead(what: str) -> None:
     tracer: Any = active.tracer
     if tracer is None:
         return
-    if tracer.replayable or tracer.root is not tracer:
-        tracer.note(f"calls {what}, whose effects and sources cannot be seen",
+    if tracer.cacheable or tracer.root is not tracer:
+        tracer.add_break(f"calls {what}, whose effects and sources cannot be seen",
                       "move it out of the captured function")  # fmt: skip
     if tracer.output:
         tracer.flush()

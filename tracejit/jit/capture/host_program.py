@@ -99,7 +99,8 @@ def surrender(tracer: Any, frame: FrameType) -> None:
     """A library's function is about to run: what it is given are plain numbers."""
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
-        tracer.seen(f"item() was called and its number is given to {frame.f_code.co_qualname}")
+        tracer.add_break_later(
+            f"item() was called and its number is given to {frame.f_code.co_qualname}")
         give_up(tracer)
 
 

@@ -64,7 +64,7 @@ class Pending:
         """The value. Where it is not there yet, the segment ends here."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
-                active.tracer.need(None, f"item() was called and its number is {why}")
+                active.tracer.break_graph(None, f"item() was called and its number is {why}")
             tracer: Any = active.tracer
             asks = tracer is not None and tracer.root is self.call.root
             fill_in(self, asks)
@@ -181,10 +181,10 @@ def read(tracer: Any, tensor: Tensor) -> Any:
     """`tensor.item()` (one element): pending where the recording may still become a program."""
     dtype = tensor._dtype
     if not tracer.defers() or dtype is bool_ or dtype.is_complex:
-        known = tracer.constant_value(tensor)
+        known = tracer.fold_constant(tensor)
         if known is not None:
             return number_of(known)
-        tracer.need(tensor, "item() was called")
+        tracer.break_graph(tensor, "item() was called")
         return number_of(tensor)
     made = PendingFloat if dtype.is_floating_point else PendingInt
     return made(tracer, None, (snapshot(tracer, tensor),))
@@ -209,7 +209,7 @@ def _are_constants(tracer: Any, pending: Pending) -> bool:
     """Whether all that it is made of is known without a run: constants become concrete here."""
     for x in in_order(pending, set()):
         if x.op is None and _is_deferred(x.operands[0]):
-            known = tracer.constant_value(x.operands[0])
+            known = tracer.fold_constant(x.operands[0])
             if known is None:
                 return False
             x.operands = (known,)

@@ -46,7 +46,7 @@ def knowable(tracer: Any) -> Callable[[Value], bool] | None:
     """Return who tells if an entry may depend on what an input of the graph holds: the caller's
     numbers, and his tensors where these are small. None if it may not at all."""
     root = tracer.root is tracer and not tracer.trials and not tracer.differentiating
-    if not root or not tracer.replayable or tracer.breaks or tracer.knows is None:
+    if not root or not tracer.cacheable or tracer.breaks or tracer.knows is None:
         return None
     numbers = {value for _, value in tracer.scalars}
     tensors = {item.value: item.tensor for item in tracer.lifted_tensors()}
@@ -70,7 +70,7 @@ def learn(tracer: Any, inputs: Sequence[Value]) -> None:
 def _is_small(tracer: Any, x: Tensor) -> bool:
     """Return True for few elements on the CPU, at a place where they are likely to stay."""
     known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
-    return known and id(x._storage) not in tracer.exposed and tracer.knows(x)
+    return known and id(x._storage) not in tracer.exported_storages and tracer.knows(x)
 
 
 def stays(place: Place | None) -> bool:

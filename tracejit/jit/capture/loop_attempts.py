@@ -6,10 +6,10 @@ In: the name of a variable and which of its elements. Out: an exception with tha
 
 from __future__ import annotations
 
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 
 
-class Again(Refused):
+class Again(RegionRefused):
     """The body has to be recorded once more, knowing this of element `k` of a variable."""
 
     what = ""

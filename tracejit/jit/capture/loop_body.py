@@ -2,7 +2,7 @@
 
 In: the body as a function, the variables it assigns. Out: a region and its `Slot`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
-`Refused` where that is not so, `Peel` where it will be so after one iteration. Called by
+`RegionRefused` where that is not so, `Peel` where it will be so after one iteration. Called by
 `loops.py`; the gradient (`jit/autodiff/loops.py`) reads what is found here.
 """
 
@@ -24,8 +24,8 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import known_same_shape, same_shape
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.aliasing import UNKNOWN, Memory
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.aliasing import UNKNOWN, FunctionalStorage
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import Lift, Promote, Strewn, Whole
 from tracejit.jit.capture.loop_items import part_at
@@ -44,11 +44,11 @@ from tracejit.jit.capture.structure import (
 )
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.variables import UNBOUND, Variables
-from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
+from tracejit.jit.capture.viewable import known_strides, merged_strides, same_strides
 from tracejit.jit.ir.graph import Value
 
 
-class Peel(Refused):
+class Peel(RegionRefused):
     """A variable has its type only after the first iteration."""
 
 
@@ -133,7 +133,7 @@ class Body:
     scans: list[Scan] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     appended: dict[int, tuple[FollowedList, list[Any]]] = field(default_factory=dict)
-    generations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
+    mutations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
     results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
     shifted: bool = False  # a variable ends as what another one was at the start
@@ -169,7 +169,8 @@ class Body:
                 try:
                     self.signal = run(self)
                 except Exception as error:
-                    raise Refused(f"its body raises {type(error).__name__}: {error}") from error
+                    raise RegionRefused(
+                        f"its body raises {type(error).__name__}: {error}") from error
                 after = self.variables.values()
                 self._finish(before, after)
         finally:
@@ -205,11 +206,11 @@ class Body:
     def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> Slot:
         """A tensor that an iteration starts from."""
         if outer.__dict__:
-            raise Refused(f"{name} has attributes of the user's")
+            raise RegionRefused(f"{name} has attributes of the user's")
         start = self.region.placeholder(outer, requires_grad)
         traced = self.region.traced(start)
         slot = Slot(name, outer, start, traced.read(), self._origin(start))
-        found = strides_kept(self.parent.traced(outer))
+        found = known_strides(self.parent.traced(outer))
         traced.memory.strides = UNKNOWN if (name, k) in self.strewn else found
         self.slots.append(slot)
         return slot
@@ -218,7 +219,7 @@ class Body:
         """Another tensor with the placeholder's history: the placeholder may be written."""
         if not start._requires_grad:
             return None
-        origin = self.region.holding(self.region.traced(start).read())
+        origin = self.region.tensor_of(self.region.traced(start).read())
         origin._requires_grad, origin._node, origin._output_nr = True, start._node, 0
         return origin
 
@@ -275,7 +276,7 @@ class Body:
         kind = self.parent.traced(whole).read().type
         item = self.region.placeholder_of(kind._replace(shape=kind.shape[1:]),
                                           whole._requires_grad)
-        self.region.traced(item).memory.strides = strides_kept(self.parent.traced(source), dim)
+        self.region.traced(item).memory.strides = known_strides(self.parent.traced(source), dim)
         scan = Scan(source, whole, item, self.region.traced(item).read(), self._origin(item))
         scan.key = (dim, start, step)  # type: ignore[attr-defined]
         self.scans.append(scan)
@@ -284,26 +285,27 @@ class Body:
     def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
         """`target.select(dim, index).copy_(item)`, in every iteration."""
         if self.trip is None or active.tracer is not self.region or self._is_inner(target):
-            raise Refused("a tensor is written at a place that only the program knows")
+            raise RegionRefused("a tensor is written at a place that only the program knows")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
-            raise Refused("a tensor is written twice in an iteration, or in another grad mode")
+            raise RegionRefused(
+                "a tensor is written twice in an iteration, or in another grad mode")
         if self.parent.overlaps(self.parent.traced(target)):
-            raise Refused("rows of memory that overlaps other memory, or itself, are written")
+            raise RegionRefused("rows of memory that overlaps other memory, or itself, are written")
         try:
             check_writable(target)
         except RuntimeError as error:
-            raise Refused(str(error)) from None
+            raise RegionRefused(str(error)) from None
         kind = self.parent.traced(target).read().type
         size = kind.shape[dim]
         start, last = index.start, index.start + index.step * (self.trip - 1)
         low, high = (start, last) if index.step > 0 else (last, start)
         if low < -size or high >= size or low < 0 <= high or index.step == 0:
-            raise Refused("a tensor is written out of range")
+            raise RegionRefused("a tensor is written out of range")
         shape = (*kind.shape[:dim], *kind.shape[dim + 1 :])
         if not is_a(item, Tensor):
             item = full_of(None, shape, asked_number(item), kind.dtype)
         if len(item.shape) > len(shape):
-            raise Refused("a row of other rank is written")
+            raise RegionRefused("a row of other rank is written")
         rows = item.to(kind.dtype).expand(shape).clone()
         start = start if low >= 0 else start + size
         self.stores.append(Store(target, dim, start, index.step, rows))
@@ -311,19 +313,20 @@ class Body:
     def append(self, container: list, element: Any) -> None:
         """`container.append(element)`, in every iteration."""
         if active.tracer is not self.region or not is_a(element, Tensor):
-            raise Refused("what is appended is no tensor, or it is appended under a condition")
+            raise RegionRefused(
+                "what is appended is no tensor, or it is appended under a condition")
         if self.trip is None:
-            raise Refused("a list is appended to in a loop whose end is decided by a value")
+            raise RegionRefused("a list is appended to in a loop whose end is decided by a value")
         for name, standing in self.containers.items():
             if container is standing:
                 raise Whole(name, 0)
         if not is_a(container, FollowedList) or is_a(self.parent, RegionRecorder):
-            raise Refused("a list made outside the function, or outside a loop around, grows")
+            raise RegionRefused("a list made outside the function, or outside a loop around, grows")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
-            raise Refused("a list is appended to twice in an iteration")
+            raise RegionRefused("a list is appended to twice in an iteration")
         known[1].append(element)
-        self.generations[id(element)] = self.region.traced(element).memory.generation
+        self.mutations[id(element)] = self.region.traced(element).memory.mutations
 
     # -- the end of an iteration -----------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -333,7 +336,8 @@ class Body:
             if value is before[name] and id(value) in self.appended:
                 continue
             if (name, 0) in self.whole:
-                raise Refused("a list that changes from iteration to iteration is appended to")
+                raise RegionRefused(
+                    "a list that changes from iteration to iteration is appended to")
             if name not in self.started:
                 self._new(name, value)
             elif value is self.containers.get(name, self):  # the same list or dict as before
@@ -383,7 +387,7 @@ class Body:
                 if reason is None and self._may_be_another(slot.outer):
                     reason = "it may be another tensor, depending on a value"
                 if reason is not None:
-                    raise Refused(f"{slot.name}: {reason}")
+                    raise RegionRefused(f"{slot.name}: {reason}")
 
     def _may_be_another(self, tensor: Tensor) -> bool:
         """Whether a value before the loop decides which tensor this is."""
@@ -394,7 +398,7 @@ class Body:
         self.results[name] = (Structure("tensor"), self.started[name][1])
         if number_kind(after) is number_kind(before):
             return after
-        raise Refused(f"{name} is a {number_kind(before)} first and something else then")
+        raise RegionRefused(f"{name} is a {number_kind(before)} first and something else then")
 
     def _agree(self, slot: Slot, k: int, end: Tensor) -> None:
         kind, found = slot.input.type, self.region.traced(end).read().type
@@ -405,12 +409,12 @@ class Body:
             raise Peel(f"{slot.name} changes its shape")
         if end._requires_grad and not slot.requires_grad:
             if self.trip is None and not self.counted:  # the body may never run
-                raise Refused(f"{slot.name} requires grad only after an iteration")
+                raise RegionRefused(f"{slot.name} requires grad only after an iteration")
             raise Promote(slot.name, k)
         if slot.outer._requires_grad and not end._requires_grad and self.region.may_not_run:
-            raise Refused(f"{slot.name} requires grad only if there is no iteration")
-        if end is not slot.start and self.region.traced(slot.start).memory.generation:
-            raise Refused(f"{slot.name} is written in place and then replaced")
+            raise RegionRefused(f"{slot.name} requires grad only if there is no iteration")
+        if end is not slot.start and self.region.traced(slot.start).memory.mutations:
+            raise RegionRefused(f"{slot.name} is written in place and then replaced")
         start = self.region.traced(slot.start).memory.strides
         if end is not slot.start and not self.agree_strides(slot, end) and start is not UNKNOWN:
             raise Strewn(slot.name, k)
@@ -418,11 +422,11 @@ class Body:
     def agree_strides(self, slot: Slot, end: Tensor) -> bool:
         """Whether a slot's tensor lies alike before and after an iteration; sets how after all."""
         before, after = self.parent.traced(slot.outer), self.region.traced(end)
-        slot.strides = strides_kept(after)
-        if same_strides(after.shape, strides_kept(before), slot.strides):
+        slot.strides = known_strides(after)
+        if same_strides(after.shape, known_strides(before), slot.strides):
             return True
         if self.trip is None and not slot.filled:  # it may be the outer tensor
-            slot.strides = either_strides(slot.name, before, after)
+            slot.strides = merged_strides(slot.name, before, after)
         return False
 
     def _check_memory(self) -> None:
@@ -430,32 +434,32 @@ class Body:
         written = self.region.written_outside()
         targets = {self.parent.traced(s.target).memory for s in self.stores}
         if len(targets) < len(self.stores):
-            raise Refused("memory is written through two tensors")
+            raise RegionRefused("memory is written through two tensors")
         scanned = {self.parent.traced(t).memory for x in self.scans for t in (x.source, x.whole)}
         scanned |= {self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor}
         for memory in [m for t in targets for m in self._may_be(t)]:
-            known = memory in scanned or memory in written or memory.entangled
+            known = memory in scanned or memory in written or memory.overlaps_other
             if known or self.region.reads(memory):
-                raise Refused("a tensor is read in the loop that writes its rows")
+                raise RegionRefused("a tensor is read in the loop that writes its rows")
         carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
         inner = [s for s in self.slots if s.is_tensor
-                 and self.region.traced(s.start).memory.generation]
+                 and self.region.traced(s.start).memory.mutations]
         for slot in inner if self.region.may_not_run else ():
             self.parent.check_kept(self.parent.traced(slot.outer).memory,
                                    counting_family(slot.outer))
         if any(self.parent.counts_outside(slot.outer) for slot in inner):
-            raise Refused("a tensor is written that the caller has from `.data`")
+            raise RegionRefused("a tensor is written that the caller has from `.data`")
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]
         for memory in [m for t in touched for m in self._may_be(t)]:
-            if seen.count(memory) > (memory in touched) or memory.entangled:
-                raise Refused("memory that is written is also read through another tensor")
-        if any(self.region.traced(x.item).memory.generation for x in self.scans):
-            raise Refused("a slice of a tensor is written in place")
+            if seen.count(memory) > (memory in touched) or memory.overlaps_other:
+                raise RegionRefused("memory that is written is also read through another tensor")
+        if any(self.region.traced(x.item).memory.mutations for x in self.scans):
+            raise RegionRefused("a slice of a tensor is written in place")
         self._check_apart()
 
-    def _may_be(self, memory: Memory) -> list[Memory]:
+    def _may_be(self, memory: FunctionalStorage) -> list[FunctionalStorage]:
         """Memory of the parent, and what may be the same."""
         return [memory, *(other for other, _ in self.parent.sharing.partners(memory))]
 
@@ -468,37 +472,39 @@ class Body:
         elements = {id(t): region.traced(t).memory for _, kept in self.appended.values()
                     for t in kept}
         if len(elements) < sum(len(kept) for _, kept in self.appended.values()):
-            raise Refused("a tensor is appended to two lists")
+            raise RegionRefused("a tensor is appended to two lists")
         separate = list((ends | elements).values())
         if len(set(separate)) < len(separate):
-            raise Refused("two results of an iteration share memory")
+            raise RegionRefused("two results of an iteration share memory")
         for _, kept in self.appended.values():
             for element in kept:
-                if strides_kept(region.traced(element)) is not None:
-                    raise Refused("the elements of a list do not lie in order")
+                if known_strides(region.traced(element)) is not None:
+                    raise RegionRefused("the elements of a list do not lie in order")
                 memory = region.traced(element).memory
-                if memory in starts or memory.generation != self.generations[id(element)]:
-                    raise Refused("an element of a list is written, or was there before")
+                if memory in starts or memory.mutations != self.mutations[id(element)]:
+                    raise RegionRefused("an element of a list is written, or was there before")
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
-            raise Refused("a list is read in the loop that appends to it")
+            raise RegionRefused("a list is read in the loop that appends to it")
         items = {region.traced(x.item).memory for x in self.scans} | region.parts.keys()
         self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
             others = {other for other, _ in region.sharing.memories.of(memory)}
             if memory in region.copies or items & {memory, *others}:
-                raise Refused("a result of an iteration is memory made outside")
+                raise RegionRefused("a result of an iteration is memory made outside")
             self.shifted |= memory in starts
         for slot in self.slots:
             self._check_fresh(slot, starts)
 
-    def _check_elements(self, elements: list[Memory], variables: list[Memory]) -> None:
+    def _check_elements(
+        self, elements: list[FunctionalStorage], variables: list[FunctionalStorage]
+    ) -> None:
         """What is stacked may be nothing else, whatever a branch in the body gave."""
         for memory in elements:
             for other, _ in self.region.sharing.memories.of(memory):
                 if other in elements or other in variables or other in self.region.copies:
-                    raise Refused("an element of a list may be another tensor")
+                    raise RegionRefused("an element of a list may be another tensor")
 
-    def _check_fresh(self, slot: Slot, starts: dict[Memory, Slot]) -> None:
+    def _check_fresh(self, slot: Slot, starts: dict[FunctionalStorage, Slot]) -> None:
         """Some iterations later a variable must be a tensor that an iteration made."""
         seen: set[int] = set()
         while slot.is_tensor and slot.end is not slot.start:
@@ -506,7 +512,7 @@ class Body:
             if following is None:
                 return
             if id(slot) in seen or following.end is following.start:
-                raise Refused("a variable stays one of the tensors it was before the loop")
+                raise RegionRefused("a variable stays one of the tensors it was before the loop")
             seen.add(id(slot))
             slot = following
 
@@ -514,7 +520,7 @@ class Body:
 def asked_number(value: Any) -> Any:
     """A plain number to fill with."""
     if is_a(value, RuntimeNumber) or not is_a(value, (int, float, bool)):
-        raise Refused("a row is filled with a number that changes")
+        raise RegionRefused("a row is filled with a number that changes")
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.types import TensorType, bool_
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import Body, Slot
 from tracejit.jit.capture.loop_numbers import DTYPES, LoopNumber, made_in, number_in
@@ -82,9 +82,9 @@ class Exit:
                 structure, leaves = self._taken(True)
                 found, firsts = _taken_before(self.before.value, True)
             if difference(structure, found):
-                raise Refused(f"the returned value is {difference(structure, found)}")
+                raise RegionRefused(f"the returned value is {difference(structure, found)}")
         if not plain_constants(structure):
-            raise Refused("an object is returned in one case only")
+            raise RegionRefused("an object is returned in one case only")
         self.structure = structure
         self._check_apart(leaves)
         self.parts = [self._part(leaf, first) if is_a(leaf, Tensor)
@@ -106,7 +106,7 @@ class Exit:
         memories = {id(x): self.body.region.traced(x).memory for x in leaves
                     if is_a(x, Tensor) and self._inside(x)}
         if len(set(memories.values())) < len(memories):
-            raise Refused("two parts of the returned value share memory")
+            raise RegionRefused("two parts of the returned value share memory")
 
     def _inside(self, tensor: Tensor) -> bool:
         return tensor._traced is not None and tensor._traced.tracer is self.body.region
@@ -127,7 +127,7 @@ class Exit:
         if outer is None:
             outer = zeros_of(None, self.body.region.traced(leaf).read().type)
         elif first._requires_grad is not leaf._requires_grad:  # type: ignore[union-attr]
-            raise Refused("a returned tensor requires grad in one case only")
+            raise RegionRefused("a returned tensor requires grad in one case only")
         slot = self.body.tensor_slot(RETURNED, outer, leaf._requires_grad)
         slot.end, slot.filled, slot.first_of = leaf, first is None, start
         self.body.agree_strides(slot, leaf)
@@ -135,12 +135,12 @@ class Exit:
 
     def _the_same(self, tensor: Tensor, first: Tensor | None) -> Tensor:
         if first is not None and first is not tensor:
-            raise Refused("the returned value is one of several tensors made outside")
+            raise RegionRefused("the returned value is one of several tensors made outside")
         return tensor
 
     def _of_variable(self, slot: Slot, first: Any) -> Slot:
         if first is not None and first is not slot.outer:
-            raise Refused("the returned value is a variable in one case only")
+            raise RegionRefused("the returned value is a variable in one case only")
         return slot
 
     def _check_fresh(self, leaf: Tensor, start: Slot | None) -> None:
@@ -149,13 +149,13 @@ class Exit:
         memory = region.traced(leaf).memory
         starts = {region.traced(s.start).memory for s in body.slots if s.is_tensor}
         if start is not None and body.parent.traced(start.outer).views:
-            raise Refused("the returned value is a view")
+            raise RegionRefused("the returned value is a view")
         items = {region.traced(x.item).memory for x in body.scans} | region.parts.keys()
         shared = region.remains(lambda: bool(region.sharing.memories.of(memory)))
         if memory in region.copies or memory in items or shared:
-            raise Refused("a returned value may be a tensor made outside")
+            raise RegionRefused("a returned value may be a tensor made outside")
         if start is None and memory in starts:
-            raise Refused("the returned value is a view of a variable")
+            raise RegionRefused("the returned value is a view of a variable")
 
     def _number(self, leaf: Any, first: Any) -> Slot:
         for slot in self.body.slots:

@@ -15,7 +15,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.subclasses import kept_class, of_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.shapes import same_structure
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
 from tracejit.jit.capture.scalars import RuntimeInt
@@ -143,11 +143,11 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
     """An element whose place only the program knows, counted from the end where negative."""
     size = container.shape[dim]
     if not is_a(index, LoopIndex) or index.body.most is None:
-        raise Refused("a tensor is indexed by a number of the loop that may be out of range")
+        raise RegionRefused("a tensor is indexed by a number of the loop that may be out of range")
     last = index.start + index.step * (index.body.most - 1)
     low, high = (index.start, last) if index.step > 0 else (last, index.start)
     if low < -size or high >= size:
-        raise Refused("a tensor is indexed out of range")
+        raise RegionRefused("a tensor is indexed out of range")
     where = as_tensor(active.tracer._operand(index)).reshape((1,))  # type: ignore[union-attr]
     if low < 0:
         where = where + (where < 0).long() * size
@@ -177,9 +177,9 @@ def item_at(container: Tensor, key: Any) -> Any:
     index = keys[position]
     others = (*keys[:position], *keys[position + 1:])
     if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
-        raise Refused("a tensor is indexed by a loop's index together with other tensors")
+        raise RegionRefused("a tensor is indexed by a loop's index together with other tensors")
     if any(type(k) is int for k in keys[:position]):
-        raise Refused("a tensor is indexed by a number between slices and a loop's index")
+        raise RegionRefused("a tensor is indexed by a number between slices and a loop's index")
     dim = position
     if Ellipsis in keys[:position]:
         dim = len(container.shape) - (len(keys) - position)
@@ -191,7 +191,7 @@ def item_at(container: Tensor, key: Any) -> Any:
     elif (kept := kept_class(type(container))) is not None:
         of_class(item, kept)
     else:
-        raise Refused("a class is asked what its parts are")
+        raise RegionRefused("a class is asked what its parts are")
     return item[others] if others else item
 
 
@@ -203,5 +203,5 @@ def store_at(container: Tensor, key: Any, item: Any) -> None:
     index = keys[position]
     if not is_a(index, LoopIndex) or not all(
             type(k) is slice and k == slice(None) for k in others):
-        raise Refused("a tensor is written at a place that only the program knows")
+        raise RegionRefused("a tensor is written at a place that only the program knows")
     index.body.store(container, position, index, item)

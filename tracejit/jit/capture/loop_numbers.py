@@ -17,7 +17,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64, int64
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.runtime_numbers import evaluate
 from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
@@ -47,7 +47,8 @@ class LoopNumber:
         value.is_weak = True
 
     def concrete(self) -> Any:
-        raise Refused("the value of a number is needed that changes from iteration to iteration")
+        raise RegionRefused(
+            "the value of a number is needed that changes from iteration to iteration")
 
     def graph_value(self, tracer: Any) -> Value:
         """Its value in the graph of `tracer`, the loop's own or one within."""
@@ -110,7 +111,7 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
     operands = _as_ints(operands)
     growing = [x for x in operands if not is_bounded(x)]
     if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
-        raise Refused(f"{op} of an int that changes from iteration to iteration")
+        raise RegionRefused(f"{op} of an int that changes from iteration to iteration")
     made = LoopInt(_applied("mul" if chosen else _INT_OPS[op], operands))
     made.bounded = chosen and not growing
     return made
@@ -119,7 +120,7 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
 def _as_ints(operands: tuple) -> tuple:
     """Operands of Python's arithmetic, which takes bools for ints."""
     if not all(_within(x, LARGE) for x in operands):
-        raise Refused("a large int")
+        raise RegionRefused("a large int")
     return tuple([x.as_int() if type(x) is LoopBool else int(x) if type(x) is bool else x
                   for x in operands])
 
@@ -153,7 +154,7 @@ def _whole(x: Any) -> Any:
 def _float_arithmetic(op: str, operands: tuple) -> Any:
     by_constant = op == "truediv" and is_exactly(operands[1], (int, float)) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
-        raise Refused(f"{op} of a float that changes from iteration to iteration")
+        raise RegionRefused(f"{op} of a float that changes from iteration to iteration")
     given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])
     return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
 
@@ -177,12 +178,12 @@ def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
     """A number as a tensor of the graph at work."""
     if not is_a(number, RuntimeNumber):
         if kind is int and abs(number) >= LARGE:
-            raise Refused("a large int")
+            raise RegionRefused("a large int")
         return full_of(None, (), number, DTYPES[kind])
     value = tracer._operand(number)
     if not is_a(value, Value):
-        raise Refused("a large int")
-    return tracer.holding(value)
+        raise RegionRefused("a large int")
+    return tracer.tensor_of(value)
 
 
 def made_in(x: Any, graph: Graph) -> bool:
@@ -193,7 +194,7 @@ def made_in(x: Any, graph: Graph) -> bool:
 def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
     tracer: Any = active.tracer
     if tracer is None:
-        raise Refused("a number of a loop is used outside it")
+        raise RegionRefused("a number of a loop is used outside it")
     values = tuple([tracer._operand(x) for x in operands])
     made = tracer.graph.append(REGISTRY[op], values, attributes or {})
     made.is_weak = True
@@ -203,7 +204,7 @@ def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
 def as_tensor(value: Any) -> Tensor:
     """A tensor that holds a value of the graph at work."""
     tracer: Any = active.tracer
-    tensor = tracer.holding(value)
+    tensor = tracer.tensor_of(value)
     return tensor
 
 
@@ -219,7 +220,7 @@ class LoopIndex(LoopInt):
         super().__init__(value)
         self.body, self.start, self.step = body, start, step
         if type(start) is int and abs(start) >= LARGE or abs(step) >= SMALL:
-            raise Refused("an index is a large int")
+            raise RegionRefused("an index is a large int")
         self.bounded = is_bounded(start) and abs(step) < SMALL_STEP
 
     def arithmetic(self, op: str, operands: tuple) -> Any:

@@ -15,11 +15,11 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.aliasing import Memory, Traced
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.region import RegionRecorder
-from tracejit.jit.capture.sources import Draws
+from tracejit.jit.capture.sources import RngInput
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.loop_body import Body
@@ -48,15 +48,16 @@ class LoopRegion(RegionRecorder):
         same = [s.start for s in self.body.slots if s.outer is found and s.start is not tensor]
         return [found, *same, *(twin for twin, _ in self.parent.sharing.twins(found))]
 
-    def draws_of(self, generator: random.Generator) -> Draws:
+    def rng_input_of(self, generator: random.Generator) -> RngInput:
         if self.body.trip is None:
-            raise Refused("random numbers are drawn in a loop whose end is decided by a value")
+            raise RegionRefused(
+                "random numbers are drawn in a loop whose end is decided by a value")
         draws = self.generators.get(id(generator))
         if draws is None:
-            self.parent.draws_of(generator)
+            self.parent.rng_input_of(generator)
             state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
-            tensor = self._wrap(Traced(self, Memory(state)), track=False)
-            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
+            tensor = self._wrap(FunctionalTensor(self, FunctionalStorage(state)), track=False)
+            draws = self.generators[id(generator)] = RngInput(generator, tensor, state)
         return draws
 
     def settled(self, container: Any) -> None:
@@ -68,7 +69,7 @@ class LoopRegion(RegionRecorder):
         def append(element: Any) -> None:
             cls = type(element)
             if cls is not Tensor and is_a(element, Tensor) and keeps_class(cls):
-                raise Refused("what is appended is of a class of tensors")
+                raise RegionRefused("what is appended is of a class of tensors")
             self.body.append(container, element)
 
         return append

@@ -2,7 +2,7 @@
 
 In: a recorded body in which a branch gave a variable something that was there before. Out: flags
 that go from iteration to iteration, further carried values of the loop; after it, what `sharing.py`
-keeps. Raises `Refused` where flags cannot tell. Called by `loops.py`.
+keeps. Raises `RegionRefused` where flags cannot tell. Called by `loops.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import TensorType, bool_
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import Body, Slot
 from tracejit.jit.capture.region import trial
-from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
+from tracejit.jit.capture.viewable import known_strides, merged_strides, same_strides
 from tracejit.jit.ir.graph import Value
 
 
@@ -59,7 +59,7 @@ class LoopSharing:
             self._follow(self._possible())
         self.flags = [held.flag for held in self.held.values()]
         if any(self._is_view(held.other) for held in self.held.values() if held.remains):
-            raise Refused("a variable may be a view of a tensor made outside")
+            raise RegionRefused("a variable may be a view of a tensor made outside")
         for held in self.held.values():
             if held.remains:
                 self._settle_strides(held)
@@ -70,8 +70,8 @@ class LoopSharing:
         one = self.region.traced(slot.end)
         another = (self.region.traced(other.end) if is_a(other, Slot)
                    else self.parent.traced(other))
-        if not same_strides(one.shape, slot.strides, strides_kept(another)):
-            slot.strides = either_strides(slot.name, one, another)
+        if not same_strides(one.shape, slot.strides, known_strides(another)):
+            slot.strides = merged_strides(slot.name, one, another)
 
     def tells(self, slot: Slot) -> bool:
         """Whether flags tell what a slot is, also after no iteration."""
@@ -103,20 +103,20 @@ class LoopSharing:
                 yield Edge(starts.get(id(tensor), tensor), flag)
 
     def _check(self, slot: Slot, told: bool) -> None:
-        """Refused where its memory may be another's and flags of tensors do not tell (`told`:
+        """RegionRefused where its memory may be another's and flags of tensors do not tell (`told`:
         whether there are such)."""
         region = self.region
         met = [e.other.start if is_a(e.other, Slot) else e.other
                for e in self.edges[id(slot)]]
-        if told and any(region.traced(t).memory.generation for t in met):
-            raise Refused(f"{slot.name} may be a tensor that is written in the loop")
+        if told and any(region.traced(t).memory.mutations for t in met):
+            raise RegionRefused(f"{slot.name} may be a tensor that is written in the loop")
         known = {region.traced(t).memory for t in met}
         seen = {region.traced(t).memory for s in self.slots for t in (s.start, s.end)}
         own = region.traced(slot.end).memory
         for memory, _ in region.sharing.memories.of(own):
             apart = memory not in known or region.sharing.in_part(own, memory)
             if apart and (memory in seen or region.outer_memory(memory)):
-                raise Refused(f"{slot.name} may share memory with another tensor")
+                raise RegionRefused(f"{slot.name} may share memory with another tensor")
 
     # -- what goes from iteration to iteration ---------------------------------------------------
     def _possible(self) -> dict[tuple[int, int], tuple[Slot, Any]]:
@@ -145,7 +145,7 @@ class LoopSharing:
         for key, (slot, other) in possible.items():
             init = parent.traced(full_of(None, (), _at_first(slot, other), bool_)).read()
             value = region.graph.input(TensorType(bool_, ()), source="carried")
-            starts[key] = (init, value, region.holding(value))
+            starts[key] = (init, value, region.tensor_of(value))
 
         def now(slot: Slot, other: Any) -> Any:
             found = starts.get((id(slot), id(other))) or starts.get((id(other), id(slot)))

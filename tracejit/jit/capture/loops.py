@@ -2,7 +2,7 @@
 
 In: what is iterated or tested, the body as a function, the variables it assigns. Out: a
 `for_loop` or `while_loop` node in the graph; variables, lists and memory as the loop leaves them.
-Raises `Refused` (nothing changed) where the body cannot be a region. Called by `control.py`.
+Raises `RegionRefused` (nothing changed) where the body cannot be a region. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tracejit.core.ops.creation import full_of, iota
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.shapes import known_same_shape
 from tracejit.core.ops.types import bool_, int64
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.branches import truth
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import Again, Lift, Promote, Strewn, Whole
 from tracejit.jit.capture.loop_body import Body, Slot
@@ -30,11 +30,11 @@ from tracejit.jit.capture.loop_exit import Exit
 from tracejit.jit.capture.loop_items import Rolled
 from tracejit.jit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.jit.capture.loop_sharing import LoopSharing
-from tracejit.jit.capture.maybe_written import happened_in
+from tracejit.jit.capture.maybe_written import write_condition
 from tracejit.jit.capture.region import own_work, region_gradients, trial, without_breaks
 from tracejit.jit.capture.rolled import extend_by
 from tracejit.jit.capture.signals import CONTINUE, Decided, Return, Signal
-from tracejit.jit.capture.sources import Draws
+from tracejit.jit.capture.sources import RngInput
 from tracejit.jit.capture.structure import put_together
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.variables import Variables
@@ -58,9 +58,10 @@ def counted_loop(parent: Tracer, rolled: Rolled, body: Callable[[Any], Signal],
     if is_a(recorded.signal, Decided):
         return _breaking_loop(parent, rolled, body, variables, None)
     if recorded.signal not in (None, CONTINUE):
-        raise Refused("the body leaves the loop or the function")
+        raise RegionRefused("the body leaves the loop or the function")
     if recorded.shifted and not rolled.trip > len(recorded.slots):
-        raise Refused("after so few iterations a variable is what another one was before the loop")
+        raise RegionRefused(
+            "after so few iterations a variable is what another one was before the loop")
     LoopNode(recorded).add()
     for name, index in recorded.indices.items():
         if name in variables.live & variables.loose:
@@ -83,11 +84,12 @@ def _breaking_loop(parent: Tracer, rolled: Rolled, body: Callable[[Any], Signal]
 
     recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip, before)
     if recorded.shifted:
-        raise Refused("after one iteration a variable is what another one was before the loop")
+        raise RegionRefused(
+            "after one iteration a variable is what another one was before the loop")
     if before is not None and recorded.of_views():
-        raise Refused(NO_ITERATION)
+        raise RegionRefused(NO_ITERATION)
     if not is_a(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
-        raise Refused("the body leaves the loop or the function")
+        raise RegionRefused("the body leaves the loop or the function")
     made = LoopNode(recorded, full_of(None, (), True, bool_) if before is None else ~before.ended)
     signal = made.add()
     for name, index in recorded.indices.items():
@@ -107,11 +109,11 @@ def open_loop(parent: Tracer, decision: Tensor, test: Callable[[], Any],
         nonlocal endless
         signal = body()
         if signal not in (None, CONTINUE) and not is_a(signal, Decided):
-            raise Refused("the body leaves the loop or the function")
+            raise RegionRefused("the body leaves the loop or the function")
         nodes = len(b.region.graph.nodes)
         again = tested(test())
         if is_a(signal, Decided) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
-            raise Refused("the test may fail, and the body may leave the loop before")
+            raise RegionRefused("the test may fail, and the body may leave the loop before")
         endless = not is_a(again, Tensor) and bool(again)
         if endless and is_a(signal, Decided):
             b.decision = ~signal.ended
@@ -124,7 +126,7 @@ def open_loop(parent: Tracer, decision: Tensor, test: Callable[[], Any],
 
     recorded = _recorded(parent, f"{parent.name}_while", variables, None, run, None, before)
     if recorded.shifted or recorded.of_views():
-        raise Refused(NO_ITERATION)
+        raise RegionRefused(NO_ITERATION)
     signal = LoopNode(recorded, truth(decision)).add()
     if endless and is_a(signal, Decided):  # nothing else ends it
         if signal.broke is False:
@@ -146,7 +148,7 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip: Any,
         except Again as found:
             body.appended.clear()  # an attempt that is given up holds nothing
             known[type(found)].add(found.place)
-    raise Refused("its variables do not settle")
+    raise RegionRefused("its variables do not settle")
 
 
 @dataclass(eq=False)
@@ -170,7 +172,8 @@ class LoopNode:
         with without_breaks(self.parent.root):
             self.exit = Exit(body, body.before)
         if not is_grad_enabled() and self._gives_history():
-            raise Refused("a tensor may be one that requires grad, where no gradients are recorded")
+            raise RegionRefused(
+                "a tensor may be one that requires grad, where no gradients are recorded")
         self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
                           and not self._written(s)]
         self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
@@ -191,7 +194,8 @@ class LoopNode:
         self.sharing = LoopSharing(body)
         held = [x for slot in self.sharing.changing for x in self._may_hold(slot)]
         if any(counting_family(x) is not None for x in held):
-            raise Refused("a variable counts writes of its own: it may be `.data` of a tensor")
+            raise RegionRefused(
+                "a variable counts writes of its own: it may be `.data` of a tensor")
         self.flags = [Carried(*flag) for flag in self.sharing.flags]
         self.carried += self.flags
         self.draws = [(d, self._state(d)) for d in drawing]
@@ -215,25 +219,25 @@ class LoopNode:
             found.append(slot.outer)
         return found if slot.first_of is None else [*found, slot.first_of.outer]
 
-    def _memory(self, x: Tensor) -> Memory:
+    def _memory(self, x: Tensor) -> FunctionalStorage:
         return self.region.traced(x).memory
 
     def _written(self, slot: Slot) -> bool:
-        return bool(self._memory(slot.start).generation)
+        return bool(self._memory(slot.start).mutations)
 
-    def _happened(self, memory: Memory, before: int) -> bool | Carried:
+    def _happened(self, memory: FunctionalStorage, before: int) -> bool | Carried:
         """Whether each iteration writes memory, or what carries whether one did."""
         parent, region = self.parent, self.region
-        happened = happened_in(region, memory, before)
+        happened = write_condition(region, memory, before)
         if not is_a(happened, Tensor):
             return happened
         init = parent.traced(full_of(None, (), False, bool_, happened.device)).read()
         known = region.graph.input(init.type, source="written")
         with trial(region), no_grad():
-            either = region.holding(known) | happened  # type: ignore[operator]
+            either = region.tensor_of(known) | happened  # type: ignore[operator]
             return Carried(init, known, region.traced(either).read())
 
-    def _flag(self, memory: Memory) -> bool | Tensor:
+    def _flag(self, memory: FunctionalStorage) -> bool | Tensor:
         """Whether memory was written in the loop, or the flag that says so."""
         happened = self.happened[memory]
         if is_a(happened, Carried):
@@ -246,7 +250,7 @@ class LoopNode:
     def _store(self, slot: Slot, result: Tensor) -> None:
         """What a variable was before the loop is stored anew: perhaps nothing was written."""
         happened = self._flag(self._memory(slot.start))
-        with self.parent.perhaps(happened), nullcontext() if slot.rebased else no_grad():
+        with self.parent.writing_under(happened), nullcontext() if slot.rebased else no_grad():
             store(slot.outer, result)
 
     def _carried(self, slot: Slot) -> Carried:
@@ -263,12 +267,12 @@ class LoopNode:
             end = region.traced(number_tensor(region, slot.end, kind)).read()
         return Carried(init, slot.input, end, slot)
 
-    def _state(self, draws: Draws) -> Carried:
+    def _state(self, draws: RngInput) -> Carried:
         """The generator's state goes from one iteration to the next."""
-        outer = self.parent.draws_of(draws.generator)
-        init = _advanced(self.parent, outer.tensor, outer.since)
+        outer = self.parent.rng_input_of(draws.generator)
+        init = _advanced(self.parent, outer.tensor, outer.offset)
         with trial(self.region):
-            end = _advanced(self.region, draws.tensor, draws.since)
+            end = _advanced(self.region, draws.tensor, draws.offset)
         return Carried(init, draws.value, end)
 
     def _counter(self) -> list[Carried]:
@@ -337,7 +341,7 @@ class LoopNode:
             known.setdefault(id(slot.end), []).extend(self._may_hold(slot))
         for slot, result in changing:
             counts = [self.parent.traced(x).memory.version for x in known[id(slot.end)]]
-            self.parent.traced(result).memory.writes.count = max(counts, default=0)
+            self.parent.traced(result).memory.version_counter.count = max(counts, default=0)
 
     def _gradient(self) -> Any:
         return region_gradients().of_loop(self) if is_grad_enabled() else None
@@ -350,9 +354,9 @@ class LoopNode:
             memory.write(parent.traced(c.result).read(), happened is not False,
                          parent.if_asked(memory, happened))
         for draws, c in self.draws:
-            outer = parent.draws_of(draws.generator)
+            outer = parent.rng_input_of(draws.generator)
             state = parent.traced(c.result)
-            outer.tensor, outer.since = parent._wrap(state, track=False), 0
+            outer.tensor, outer.offset = parent._wrap(state, track=False), 0
             outer.count = outer.count + body.trip * draws.count
         values: dict[int, Any] = {id(slot): slot.outer for slot in self.invariant}
         ends: dict[int, list[Slot]] = {}  # several variables may hold one tensor

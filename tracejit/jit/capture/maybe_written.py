@@ -14,22 +14,24 @@ from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import bool_
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.region import RegionRecorder, trial
 
 Happened = bool | Tensor
 
 
-def happened_in(region: RegionRecorder, memory: Memory | None, before: int) -> Happened:
+def write_condition(
+    region: RegionRecorder, memory: FunctionalStorage | None, before: int
+) -> Happened:
     """Whether a region writes memory that had `before` writes: a flag of its own where values
     decide."""
     if memory is None or memory.version == before:
         return False
-    if memory.version - before > len(memory.maybe):
+    if memory.version - before > len(memory.conditional_writes):
         return True
     with trial(region), no_grad():
-        return reduce(or_, [flag for _, flag in memory.maybe])
+        return reduce(or_, [flag for _, flag in memory.conditional_writes])
 
 
 def as_flag(region: RegionRecorder, happened: Happened, like: Happened = True) -> Tensor:

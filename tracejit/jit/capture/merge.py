@@ -18,8 +18,8 @@ from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import known_same_shape, same_shape
 from tracejit.core.ops.types import FLOATING, bool_
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.aliasing import FunctionalStorage
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.choices import Choices
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_numbers import (
@@ -28,7 +28,7 @@ from tracejit.jit.capture.loop_numbers import (
     number_result,
     number_tensor,
 )
-from tracejit.jit.capture.maybe_written import as_flag, happened_in
+from tracejit.jit.capture.maybe_written import as_flag, write_condition
 from tracejit.jit.capture.region import RegionRecorder, region_gradients, trial, without_breaks
 from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.jit.capture.structure import (
@@ -42,7 +42,7 @@ from tracejit.jit.capture.structure import (
     text,
 )
 from tracejit.jit.capture.tracer import Tracer
-from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
+from tracejit.jit.capture.viewable import known_strides, merged_strides, same_strides
 from tracejit.jit.ir.graph import Value
 
 Given = tuple[Structure, list[int]]  # a value of both sides: its structure, numbers of pairs
@@ -81,7 +81,7 @@ class Merge:
                 numbers.append(self._number((one.value, other.value), kind))
                 return Structure("number", kind)
         if not same_kind(one, other):
-            raise Refused(f"{what} is {difference(one, other)}")
+            raise RegionRefused(f"{what} is {difference(one, other)}")
         parts = [self._joined(a, b, leaves, what, numbers) for a, b in zip(one.parts, other.parts)]
         return Structure(one.kind, one.value, tuple(parts))
 
@@ -100,11 +100,11 @@ class Merge:
     def _lie(self, pair: tuple[Tensor, Tensor], what: str, alone: int | None) -> Any:
         """The strides of what is one of the pair."""
         cases = [region.traced(t) for region, t in zip(self.sides, pair)]
-        found = [strides_kept(traced) for traced in cases]
+        found = [known_strides(traced) for traced in cases]
         if alone is not None:
             return found[alone]
         same = same_strides(cases[0].shape, *found)
-        return found[0] if same else either_strides(what, *cases)
+        return found[0] if same else merged_strides(what, *cases)
 
     def _number(self, values: tuple[Any, Any], kind: type) -> int:
         one, other = [self._held(side, x, kind) for side, x in enumerate(values)]
@@ -119,18 +119,19 @@ class Merge:
 
     def _agree(self, one: Tensor, other: Tensor, what: str) -> None:
         if one.__dict__ or other.__dict__:
-            raise Refused(f"{what} has attributes of the user's")
+            raise RegionRefused(f"{what} has attributes of the user's")
         if type(one) is not type(other):
-            raise Refused(f"{what} is a {type(one).__name__} in one case and a "
+            raise RegionRefused(f"{what} is a {type(one).__name__} in one case and a "
                           f"{type(other).__name__} in the other")
         a, b = [region.traced(t).read().type for region, t in zip(self.sides, (one, other))]
         if a.dtype is not b.dtype:
-            raise Refused(f"{what} is {a.dtype.name} in one case and {b.dtype.name} in the other")
+            raise RegionRefused(
+                f"{what} is {a.dtype.name} in one case and {b.dtype.name} in the other")
         if not same_shape(a.shape, b.shape):
-            raise Refused(f"{what} has another shape in one case than in the other")
+            raise RegionRefused(f"{what} has another shape in one case than in the other")
         for region, tensor in zip(self.sides, (one, other)):
             if region.is_part(tensor) and one is not other:
-                raise Refused(f"{what} is a view of a tensor made outside in one case only")
+                raise RegionRefused(f"{what} is a view of a tensor made outside in one case only")
 
     # -- what one side gives ---------------------------------------------------------------------
     def only(self, side: int, value: Any, what: str) -> Given:
@@ -139,7 +140,7 @@ class Merge:
         graph = self.sides[side].graph
         structure = take_apart(value, leaves, self.taking[side], lambda x: made_in(x, graph))
         if not plain_constants(structure):
-            raise Refused(f"{what} is {text(structure)} in one case only")
+            raise RegionRefused(f"{what} is {text(structure)} in one case only")
         return structure, [self._filled_up(side, x, what) if is_a(x, Tensor)
                            else self._number_alone(side, x) for x in leaves]
 
@@ -207,13 +208,15 @@ class Merge:
         self.results = [self._result(k, fresh.get(k, pair[0]))
                         for k, pair in enumerate(self.pairs)]
 
-    def _happened(self, written: Iterable[Memory]) -> tuple[list[Any], list[list[Tensor]]]:
+    def _happened(
+        self, written: Iterable[FunctionalStorage]
+    ) -> tuple[list[Any], list[list[Tensor]]]:
         """For each piece of memory whether it is written, or the flag that says so, or which of
         the pairs of flags of the sides, which come second, do."""
         found: list[Any] = []
         pairs: list[list[Tensor]] = []
         for memory in written:
-            one, other = [happened_in(region, region.memories.get(memory), memory.version)
+            one, other = [write_condition(region, region.memories.get(memory), memory.version)
                           for region in self.sides]
             if is_a(one, Tensor) or is_a(other, Tensor):
                 found.append(len(pairs))
@@ -248,7 +251,8 @@ class Merge:
         outer = [tensor for region in self.sides for tensor in region.outer_tensors()]
         wrt = list({id(t): t for t in outer}.values())
         if tracked and not is_grad_enabled():
-            raise Refused("a tensor may be one that requires grad, where no gradients are recorded")
+            raise RegionRefused(
+                "a tensor may be one that requires grad, where no gradients are recorded")
         if not tracked or not wrt:
             return None
         sides = [(region, [rest[k][side] for k in tracked])
@@ -277,7 +281,7 @@ class Ending:
         self.merge, self.signals = merge, (one, other)
         self.same = one is other or {one, other} <= {None, CONTINUE}
         if not self.same and SKIP in self.signals:
-            raise Refused("a `continue` leaves a `with` or `try` in one case only")
+            raise RegionRefused("a `continue` leaves a `with` or `try` in one case only")
         self.returns = is_a(one, Return) and is_a(other, Return)
         if not self.same:
             self.broke = self._flag("broke")

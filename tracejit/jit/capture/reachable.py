@@ -20,7 +20,7 @@ from tracejit.jit.capture.looking import ABSENT, class_attribute, is_a, is_exact
 _CONTAINERS = (tuple, list, dict, set)
 
 
-def explained(results: Iterable[Tensor]) -> set[int]:
+def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
     """ids of the results and of every deferred tensor their histories and views keep alive. Not of
     their gradients: no recipe sets the `.grad` of what a replay makes. A leaf that only histories
     hold keeps its own: nobody gets at it once the call is over, or it is a result itself."""

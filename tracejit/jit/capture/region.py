@@ -2,7 +2,7 @@
 
 In: ops on deferred tensors while a branch or a body runs once, on trial. Out: a graph of its own,
 whose inputs are values of the surrounding graph (`captured`) and placeholders. What a trial cannot
-do without being seen from outside (a value needed now, a random draw, an effect) raises `Refused`;
+do without being seen from outside (a value needed now, a random draw, an effect) raises `RegionRefused`;
 then the branch is decided by the value, natively. Called by `branches.py` and `loops.py`.
 """
 
@@ -23,13 +23,13 @@ from tracejit.core.ops import random
 from tracejit.core.ops.gather_scatter import read_at
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture.aliasing import Memory, Traced, Writes
-from tracejit.jit.capture.breaks import CaptureError, Defect, Refused, leaked
+from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor, VersionCounter
+from tracejit.jit.capture.breaks import CaptureError, InternalError, RegionRefused, leaked
 from tracejit.jit.capture.looking import is_a, is_stand_in
-from tracejit.jit.capture.sources import Lifted
+from tracejit.jit.capture.sources import LiftedInput
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.trial_watch import TrialWatch
-from tracejit.jit.capture.viewable import strides_kept
+from tracejit.jit.capture.viewable import known_strides
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 
@@ -50,21 +50,23 @@ class RegionRecorder(Tracer):
         self.parent: Any = parent
         super().__init__(name, parent.run_segment, False, parent.static)
         self.root = parent.root
-        self.refused: Refused | None = None  # the first refusal raised in this region
+        self.refused: RegionRefused | None = None  # the first refusal raised in this region
         self.restarted = parent.restarted
 
     def start(self) -> None:
         super().start()
         self.graph.scope = self.parent.graph.scope
         self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
-        self.memories: dict[Memory, Memory] = {}  # memory of the parent -> what it is here
-        self.copies: dict[Memory, Memory] = {}  # and back
-        self.parts: dict[Memory, Memory] = {}  # a copy that stands for a view -> of what
+        # memory of the parent -> what it is here
+        self.memories: dict[FunctionalStorage, FunctionalStorage] = {}
+        self.copies: dict[FunctionalStorage, FunctionalStorage] = {}  # and back
+        # a copy that stands for a view -> of what
+        self.parts: dict[FunctionalStorage, FunctionalStorage] = {}
         self.claims: list[tuple[set[Node], set[Node]]] = []  # what must lead to the same leaves
         self.own: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------
-    def traced(self, tensor: Tensor) -> Traced:
+    def traced(self, tensor: Tensor) -> FunctionalTensor:
         state = tensor._traced
         if state is not None and state.tracer is self:
             return state
@@ -74,8 +76,8 @@ class RegionRecorder(Tracer):
         if state is not None and not self._surrounds(state.tracer):
             raise CaptureError(leaked(state))
         outer = self.parent.traced(tensor)
-        if outer.memory.entangled:
-            raise Refused("memory that overlaps other memory is used")
+        if outer.memory.overlaps_other:
+            raise RegionRefused("memory that overlaps other memory is used")
         memory = self.inner_memory(outer.memory)
         value = memory.value
         views = []
@@ -85,8 +87,8 @@ class RegionRecorder(Tracer):
             views.append((op, inner, attributes))
         if _is_stopped(outer.read()):
             value = self.graph.append(REGISTRY["stop_gradient"], (value,), {})
-        traced = Traced(self, memory, tuple(views), value)
-        self.lifted[id(tensor)] = Lifted(tensor, memory.input, traced)
+        traced = FunctionalTensor(self, memory, tuple(views), value)
+        self.lifted[id(tensor)] = LiftedInput(tensor, memory.input, traced)
         return traced
 
     def has_met(self, tensor: Tensor) -> bool:
@@ -98,7 +100,7 @@ class RegionRecorder(Tracer):
             outer = outer.parent
         return outer is tracer
 
-    def outer_memory(self, memory: Memory) -> Memory | None:
+    def outer_memory(self, memory: FunctionalStorage) -> FunctionalStorage | None:
         return self.copies.get(memory)
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
@@ -115,12 +117,13 @@ class RegionRecorder(Tracer):
         """Whether a tensor was made outside this region."""
         return tensor._traced is None or tensor._traced.tracer is not self
 
-    def inner_memory(self, outer: Memory) -> Memory:
+    def inner_memory(self, outer: FunctionalStorage) -> FunctionalStorage:
         """What memory of the parent is here."""
         memory = self.memories.get(outer)
         if memory is None:
             value = self.capture(outer.value)
-            memory = self.memories[outer] = Memory(value, Writes(outer.version), outer.owner)
+            counter = VersionCounter(outer.version)
+            memory = self.memories[outer] = FunctionalStorage(value, counter, outer.input_tensor)
             memory.input, memory.strides = value, outer.strides
             self.copies[memory] = outer
         return memory
@@ -138,7 +141,8 @@ class RegionRecorder(Tracer):
         return self.placeholder_of(self.parent.traced(like).read().type, requires_grad)
 
     def placeholder_of(self, type: TensorType, requires_grad: bool) -> Tensor:
-        tensor = self._wrap(Traced(self, Memory(self.graph.input(type, source="carried"))))
+        memory = FunctionalStorage(self.graph.input(type, source="carried"))
+        tensor = self._wrap(FunctionalTensor(self, memory))
         if requires_grad:  # not a leaf: it may be written in place
             tensor._requires_grad, tensor._node = True, Start()
         return tensor
@@ -165,11 +169,11 @@ class RegionRecorder(Tracer):
         memory, whole = self.traced(item).memory, self.traced(container)
         kept = kept_class(type(container))
         if kept is None:
-            raise Refused("a class is asked what its parts are")
+            raise RegionRefused("a class is asked what its parts are")
         of_class(item, kept)
         self.parts[memory] = whole.memory
-        if strides_kept(whole, without=dim) is not None:
-            memory.strides = strides_kept(whole, always=True)
+        if known_strides(whole, without=dim) is not None:
+            memory.strides = known_strides(whole, always=True)
         return item
 
     def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -185,9 +189,9 @@ class RegionRecorder(Tracer):
         for region, memory in self._layers(tensor):
             others = [other for other, _ in region.sharing.memories.of(memory)]
             if any(m in region.parts or m in region.parts.values() for m in [memory, *others]):
-                raise Refused("a tensor is written of which a part is in use")
+                raise RegionRefused("a tensor is written of which a part is in use")
 
-    def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, Memory]]:
+    def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, FunctionalStorage]]:
         """What a tensor looks at, here and in the regions around."""
         region: Any = self
         memory: Any = self.traced(tensor).memory
@@ -202,9 +206,9 @@ class RegionRecorder(Tracer):
         outer = self.copies.get(traced.memory)
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
-                raise Refused("a tensor made outside is written while gradients are recorded")
+                raise RegionRefused("a tensor made outside is written while gradients are recorded")
             if self.counts_outside(tensor):
-                raise Refused("a tensor is written that the caller has from `.data`")
+                raise RegionRefused("a tensor is written that the caller has from `.data`")
             self._check_kept(tensor)
         super().write(tensor, value)
 
@@ -217,29 +221,30 @@ class RegionRecorder(Tracer):
             if maybe and outer is not None:
                 region.parent.check_kept(outer, counting_family(tensor))
 
-    def repeats(self, memory: Memory) -> bool:
+    def repeats(self, memory: FunctionalStorage) -> bool:
         outer = self.copies.get(memory)
         return super().repeats(memory) if outer is None else self.parent.repeats(outer)
 
-    def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
-        raise Refused(reason)
+    def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+        raise RegionRefused(reason)
 
-    def note(self, reason: str, hint: str = "") -> None:
-        raise Refused(reason)
+    def add_break(self, reason: str, hint: str = "") -> None:
+        raise RegionRefused(reason)
 
     def flush(self) -> None:
-        raise Refused("a value is needed")
+        raise RegionRefused("a value is needed")
 
-    def draws_of(self, generator: random.Generator) -> Any:
-        raise Refused("random numbers are drawn")
+    def rng_input_of(self, generator: random.Generator) -> Any:
+        raise RegionRefused("random numbers are drawn")
 
     def grad_written(self, tensor: Tensor) -> None:
         if tensor._traced is None or tensor._traced.tracer is not self:
-            raise Refused("the gradient of a tensor made outside is changed")
+            raise RegionRefused("the gradient of a tensor made outside is changed")
 
     def history_written(self, tensor: Tensor) -> None:
         if tensor._traced is None or tensor._traced.tracer is not self:
-            raise Refused("requires_grad, the history or hooks of a tensor made outside change")
+            raise RegionRefused(
+                "requires_grad, the history or hooks of a tensor made outside change")
         self.hides(())
 
     def hides(self, tensors: Sequence[Any]) -> None:
@@ -248,7 +253,7 @@ class RegionRecorder(Tracer):
 
     def applies(self, node: Any) -> None:
         if node.sequence < self.first_node:
-            raise Refused("backward() runs through history made outside")
+            raise RegionRefused("backward() runs through history made outside")
 
     # -- what the surrounding call keeps ---------------------------------------------------------
     def number(self, container: Any, key: Any, value: float) -> Any:
@@ -265,7 +270,7 @@ class RegionRecorder(Tracer):
         return self.run(REGISTRY["clone"], (tensor,), {})
 
     def settled(self, container: Any) -> None:
-        raise Refused("an optimizer makes the state of its parameters")
+        raise RegionRefused("an optimizer makes the state of its parameters")
 
     def owned(self, containers: Sequence[Any]) -> None:
         self.own += containers
@@ -284,7 +289,7 @@ class RegionRecorder(Tracer):
             if not self.made(container):
                 return False
             if id(container) in taken:
-                raise Refused("a list or dict is found in two places")
+                raise RegionRefused("a list or dict is found in two places")
             taken.add(id(container))
             return True
 
@@ -292,18 +297,18 @@ class RegionRecorder(Tracer):
 
     def appending(self, container: list) -> Callable[[Any], None]:
         """What stands for `container.append` here."""
-        raise Refused("a list is appended to under a condition")
+        raise RegionRefused("a list is appended to under a condition")
 
     # -- the result --------------------------------------------------------------------------------
-    def written_outside(self) -> dict[Memory, Memory]:
+    def written_outside(self) -> dict[FunctionalStorage, FunctionalStorage]:
         """Memory of the parent that was written here: the parent's -> what it became."""
-        return {outer: m for m, outer in self.copies.items() if m.generation}
+        return {outer: m for m, outer in self.copies.items() if m.mutations}
 
     def may_fail(self) -> bool:
         """Whether something fails for some values."""
         return any(node.may_fail for node in self.graph.nodes)
 
-    def reads(self, outer: Memory) -> bool:
+    def reads(self, outer: FunctionalStorage) -> bool:
         """Whether memory of the parent is read here."""
         memory = self.memories.get(outer)
         return memory is not None and any(
@@ -315,13 +320,14 @@ class RegionRecorder(Tracer):
         return [t for t in found if t._requires_grad]
 
     def unchanged(self) -> None:
-        """Raises Refused where a tensor made outside got another history or gradient here."""
+        """Raises RegionRefused where a tensor made outside got another history or gradient here."""
         for item in self.lifted.values():
             tensor = item.tensor
             grad, (requires, *_) = item.before
             if tensor._grad is not grad or tensor._requires_grad is not requires:
                 tensor._grad, tensor._requires_grad = grad, requires
-                raise Refused("requires_grad or a gradient of a tensor made outside is changed")
+                raise RegionRefused(
+                    "requires_grad or a gradient of a tensor made outside is changed")
 
     def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
         """The part of what was recorded that computes `outputs` from `inputs`; every output has
@@ -347,7 +353,7 @@ class Start(Node):
 
 @contextmanager
 def trial(region: RegionRecorder) -> Iterator[None]:
-    """Record into `region` meanwhile. Leaves with `Refused` where something could not be recorded,
+    """Record into `region` meanwhile. Leaves with `RegionRefused` where something could not be recorded,
     also where the user's own code took the exception for one of its own."""
     root, watch = region.root, TrialWatch()
     root.trials += 1
@@ -357,11 +363,11 @@ def trial(region: RegionRecorder) -> Iterator[None]:
         with watch:
             yield
         if modes != (active.grad_enabled, active.inference):
-            raise Refused("grad mode is left changed")
+            raise RegionRefused("grad mode is left changed")
         if region.refused is not None:
             raise region.refused
         if root.refusals:
-            raise Refused(root.refusals[0])
+            raise RegionRefused(root.refusals[0])
     finally:
         watch.end()
         region.refused = None  # its traceback would keep the user's variables alive
@@ -372,12 +378,12 @@ def trial(region: RegionRecorder) -> Iterator[None]:
             root.lists_read.clear()
             pending, root.refusals = root.refusals, []
             for reason in dict.fromkeys(pending):
-                root.note(reason)
+                root.add_break(reason)
 
 
 @contextmanager
 def without_breaks(root: Tracer) -> Iterator[None]:
-    """What would end the segment raises `Refused`: what was recorded of a region belongs to it."""
+    """What would end the segment raises `RegionRefused`: what was recorded of a region belongs to it."""
     root.trials += 1
     try:
         yield
@@ -392,8 +398,8 @@ def own_work() -> Iterator[None]:
         yield
     except Exception as error:
         if flags.verify_passes:
-            raise Defect(f"{type(error).__name__}: {error}") from error
-        raise Refused(f"it could not be made part of the graph ({error})") from error
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+        raise RegionRefused(f"it could not be made part of the graph ({error})") from error
 
 
 class RegionGradients(Protocol):

@@ -15,7 +15,7 @@ from typing import Any
 
 from tracejit.core.eager.subclasses import keeps_class, of_class
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.aliasing import Memory
+from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.behaviour import behaviour, module_name
 from tracejit.jit.capture.contents import (
     elements,
@@ -52,7 +52,7 @@ from tracejit.jit.capture.state import State
 from tracejit.jit.ir.sizes import Size, evaluate
 
 
-class Unmodelled(Exception):
+class NotCacheable(Exception):
     """An object a replay could not make."""
 
 
@@ -161,21 +161,21 @@ class Recipes:
             self.containers[id(value)] = value, known
             known.build = self._container(value)
         elif known.build is None:
-            raise Unmodelled("a container that holds itself is returned or stored")
+            raise NotCacheable("a container that holds itself is returned or stored")
         else:
             known.shared = True
         return known
 
     def key(self, value: Any, text: str) -> Recipe:
         """The recipe of a key: plain, or an object of the caller's that is itself and no other's
-        equal. Unmodelled, with the text, for the rest."""
+        equal. NotCacheable, with the text, for the rest."""
         value = plain(value)
         if is_a(value, PRIMITIVE):
             return lambda replay: value
         itself = is_a(value, Tensor) or told_by_identity(value)
         place = self.state.place_of(value) if itself else None
         if place is None:
-            raise Unmodelled(text)
+            raise NotCacheable(text)
         return self.before(place)
 
     def before(self, place: Place) -> Recipe:
@@ -194,15 +194,15 @@ class Recipes:
         if tensor._traced is None:
             place = self.state.place_of(tensor)
             if place is None:
-                raise Unmodelled(
+                raise NotCacheable(
                     "a tensor made outside the recorded call, found nowhere, is returned or stored"
                 )
             return self.before(place)
         if tensor.__dict__:
-            raise Unmodelled("a tensor with attributes of its own is returned or stored")
+            raise NotCacheable("a tensor with attributes of its own is returned or stored")
         cls = type(tensor)
         if cls is not Tensor and not keeps_class(cls):
-            raise Unmodelled(f"a {name_of_class(cls)} that the call made is returned or stored")
+            raise NotCacheable(f"a {name_of_class(cls)} that the call made is returned or stored")
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
@@ -234,7 +234,7 @@ class Recipes:
             return lambda replay: deque([r(replay) for r in parts], most)
         if can_be_made(value, self.state.places, self.state.entered):
             return self._object(value)
-        raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+        raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
     def _object(self, value: Any) -> Recipe:
         """An object of a class of the user's, whose constructor has run already."""
@@ -261,7 +261,7 @@ class Recipes:
         cls, attributes = type(value), self._attributes(value)
         factory = attribute_of(value, "default_factory")
         if factory is not None and module_name(factory) != "builtins":
-            raise Unmodelled("a defaultdict with a factory of the user's is returned or stored")
+            raise NotCacheable("a defaultdict with a factory of the user's is returned or stored")
 
         def make(replay: Replay) -> Any:
             made = cls(factory) if issubclass(cls, defaultdict) else cls()
@@ -276,7 +276,7 @@ class Recipes:
         """A list or tuple of a class of its own, whose constructor has run already."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
-            raise Unmodelled(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+            raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
         def make(replay: Replay) -> Any:
             found = [r(replay) for r in parts]
@@ -347,9 +347,9 @@ def effects(
             found.append(appending(recipes.before(place), fresh))
             recipes.changed.append(was)
         elif place.kind == "class" and behaviour(was) != place.keys:
-            raise Unmodelled(f"the methods of {place.text} were changed")
+            raise NotCacheable(f"the methods of {place.text} were changed")
         elif place.kind == "set" and frozenset(elements(was)) != place.keys:
-            raise Unmodelled(f"the set {place.text} was changed")
+            raise NotCacheable(f"the set {place.text} was changed")
         elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
             found.append(_refill(place, was, recipes))
             recipes.changed.append(was)
@@ -396,7 +396,7 @@ def _made_attributes(place: Place) -> Iterator[Place]:
         if (how, name) in parent.children:
             continue
         if how == "type" and name not in names_in(parent.value):
-            raise Unmodelled(f"{place.text} gets {name!r}, a name that is computed")
+            raise NotCacheable(f"{place.text} gets {name!r}, a name that is computed")
         text = f"{place.text}.{name}"
         found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
         yield found
@@ -439,7 +439,7 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
         recipes.changed.append(parent.value)
         return lambda replay: _own_attributes(owner(replay)).pop(key, None)
     if now is ABSENT:
-        raise Unmodelled(f"{place.text} was deleted")
+        raise NotCacheable(f"{place.text} was deleted")
     recipe = recipes.of(now)
     if place.how == "type" and not is_a(parent.value, type):
         return _class_assignment(place, recipes, recipe)
@@ -466,7 +466,7 @@ def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
     if place.how == "cell":
         recipes.changed.append(key)
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
-    raise Unmodelled(f"{place.text} was changed")
+    raise NotCacheable(f"{place.text} was changed")
 
 
 def _class_assignment(place: Place, recipes: Recipes, recipe: Recipe) -> Effect:
@@ -474,7 +474,7 @@ def _class_assignment(place: Place, recipes: Recipes, recipe: Recipe) -> Effect:
     parent, key = place.parent, place.key
     cls = type(parent.value)  # type: ignore[union-attr]
     if key not in names_in(cls):  # a base's was changed, or this one's deleted
-        raise Unmodelled(f"{place.text}, an attribute of a base class, was changed")
+        raise NotCacheable(f"{place.text}, an attribute of a base class, was changed")
     recipes.changed.append(cls)
     owner = recipes.before(parent)  # type: ignore[arg-type]
     return lambda replay: type.__setattr__(type(owner(replay)), key, recipe(replay))
@@ -494,6 +494,7 @@ def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
     return lambda replay: refill_dict(target(replay), {k(replay): r(replay) for k, r in items})
 
 
-def memories(tensors: list[Tensor]) -> list[Memory]:
+def memories(tensors: list[Tensor]) -> list[FunctionalStorage]:
     """The distinct pieces of fresh memory behind result tensors."""
-    return list(dict.fromkeys(t._traced.memory for t in tensors if t._traced.memory.owner is None))
+    return list(dict.fromkeys(
+        t._traced.memory for t in tensors if t._traced.memory.input_tensor is None))

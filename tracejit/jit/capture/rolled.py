@@ -17,7 +17,7 @@ from typing import Any
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.joining import cat, stack
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, stands_in
 
 
@@ -102,7 +102,7 @@ def settle(followed: FollowedList) -> None:
     """Take the slices: from now on an ordinary list."""
     region = active.tracer
     if region is not None and region.root.trials:  # type: ignore[attr-defined]
-        raise Refused("a list that a loop filled is looked at")
+        raise RegionRefused("a list that a loop filled is looked at")
     tail, followed._tail = followed._tail, []
     for part in tail:
         if is_a(part, Slices):

@@ -28,13 +28,13 @@ def same_constant(tracer: Any, one: Any, other: Any) -> bool:
         return False
     if kind is int and left in _ONE_OBJECT:
         return True
-    tracer.seen(_REASON, "compare with `==`")
+    tracer.add_break_later(_REASON, "compare with `==`")
     return one is other or left is right
 
 
 def contains_nan(tracer: Any, item: Any, container: Any) -> bool:
     """`item in container`, where the item equals nothing, not even itself."""
-    tracer.seen(_REASON, "use `math.isnan`")
+    tracer.add_break_later(_REASON, "use `math.isnan`")
     plain_item = asked(item)
     if is_a(container, (list, tuple)):
         return any(asked(x) is plain_item or x == plain_item for x in container)

@@ -16,7 +16,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.readers import about_to_write
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import hint
-from tracejit.jit.capture.aliasing import UNKNOWN, Memory, concrete
+from tracejit.jit.capture.aliasing import UNKNOWN, FunctionalStorage, substitute
 from tracejit.jit.capture.materialise import laid_out, materialise
 from tracejit.jit.capture.sharing import become
 from tracejit.jit.capture.sources import values_of
@@ -34,8 +34,9 @@ def flush(tracer: Tracer) -> None:
         _show(tracer)
         return
     alive = tracer.alive()
-    fresh = list(dict.fromkeys(t._traced.memory for t in alive if t._traced.memory.owner is None))
-    known = len(tracer.found_same)
+    fresh = list(dict.fromkeys(
+        t._traced.memory for t in alive if t._traced.memory.input_tensor is None))
+    known = len(tracer.identity_results)
     if fresh or tracer.written() or positions(alive, fresh):
         sources = tracer.input_sources()
         inputs = [v for v in tracer.graph.inputs if v in sources]  # no tangents
@@ -45,8 +46,8 @@ def flush(tracer: Tracer) -> None:
             _settle(tracer, alive, [], [], {})
         _show(tracer)
     with tracer.paused():
-        for tensor, owner in tracer.found_same[known:]:
-            become(tensor, owner, alive)
+        for tensor, input_tensor in tracer.identity_results[known:]:
+            become(tensor, input_tensor, alive)
 
 
 def finish(
@@ -54,7 +55,7 @@ def finish(
     inputs: list[Value],
     sources: list[Any],
     results: list[Tensor],
-    fresh: list[Memory],
+    fresh: list[FunctionalStorage],
     extra: list[Value],
 ) -> list[Tensor]:
     """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`,
@@ -72,19 +73,19 @@ def finish(
     )
     run = tracer.run_segment(wanted, values_of(sources))
     for memory in written:
-        about_to_write(memory.owner._storage)
+        about_to_write(memory.input_tensor._storage)
     with HeldInterrupts():
         roots = run()
         known = dict(zip(places, roots[len(fresh) + len(extra):]))
         _settle(tracer, results, fresh, roots, known)
         for memory in written:
-            memory.owner._storage.version = memory.version
+            memory.input_tensor._storage.version = memory.version
         _uncount(tracer, written)
     _show(tracer)
     return roots
 
 
-def positions(results: list[Tensor], fresh: list[Memory]) -> list[Value]:
+def positions(results: list[Tensor], fresh: list[FunctionalStorage]) -> list[Value]:
     """Where views look that look at a place which only the program knows, as far as no piece of
     fresh memory holds it."""
     held = {memory.value for memory in fresh}
@@ -92,19 +93,19 @@ def positions(results: list[Tensor], fresh: list[Memory]) -> list[Value]:
     return list(dict.fromkeys(x for x in found if x not in held))
 
 
-def _uncount(tracer: Tracer, written: Iterable[Memory]) -> None:
+def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
     """The segment has run: versions of the caller's memory, and those in what the tape keeps of it,
     count no writes that did not happen."""
     for memory in written:
-        storage = memory.owner._storage
-        missed = [count for count, flag in memory.maybe if not bool(flag.array)]
+        storage = memory.input_tensor._storage
+        missed = [count for count, flag in memory.conditional_writes if not bool(flag.array)]
         storage.version -= len(missed)
         for saved in (at() for at in tracer.kept) if missed else ():
             if saved is not None and saved.tensor._storage is storage:
                 saved.version -= sum([count <= saved.version for count in missed])
 
 
-def _apart(tracer: Tracer, fresh: list[Memory]) -> list[Value]:
+def _apart(tracer: Tracer, fresh: list[FunctionalStorage]) -> list[Value]:
     """What each piece of memory holds, as a value of its own: no input, and no other's."""
     own: dict[Value, None] = {}
     for memory in fresh:
@@ -116,7 +117,7 @@ def _apart(tracer: Tracer, fresh: list[Memory]) -> list[Value]:
 
 
 def _settle(
-    tracer: Tracer, results: list[Tensor], fresh: list[Memory], roots: list[Tensor],
+    tracer: Tracer, results: list[Tensor], fresh: list[FunctionalStorage], roots: list[Tensor],
     known: dict[Value, Tensor],
 ) -> None:
     possible = tracer.sharing.of_results(results)
@@ -124,9 +125,9 @@ def _settle(
         made = {m: _placed(m, root) for m, root in zip(fresh, roots)}
     tracer.sharing.unite(made)
     materialise(results, made, known | {m.value: root for m, root in made.items()})
-    for tensor, owner, flag in possible:
+    for tensor, input_tensor, flag in possible:
         if flag._storage is not None and bool(flag.array):
-            tracer.found_same.append((tensor, owner))
+            tracer.identity_results.append((tensor, input_tensor))
     for draws in tracer.generators.values():
         if draws.untouched():
             draws.generator.take(hint(draws.count))
@@ -134,11 +135,11 @@ def _settle(
     tracer.restarted = True
 
 
-def _placed(memory: Memory, root: Tensor) -> Tensor:
+def _placed(memory: FunctionalStorage, root: Tensor) -> Tensor:
     """What a program made of memory, laid out as plain code does."""
     if memory.strides is None or memory.strides is UNKNOWN:
         return root
-    return laid_out(root, concrete(memory.strides, memory.value.graph.scope.hints))
+    return laid_out(root, substitute(memory.strides, memory.value.graph.scope.hints))
 
 
 def _show(tracer: Tracer) -> None:

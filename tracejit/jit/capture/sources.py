@@ -15,33 +15,33 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.tape import grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import random
-from tracejit.jit.capture.aliasing import Traced
+from tracejit.jit.capture.aliasing import FunctionalTensor
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.ir.graph import Value
 
 
-class Lifted:
+class LiftedInput:
     """A concrete tensor (or the generator's state) that became an input of the graph."""
 
     __slots__ = ("tensor", "value", "traced", "before")
 
-    def __init__(self, tensor: Any, value: Any, traced: Traced | None):
+    def __init__(self, tensor: Any, value: Any, traced: FunctionalTensor | None):
         self.tensor, self.value, self.traced = tensor, value, traced
         self.before: tuple = () if traced is None else tensor_history(tensor)
 
 
-class Draws:
+class RngInput:
     """A generator the recording draws from: its state at the start (`value`), how many draws, a
     state (`tensor`) and how many draws came since."""
 
-    __slots__ = ("generator", "tensor", "value", "words", "count", "since")
+    __slots__ = ("generator", "tensor", "value", "words", "count", "offset")
 
     def __init__(self, generator: random.Generator, tensor: Tensor, value: Value):
         self.generator, self.tensor, self.value = generator, tensor, value
         self.words = generator.array.copy()
         self.count: Any = 0  # an int, or a size where a loop draws
-        self.since = 0
+        self.offset = 0
 
     def any(self) -> bool:
         """Whether there were any draws; a loop that draws has an iteration at least."""
@@ -87,6 +87,6 @@ class NumberSource(NamedTuple):
 def values_of(sources: Sequence[Any]) -> list[Any]:
     """Graph inputs as a segment takes them: tensors, numbers, generator states."""
     return [
-        x.hint if is_a(x, RuntimeNumber) else x.words if type(x) is Draws else x
+        x.hint if is_a(x, RuntimeNumber) else x.words if type(x) is RngInput else x
         for x in sources
     ]

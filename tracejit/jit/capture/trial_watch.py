@@ -1,7 +1,7 @@
 """What runs in a trial: user code that could have an effect is stopped before it starts.
 
 In: the profile events of the thread while a branch or a loop body is recorded on trial. Out:
-`Refused` where Python code starts that was not rewritten (rewritten code announces its effects):
+`RegionRefused` where Python code starts that was not rewritten (rewritten code announces its effects):
 properties, operators of the user's classes, callbacks of C functions, generators. Code that
 visibly changes nothing may run. Called by `region.trial`.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from tracejit.core.memory import forks
 from tracejit.core.memory.reliances import holds
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.instructions import steps
 from tracejit.jit.capture.location import is_own
 from tracejit.jit.capture.own_effects import changes_objects
@@ -56,7 +56,7 @@ class TrialWatch:
     """
 
     def __init__(self) -> None:
-        self.refused: Refused | None = None
+        self.refused: RegionRefused | None = None
         self.aside: PutAside | None = None
         self.made: list[Any] = []  # objects of our classes, which nobody else has yet
         self.collects = gc.isenabled()
@@ -90,7 +90,7 @@ class TrialWatch:
         why = self.objection(frame, event, argument)
         if why:
             # Python takes the profile function away then; __exit__ puts one back.
-            self.refused = Refused(why)
+            self.refused = RegionRefused(why)
             raise self.refused
         if self.watching is not None:
             self.watching(frame, event, argument)

@@ -12,26 +12,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.core.ops.shapes import same_structure
-from tracejit.jit.capture.aliasing import UNKNOWN, Traced
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.aliasing import UNKNOWN, FunctionalTensor
+from tracejit.jit.capture.breaks import RegionRefused
 
 Sizes = list[Any]
 
 
-def stays_view(traced: Traced, target: Sequence[Any]) -> bool:
+def reshape_is_view(traced: FunctionalTensor, target: Sequence[Any]) -> bool:
     """Whether reshaping this tensor to `target` gives a view of its memory."""
     shape, strides = _layout(traced)
     if all(_is_one(n) or same_structure(*both)
            for n, *both in zip(shape, strides, _contiguous(shape))):
         return True  # in order, whatever the sizes are
-    return viewable(shape, strides, list(target))
+    return can_view_as(shape, strides, list(target))
 
 
 def _is_one(size: Any) -> bool:
     return type(size) is int and size == 1
 
 
-def strides(traced: Traced) -> Sizes:
+def strides(traced: FunctionalTensor) -> Sizes:
     """Strides in elements, as eager mode would give them."""
     shape, found = _layout(traced)
     if _in_order(shape, found):
@@ -39,12 +39,14 @@ def strides(traced: Traced) -> Sizes:
     return found
 
 
-def is_contiguous(traced: Traced) -> bool:
+def is_contiguous(traced: FunctionalTensor) -> bool:
     """Whether elements lie in row-major order without gaps, as `Tensor.is_contiguous` says."""
     return _in_order(*_layout(traced))
 
 
-def strides_kept(traced: Traced, without: int | None = None, always: bool = False) -> Any:
+def known_strides(
+    traced: FunctionalTensor, without: int | None = None, always: bool = False
+) -> Any:
     """Strides for memory that stands for this tensor, or for a slice across a dimension of it:
     None where elements are known to lie in order, if not `always`. Records no guard."""
     memory = traced.memory
@@ -60,18 +62,19 @@ def strides_kept(traced: Traced, without: int | None = None, always: bool = Fals
     return None if all(map(max, ordered, flat)) and not always else tuple(strides)
 
 
-def either_strides(what: str, *cases: Traced) -> Any:
+def merged_strides(what: str, *cases: FunctionalTensor) -> Any:
     """Those of what may be one of several tensors that lie in different ways: only the caller's own
     can be told from the memory that a program makes."""
     for traced in cases:
-        strides = strides_kept(traced)
-        own = traced.memory.owner is not None and not traced.views
+        strides = known_strides(traced)
+        own = traced.memory.input_tensor is not None and not traced.views
         if strides is not None and strides is not UNKNOWN and not own:
-            raise Refused(f"{what} lies in memory in another way in one case than in the other")
+            raise RegionRefused(
+                f"{what} lies in memory in another way in one case than in the other")
     return UNKNOWN
 
 
-def offset(traced: Traced, base: Any) -> Any:
+def offset(traced: FunctionalTensor, base: Any) -> Any:
     """Where the first element lies in the storage, for memory that starts at `base`; None where a
     view is of a kind that does not tell."""
     memory = traced.memory
@@ -131,15 +134,15 @@ def _in_order(shape: Sizes, strides: Sizes) -> bool:
     return True
 
 
-def viewable(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
+def can_view_as(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
     """Whether elements laid out like this can be seen in another shape without copying them.
 
     Dimensions that lie in memory like one (each stride is the next one times its size) can be cut
     anew; others cannot.
 
-    >>> viewable([2, 3], [3, 1], [6]), viewable([2, 3], [1, 2], [6])
+    >>> can_view_as([2, 3], [3, 1], [6]), can_view_as([2, 3], [1, 2], [6])
     (True, False)
-    >>> viewable([1, 3], [7, 2], [3, 1])
+    >>> can_view_as([1, 3], [7, 2], [3, 1])
     True
     """
     return strides_as(shape, strides, target) is not None
@@ -189,7 +192,7 @@ def _contiguous(shape: Sizes) -> Sizes:
     return strides
 
 
-def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
+def _layout(traced: FunctionalTensor) -> tuple[Sizes, Sizes]:
     """Shape and strides; symbolic but for kinds of views that hardly meet a reshape."""
     memory = traced.memory
     root = memory.value if memory.input is None else memory.input
@@ -202,7 +205,7 @@ def _layout(traced: Traced) -> tuple[Sizes, Sizes]:
     return shape, strides
 
 
-def _of_example(traced: Traced) -> tuple[Sizes, Sizes]:
+def _of_example(traced: FunctionalTensor) -> tuple[Sizes, Sizes]:
     """As in this call; the program then serves only these sizes and strides."""
     layout = traced.layout(exact=True)
     return list(layout.shape), [s // layout.itemsize for s in layout.strides]

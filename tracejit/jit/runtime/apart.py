@@ -16,7 +16,7 @@ from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.storage import readonly
-from tracejit.jit.capture.aliasing import extent, overlaps_itself
+from tracejit.jit.capture.aliasing import byte_range, has_internal_overlap
 
 Span = tuple[int, int, bool]  # first address, address after the last, whether it is written
 
@@ -47,9 +47,9 @@ class Apart:
         """The spans of these inputs; None where they do not hold among themselves."""
         tensors = [k for k in numbers if isinstance(inputs[k], Tensor)]
         written = [inputs[k] for k in tensors if k in self.written]
-        if any(x._storage.readonly or overlaps_itself(x) for x in written):
+        if any(x._storage.readonly or has_internal_overlap(x) for x in written):
             return None
-        spans = [(*extent(inputs[k]), k in self.written) for k in tensors]
+        spans = [(*byte_range(inputs[k]), k in self.written) for k in tensors]
         found = _Spans(sorted(span for span in spans if span[0] < span[1]))
         return None if found.overlap else found
 

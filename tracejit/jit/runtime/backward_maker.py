@@ -18,7 +18,7 @@ from tracejit.jit.autodiff.differentiate import Joint
 from tracejit.jit.autodiff.kept_outside import Entry
 from tracejit.jit.autodiff.reach import flag_of, operand_of, records
 from tracejit.jit.autodiff.stages import Stage
-from tracejit.jit.capture.aliasing import Memory, Traced
+from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.runtime.backward_plan import (
@@ -36,7 +36,7 @@ def backward_plan(
     tracer: Any,
     joint: Joint,
     primal: dict[Value, int],
-    roots: dict[Memory, int],
+    roots: dict[FunctionalStorage, int],
     compile: Callable[[Graph], Segment],
 ) -> tuple[list[Value], Backward]:
     """Further outputs to keep for the backward, and the backward.
@@ -161,7 +161,7 @@ def _whole(tracer: Any, joint: Joint) -> tuple[Graph, list[int]]:
 
 
 def _saved(
-    saved: list[Value], primal: dict[Value, int], roots: dict[Memory, int], joint: Joint
+    saved: list[Value], primal: dict[Value, int], roots: dict[FunctionalStorage, int], joint: Joint
 ) -> tuple[list[Value], list[tuple[str, int]]]:
     """Which saved values become further outputs, and where each is found after the run."""
     extra: list[Value] = []
@@ -169,7 +169,7 @@ def _saved(
     others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
     for value in saved:
         memory = joint.live.get(value)
-        if memory is not None and memory.owner is None:
+        if memory is not None and memory.input_tensor is None:
             found.append(("output", roots[memory]))
         elif memory is not None or value in primal and value not in joint.written:
             found.append(("input", primal[value if memory is None else memory.input]))
@@ -186,14 +186,15 @@ def _saved(
 class _Noted:
     """What must not be written before a backward."""
 
-    def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[Memory, int],
+    def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[FunctionalStorage, int],
                  joint: Joint):
         self.tracer, self.primal, self.roots = tracer, primal, roots
         self.outputs = joint.outputs
         self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
         self.items: list[Note] = []
-        self.numbers: dict[tuple[Memory, int, bool], int] = {}
-        self.known: dict[Memory, Note] = {}  # also of what is kept only if the program goes one way
+        self.numbers: dict[tuple[FunctionalStorage, int, bool], int] = {}
+        # also of what is kept only if the program goes one way
+        self.known: dict[FunctionalStorage, Note] = {}
         self.found: dict[Node, list[int]] = {}
         nodes = {node for stage in joint.stages for node in stage.nodes}
         for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
@@ -225,7 +226,7 @@ class _Noted:
         if counting_family(record.tensor) is not None and not (
                 self.tracer.counts_outside(record.tensor)):
             return None  # of the call's own `.data`: nobody else has it
-        if memory.owner is None and memory not in self.roots:
+        if memory.input_tensor is None and memory not in self.roots:
             return None
         if memory not in self.known:
             self.known[memory] = self._note(record, traced, item is not None)
@@ -245,10 +246,12 @@ class _Noted:
         value = None if entry.flag is None else self.tracer.traced(entry.flag).read()
         return self.saved.get(value, -1)
 
-    def _note(self, record: Saved | SavedOutput | Entry, traced: Traced, given: bool) -> Note:
+    def _note(
+        self, record: Saved | SavedOutput | Entry, traced: FunctionalTensor, given: bool
+    ) -> Note:
         """`given`: the record is of an input itself, or of what a region keeps of it."""
         itself, said, memory = operand_of(record), record.said(traced.shape), traced.memory
-        if memory.owner is not None:
+        if memory.input_tensor is not None:
             whole = given and itself is not None
             return Note(self.primal[memory.input], said=None if whole else said)
         result = next((k for k, x in enumerate(self.outputs) if x is itself), -1)

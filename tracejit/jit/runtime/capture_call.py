@@ -61,7 +61,7 @@ from tracejit.jit.capture.place import Place
 from tracejit.jit.capture.plain import asked, is_object, plain, plain_objects, replaced
 from tracejit.jit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.jit.capture.recursion import deeper
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.capture.results import NotCacheable
 from tracejit.jit.capture.rolled import settle_lists
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.sinks import Sinks
@@ -131,7 +131,7 @@ class CapturedCall:
         )
         self.numbers.hidden = not asks_for_types(function, adapt)
         self.numbers.hidden &= not suspends(function)
-        self.tracer.replayable = watch
+        self.tracer.cacheable = watch
         self.sinks = Sinks()
         self.names = signature.names
         self.spread = signature.spread
@@ -180,7 +180,7 @@ class CapturedCall:
             settle_lists(tracer.followed)
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
-                tracer.note(
+                tracer.add_break(
                     "grad mode, autocast or a default is left changed",
                     "use `with tracejit.no_grad():`",
                 )
@@ -188,7 +188,7 @@ class CapturedCall:
                 tracer.breaks.clear()  # the next call has the result and runs none of that
             drawn = (default_generator.array != seeded).any()
             if self.watch and not tracer.breaks and drawn:
-                tracer.note(
+                tracer.add_break(
                     "the generator was seeded inside the captured function", "seed it outside"
                 )
             if self.watch and not tracer.breaks:
@@ -233,7 +233,7 @@ class CapturedCall:
                         found = (place.value for place in self.places)
                         known = {id(x) for x in found if is_object(x)}
                     value = plain_inside(value, self.places, self.arguments, known)
-                if tracer.found_same:
+                if tracer.identity_results:
                     value = self._put_same(plain(value))
                 self.state.release()
         return value
@@ -241,7 +241,7 @@ class CapturedCall:
     def _put_same(self, value: Any) -> Any:
         """`value`, and what the call stored, with the caller's own tensors where results turned out
         to be them."""
-        found, seen = self.tracer.found_same, set[int]()
+        found, seen = self.tracer.identity_results, set[int]()
 
         def own(x: Any) -> Any:
             if not is_a(x, Tensor):
@@ -337,7 +337,7 @@ class CapturedCall:
                 raise
             reason = f"could not be compiled ({type(error).__name__}: {error}); it runs op by op"
             warnings.warn(f"tracejit: {self.tracer.name} {reason}", RuntimeWarning, stacklevel=2)
-            self.tracer.note(reason, "please report it")
+            self.tracer.add_break(reason, "please report it")
             return Segment(graph, "graph", "fast")
 
     # -- what the watcher and the state walker report --------------------------------------------
@@ -407,7 +407,8 @@ class CapturedCall:
         elif code in self.inner:  # made inside the call: what it closes over was made there too
             return
         elif not self._method(code, frame) and code.co_freevars:
-            self.tracer.seen(f"{code.co_qualname} closes over variables and was found nowhere")
+            self.tracer.add_break_later(
+                f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
         """Return True if the function that runs is one of its first argument's class."""
@@ -421,7 +422,7 @@ class CapturedCall:
             return
         if self.tracer.output or self.tracer.pending:
             give_up(self.tracer)
-        self.tracer.seen(*unseen_call(function))
+        self.tracer.add_break_later(*unseen_call(function))
 
     def _keeps(self, frame: FrameType) -> None:
         """Code begins whose results a cache keeps, or that changes the filters of warnings."""
@@ -458,7 +459,8 @@ class CapturedCall:
             if sys.modules.get(name) is module:
                 self._module(name)
             else:
-                self.tracer.seen(f"asks the module {name!r}, found nowhere, for attributes")
+                self.tracer.add_break_later(
+                    f"asks the module {name!r}, found nowhere, for attributes")
         self.state.ask_all(module)
 
     def _modules(self, reads: Reads) -> None:
@@ -496,7 +498,7 @@ class CapturedCall:
                 plain_objects(first_argument(frame.f_code, frame), set(), asked)
 
     def _unmodelled(self, path: str, what: str, hint: str = "") -> None:
-        self.tracer.seen(f"{path}: {what}", hint)
+        self.tracer.add_break_later(f"{path}: {what}", hint)
 
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
@@ -506,5 +508,5 @@ class CapturedCall:
             if self.entry is not None:
                 self.entry.catches = self.catches
             self.seconds["guards"] = perf_counter() - started - self.compiling + others
-        except Unmodelled as reason:
-            self.tracer.note(str(reason))
+        except NotCacheable as reason:
+            self.tracer.add_break(str(reason))

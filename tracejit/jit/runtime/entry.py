@@ -17,7 +17,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.writing import bump_version
 from tracejit.core.memory.readers import about_to_write, live
 from tracejit.core.memory.storage import readonly
-from tracejit.jit.capture.aliasing import concrete
+from tracejit.jit.capture.aliasing import substitute
 from tracejit.jit.capture.guard_texts import shown
 from tracejit.jit.capture.guards import Guards, Miss, current
 from tracejit.jit.capture.kept_calls import KeptCall, KeptResults, first_other
@@ -319,7 +319,7 @@ class Entry:
         if self.strewn:
             roots = list(roots)
             for k, strides in self.strewn:
-                roots[k] = laid_out(roots[k], concrete(strides, bound.sizes))
+                roots[k] = laid_out(roots[k], substitute(strides, bound.sizes))
         for k, count in self.versions:
             roots[k]._storage.version = count  # type: ignore[union-attr]
         if self.counted:

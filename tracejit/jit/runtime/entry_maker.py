@@ -1,7 +1,7 @@
 """A finished recording becomes a replay entry: guards, a program, recipes for all it changed.
 
 In: a recorded call without a break, and the value it returned. Out: an `Entry`, whose program has
-run once on the way, so that the call's tensors are concrete. Raises `Unmodelled` where a replay
+run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a replay
 could not do what the call did. Called by `runtime.capture_call`.
 """
 
@@ -17,7 +17,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import Family, View, counting_family, family_of
 from tracejit.jit.autodiff.differentiate import Joint, differentiate
 from tracejit.jit.autodiff.reach import extras_behind, is_freed, kept, leaves
-from tracejit.jit.capture.aliasing import UNKNOWN, Memory
+from tracejit.jit.capture.aliasing import UNKNOWN, FunctionalStorage
 from tracejit.jit.capture.deferred_warnings import must_be_over
 from tracejit.jit.capture.guards import Guards, current, made_in_inference
 from tracejit.jit.capture.known_contents import KnownContents
@@ -25,15 +25,15 @@ from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.number_reader import reader
 from tracejit.jit.capture.number_text import number_text
 from tracejit.jit.capture.place import Place
-from tracejit.jit.capture.reachable import explained, remains
+from tracejit.jit.capture.reachable import accounted_tensors, remains
 from tracejit.jit.capture.results import (
     Effect,
+    NotCacheable,
     Recipe,
     Recipes,
     Replay,
     ResultNumber,
     SetGrad,
-    Unmodelled,
     effects,
     memories,
     plainest,
@@ -41,7 +41,7 @@ from tracejit.jit.capture.results import (
 from tracejit.jit.capture.scalars import RuntimeNumber
 from tracejit.jit.capture.segment_end import finish
 from tracejit.jit.capture.sinks import forget
-from tracejit.jit.capture.sources import Draws, tensor_history, values_of
+from tracejit.jit.capture.sources import RngInput, tensor_history, values_of
 from tracejit.jit.ir.graph import Value
 from tracejit.jit.runtime.attach_backward import attach_backward
 from tracejit.jit.runtime.backward_maker import backward_plan
@@ -60,11 +60,13 @@ class EntryMaker:
         self.call, self.tracer, self.state = call, call.tracer, call.state
         self.graph = call.tracer.graph
         self.value = value
-        self.given: set[Memory] = set()  # memory whose root tensor some result is
-        self.united: list[tuple[Memory, Memory | Recipe, Recipe]] = []  # what is one if a flag says
+        self.given: set[FunctionalStorage] = set()  # memory whose root tensor some result is
+        # what is one if a flag says
+        self.united: list[tuple[FunctionalStorage, FunctionalStorage | Recipe, Recipe]] = []
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
         self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
-        self.maybe: list[tuple[Memory, Recipe]] = []  # memory that is written if a flag says so
+        # memory that is written if a flag says so
+        self.maybe: list[tuple[FunctionalStorage, Recipe]] = []
 
     def make(self) -> Entry | None:
         """Return the entry; None if only the next recording can give one."""
@@ -74,7 +76,7 @@ class EntryMaker:
             return None
         for name in self.state.kept.others(tracer.identities.asked):
             what = "keeps results (functools.lru_cache), and ran or gave what may change"
-            raise Unmodelled(f"{name} {what}")
+            raise NotCacheable(f"{name} {what}")
         must_be_over(tracer)
         self._must_stay()
         self.held = self._numbers_at_places()
@@ -85,7 +87,7 @@ class EntryMaker:
         returned = recipes.of(self.value)
         try:
             changed = effects(self.state, arguments, recipes, self.held, grown)
-        except Unmodelled:  # an import or a cache, perhaps, which the next call finds done
+        except NotCacheable:  # an import or a cache, perhaps, which the next call finds done
             if not self.call.may_fill or tracer.fullgraph:
                 raise
             self.call.filled = True
@@ -93,7 +95,7 @@ class EntryMaker:
         changed += self._gradients(recipes) + self._own_gradients(recipes)
         changed = [*recipes.host.effects(tracer.output, recipes), *changed]
         changed = [*self._shared(recipes), *changed]
-        self.maybe = [(m, recipes.of(x)) for m in tracer.written() for _, x in m.maybe]
+        self.maybe = [(m, recipes.of(x)) for m in tracer.written() for _, x in m.conditional_writes]
         results = recipes.tensors
         for tensor in results:
             refresh(tensor)  # its history may be that of a later write to what it is a view of
@@ -132,8 +134,8 @@ class EntryMaker:
     def _must_stay(self) -> None:
         """Refuse a program that would serve no second call: it writes what must be the same."""
         written = [m for m in self.tracer.written() if m.input in self.tracer.contents]
-        if written or self.tracer.contents and any(m.entangled for m in self.tracer.written()):
-            raise Unmodelled("a tensor is written whose contents decided what Python did")
+        if written or self.tracer.contents and any(m.overlaps_other for m in self.tracer.written()):
+            raise NotCacheable("a tensor is written whose contents decided what Python did")
 
     def _named(self) -> dict[Value, Any]:
         """Where each input is found, which is also its name in the graph."""
@@ -150,7 +152,7 @@ class EntryMaker:
         for tensor, (grad, history) in known:
             now, after = tensor_history(tensor)
             if history != after:
-                raise Unmodelled(
+                raise NotCacheable(
                     "requires_grad, the history or hooks of a tensor made outside were changed"
                 )
             if now is not grad:
@@ -164,7 +166,7 @@ class EntryMaker:
         for number, tensor in enumerate(recipes.tensors):  # gradients become results too
             if tensor._grad is not None:
                 if grad_fn_of(tensor) is not None:
-                    raise Unmodelled("a result retains its gradient")
+                    raise NotCacheable("a result retains its gradient")
                 found.append(_set_grad_of(number, recipes.of(tensor._grad)))
         return found
 
@@ -179,12 +181,12 @@ class EntryMaker:
                 return Place(None, "constant", source, source, "a constant")
             found = self.state.place_of(source) or self._grad_place(source)
             if found is None:
-                raise Unmodelled(
+                raise NotCacheable(
                     "a tensor is read that was found through no argument, global, closure or "
                     "attribute"
                 )
             return found
-        if is_a(source, Draws):
+        if is_a(source, RngInput):
             generator = source.generator
             return self.state.place_of(generator) or Place(
                 None, "constant", generator, generator, "generator"
@@ -196,14 +198,15 @@ class EntryMaker:
         if is_a(number.source, Place):
             return number.source
         if number.source is None:
-            raise Unmodelled("a number that an earlier call left somewhere is read")
+            raise NotCacheable("a number that an earlier call left somewhere is read")
         container, key = number.source
         owner = self.state.place_of(container)
         if owner is None:
-            raise Unmodelled(f"the number {key!r} is read from a container that was found nowhere")
+            raise NotCacheable(
+                f"the number {key!r} is read from a container that was found nowhere")
         place = owner.children.get(("item", key))
         if place is None:
-            raise Unmodelled(f"the number {owner.text}[{key!r}] cannot be found again")
+            raise NotCacheable(f"the number {owner.text}[{key!r}] cannot be found again")
         return place
 
     def _numbers_at_places(self) -> dict[int, RuntimeNumber]:
@@ -240,7 +243,7 @@ class EntryMaker:
         for tensor, grad in self.tracer.grads_read:
             owner = self.state.place_of(tensor)
             if owner is None:
-                raise Unmodelled("the gradient of a tensor that was found nowhere is read")
+                raise NotCacheable("the gradient of a tensor that was found nowhere is read")
             found.append(Place(owner, "grad", None, grad, f"{owner.text}.grad"))
         return found
 
@@ -290,7 +293,8 @@ class EntryMaker:
         for leaf in sharing.leaves_of(list(recipes.tensors)):
             recipes.of(leaf)
         for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
-            at = known if known.owner is None else recipes.before(self._place(known.owner))
+            given = known.input_tensor
+            at = known if given is None else recipes.before(self._place(given))
             self.united.append((memory, at, recipes.of(flag)))
         for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
             numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
@@ -302,7 +306,7 @@ class EntryMaker:
     def _refuse_unseen(self, results: list[Tensor]) -> None:
         """Tensors made here that somebody holds where no replay could put them."""
         if remains(lambda: self._unseen(results)):
-            raise Unmodelled(
+            raise NotCacheable(
                 "a tensor made in the call is kept somewhere its effects cannot be seen"
             )
 
@@ -310,7 +314,8 @@ class EntryMaker:
         tracer = self.tracer
         numbers = [n for n in (r() for r in tracer.loop_numbers) if n is not None]
         held = [t for n in numbers for t in n.tensors()]
-        known = explained([*results, *tracer.sharing.flags(), *tracer.sharing.leaves, *held])
+        known = accounted_tensors(
+            [*results, *tracer.sharing.flags(), *tracer.sharing.leaves, *held])
         return any(id(t) not in known for t in tracer.alive())
 
     def _only_to(self, own: list[Any], result: Any) -> bool:
@@ -331,7 +336,7 @@ class EntryMaker:
         ends = [n for n in leaves(tracked, self.tracer.first_node) if type(n) is AccumulateGrad]
         own = [n.variable for n in ends if n.variable._traced is not None]
         if own and (not wrt or any(x is t or self._only_to(own, t) for x in own for t in results)):
-            raise Unmodelled("a result leads to a leaf that the call made, for a later backward")
+            raise NotCacheable("a result leads to a leaf that the call made, for a later backward")
         if not tracked or not wrt:
             return None
         self._refuse_kept_data(tracked, results)
@@ -343,7 +348,7 @@ class EntryMaker:
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
         if extras_behind([result], first):
-            raise Unmodelled("a hook of what leads nowhere, for a later backward")
+            raise NotCacheable("a hook of what leads nowhere, for a later backward")
         return DeadEnd
 
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
@@ -351,7 +356,7 @@ class EntryMaker:
         own = {counting_family(t) for t in results if not self.tracer.counts_outside(t)} - {None}
         if own and any(counting_family(x) in own
                        for x in kept(tracked, True, self.tracer.first_node)):
-            raise Unmodelled("a result is from `.data`, and a later backward needs it as it is")
+            raise NotCacheable("a result is from `.data`, and a later backward needs it as it is")
 
     def _run(
         self,
@@ -365,10 +370,10 @@ class EntryMaker:
     ) -> Entry:
         tracer = self.tracer
         fresh = memories(results)
-        roots_of: dict[Memory, int] = {m: k for k, m in enumerate(fresh)}
+        roots_of: dict[FunctionalStorage, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
         united = [
-            (roots_of[memory], roots_of[other] if is_a(other, Memory) else other, flag)
+            (roots_of[memory], roots_of[other] if is_a(other, FunctionalStorage) else other, flag)
             for memory, other, flag in self.united
         ]
         strewn = [
@@ -386,7 +391,8 @@ class EntryMaker:
         backward = None
         if joint is not None:
             extra, backward = backward_plan(tracer, joint, primal, roots_of, self.call.compile)
-        writes = [(primal[m.input], m.generation - m.silent - len(m.maybe)) for m in written]
+        writes = [(primal[m.input], m.mutations - m.uncounted - len(m.conditional_writes))
+                  for m in written]
         maybe = [(primal[m.input], flag) for m, flag in self.maybe]
         contents = self._contents(primal)
         placed = [*results, *self.lines.between()]
@@ -400,7 +406,7 @@ class EntryMaker:
             united,
             strewn,
             maybe,
-            [(primal[m.input], m.apart) for m in written if m.apart],
+            [(primal[m.input], m.data_writes) for m in written if m.data_writes],
             self.state.kept.calls,
             contents,
         )
@@ -415,7 +421,7 @@ class EntryMaker:
         return entry
 
     def _describe(
-        self, tensor: Tensor, roots: dict[Memory, int], tracked: dict[int, int]
+        self, tensor: Tensor, roots: dict[FunctionalStorage, int], tracked: dict[int, int]
     ) -> ResultTensor:
         traced = tensor._traced
         memory = traced.memory
@@ -437,11 +443,11 @@ class EntryMaker:
             else:
                 found.root = self._at(line.parent)
             return found
-        found.root = roots[memory] if memory.owner is None else self._at(memory.owner)
+        found.root = roots[memory] if memory.input_tensor is None else self._at(memory.input_tensor)
         found.steps = [(op, self._numbers(operands), attributes, Made(NO_GRAD, None, 0))
                        for op, operands, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
-        found.alias = memory.owner is not None or memory in self.given
+        found.alias = memory.input_tensor is not None or memory in self.given
         found.base = type(tensor._view) is not View
         found.inference = made_in_inference(tensor)
         found.counted = self._counted(tensor)

@@ -20,7 +20,7 @@ from tracejit.core.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import Family, View, family_of
 from tracejit.core.ops.record import Op
-from tracejit.jit.capture.aliasing import Memory, Traced, concrete
+from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor, substitute
 from tracejit.jit.capture.results import Replay
 from tracejit.jit.ir.graph import Value
 from tracejit.jit.runtime.call_nodes import DeadEnd, record_dead_end
@@ -101,7 +101,7 @@ class ResultTensor:
     def _seen(self, tensor: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
         with no_grad():
             for op, operands, attributes, made in self.steps:
-                given = {k: concrete(v, sizes) for k, v in attributes.items()}
+                given = {k: substitute(v, sizes) for k, v in attributes.items()}
                 tensor = op(tensor, *[tensors[k] for k in operands], **given)
                 if type(tensor._view) is View:
                     mark(tensor, made.origin)
@@ -168,7 +168,7 @@ class Lines:
 
     tracer: Any
     results: list[Tensor]
-    apart: set[Memory]  # what may be other memory, if a value says so
+    apart: set[FunctionalStorage]  # what may be other memory, if a value says so
     lines: dict[int, Line] = field(default_factory=dict)
     places: dict[Value, Tensor] = field(default_factory=dict)
 
@@ -190,7 +190,7 @@ class Lines:
         for x in self.results:
             for v in [v for _, operands, _ in x._traced.views for v in operands]:
                 if v not in self.places:
-                    self.places[v] = self.tracer.holding(v)
+                    self.places[v] = self.tracer.tensor_of(v)
         self.results += self.places.values()
         while lent := [line for line in self.lines.values() if line.shared and self._lent(line)]:
             for line in lent:
@@ -224,7 +224,7 @@ class Lines:
             x = x._view.parent
         return Line(x, found) if found else None
 
-    def _traced(self, tensor: Tensor) -> Traced | None:
+    def _traced(self, tensor: Tensor) -> FunctionalTensor | None:
         known = self.tracer.lifted.get(id(tensor))
         return tensor._traced if known is None else known.traced
 
@@ -252,7 +252,7 @@ def _made(x: Tensor) -> Made:
     return Made(view.origin, view.output, x._traced.memory.version - view.version)
 
 
-def _follows(at: Traced, above: Traced) -> bool:
+def _follows(at: FunctionalTensor, above: FunctionalTensor) -> bool:
     """Whether the last view of one is what leads from the other."""
     return (at.memory is above.memory and len(at.views) == len(above.views) + 1
             and all(a is b for a, b in zip(at.views, above.views)))
