@@ -108,7 +108,7 @@ JUMPS = [
         "jumps",
         "a number that a branch chose is false",
         "tracejit/jit/capture/loop_numbers.py",
-        "return bool(self.concrete())",
+        "return bool(self.concretize())",
         "return False",
         _programs("chosen_number_is_looked_at"),
     ),

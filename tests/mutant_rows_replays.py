@@ -85,7 +85,7 @@ RECIPES = [
         "recipes",
         "a list that is refilled is another list",
         "tracejit/jit/capture/results.py",
-        "make = list if cls is FollowedList else cls",
+        "make = list if cls is StackedList else cls",
         "make = cls",
         _programs("list"),
     ),

@@ -17,7 +17,7 @@ import pytest
 import tracejit as tj
 from tests.capture.number_outcomes import shown
 from tracejit.jit.capture import plain
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 
 
 # -- attributes, entries, globals ------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_containers_hold_numbers_of_the_call():
 # -- nothing is left behind ------------------------------------------------------------------------
 def leftovers():
     gc.collect()
-    return [x for x in gc.get_objects() if type(x).__mro__[-2] is RuntimeNumber and x.numbers.open]
+    return [x for x in gc.get_objects() if type(x).__mro__[-2] is SymNumber and x.sym_env.open]
 
 
 def test_attributes_are_plain_after_an_exception():

@@ -352,8 +352,8 @@ class Mapping:
     def constant(self, tensor: Any) -> Any:
         return tensor if self.below is None else self.outside(self.below.constant, tensor)
 
-    def plain(self, data: Any) -> Any:
-        return data if self.below is None else self.outside(self.below.plain, data)
+    def concretize_tree(self, data: Any) -> Any:
+        return data if self.below is None else self.outside(self.below.concretize_tree, data)
 
     def settled(self, container: Any) -> None:
         if self.below is not None:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.recording import active, settled
-from tracejit.jit.capture.host_reads import PENDING
+from tracejit.core.eager.recording import active, ended_to_hints
+from tracejit.jit.capture.host_reads import AFTER_SYMS
 
 
 @contextmanager
@@ -70,8 +70,8 @@ def _settle(tracer: Any, optimizer: Any) -> None:
 def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:
     """Numbers that only the program knows are asked for: state is made of them at once."""
     for number in [group[name] for name in names]:
-        if type(number) in PENDING:
-            number.concrete("an option with which an optimizer's state begins")
+        if type(number) in AFTER_SYMS:
+            number.concretize("an option with which an optimizer's state begins")
 
 
 def note_step(optimizer: Any) -> None:
@@ -82,7 +82,7 @@ def note_step(optimizer: Any) -> None:
 def first_rate(group: dict[str, Any]) -> float:
     """The rate with which state begins. State that is made at once is no part of a program, which
     does not depend on the rate then."""
-    return float(settled(group["lr"]))
+    return float(ended_to_hints(group["lr"]))
 
 
 def forget_steps(optimizer: Any) -> None:

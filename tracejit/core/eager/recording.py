@@ -69,7 +69,8 @@ class Tracer(Protocol):
     def undecided(self) -> None: ...
     # a tensor just made of Python data, as a deferred one
     def constant(self, tensor: Any) -> Any: ...
-    def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
+    # nested Python data with runtime numbers made plain
+    def concretize_tree(self, data: Any) -> Any: ...
     # its contents were just made for good, not by the program
     def settled(self, container: Any) -> None: ...
     def adapted(self, function: Any) -> Any: ...  # what to call instead of a user's function
@@ -126,17 +127,17 @@ def _unchanged(x: Any) -> Any:
     return x
 
 
-_settle: Callable[[Any], Any] = _unchanged
+_to_hints: Callable[[Any], Any] = _unchanged
 
 
-def settled(x: Any) -> Any:
+def ended_to_hints(x: Any) -> Any:
     """`x` (numbers, types, containers of them) as it is now: what was symbolic in a recording that
     is over is a plain number.
     """
-    return _settle(x)
+    return _to_hints(x)
 
 
-def install_settled(settle: Callable[[Any], Any]) -> None:
+def install_ended_to_hints(to_hints: Callable[[Any], Any]) -> None:
     """Capture says how numbers of an ended recording are made plain."""
-    global _settle
-    _settle = settle
+    global _to_hints
+    _to_hints = to_hints

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tracejit.core.eager.nodes import Node, edge_of, grad_fn_of
-from tracejit.core.eager.recording import active, settled
+from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.state import CUT, TensorState, make, shape_of
 from tracejit.core.eager.type_names import tensor_type_name
 from tracejit.core.eager.views import Family, actual, counting_family, family_of
@@ -241,7 +241,7 @@ def check_version(x: TensorState, expected: int, node: Node | None, number: int)
 
 def modified(said: Said, version: int, expected: int) -> RuntimeError:
     """The error of a backward that needs what was written since."""
-    what = f"[{tensor_type_name(said.dtype, said.device)} {shape_text(settled(said.shape))}]"
+    what = f"[{tensor_type_name(said.dtype, said.device)} {shape_text(ended_to_hints(said.shape))}]"
     made = f", which is output {said.number} of {said.made}," if said.made else ""
     hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable "
@@ -269,4 +269,4 @@ def settle_shapes(known: Iterable[Any]) -> None:
     """Shapes remembered in a recording that is over become plain numbers."""
     for x in known:
         if type(x) is Unsaved:
-            x.shape = settled(x.shape)
+            x.shape = ended_to_hints(x.shape)

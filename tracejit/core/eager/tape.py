@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.core.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
 from tracejit.core.eager.origins import PIECE, check_use, is_older, mark, origin_of, standing
-from tracejit.core.eager.recording import active, settled
+from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.core.eager.state import TensorState, shape_of
 from tracejit.core.eager.views import Family, View, family_of
@@ -54,8 +54,8 @@ class OpNode(Node):
 
     def _settle(self) -> None:
         """Sizes and numbers of a recording that is over become plain ones."""
-        self.attributes = settled(self.attributes)
-        self.operands = settled(self.operands)
+        self.attributes = ended_to_hints(self.attributes)
+        self.operands = ended_to_hints(self.operands)
         settle_shapes(self.operands)
         settle_shapes(self.outputs)
         self.symbolic = active.tracer is not None
@@ -89,7 +89,7 @@ def saved_by_name(node: OpNode, name: str) -> Any:
         if type(x) is SavedOutput:
             return x.unpack()
     if name in node.attributes:
-        return settled(node.attributes[name])
+        return ended_to_hints(node.attributes[name])
     raise AttributeError(f"{node.name()} does not keep {name!r}")
 
 
@@ -283,7 +283,8 @@ def refresh(x: TensorState) -> int:
             before = v._node, v._output_nr, v._requires_grad
             node = grad_fn_of(v)
             v._node, v._output_nr, v._requires_grad = None, 0, False
-            operands, view.attributes = settled(view.operands), settled(view.attributes)
+            operands = ended_to_hints(view.operands)
+            view.attributes = ended_to_hints(view.attributes)
             try:
                 attach(view.op, (view.parent, *operands), (v,), view.attributes)
                 move_retained(v, node, before[1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.core.eager.recording import settled
+from tracejit.core.eager.recording import ended_to_hints
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.control import run_over_tensors
 from tracejit.core.ops.record import Op
@@ -28,9 +28,10 @@ class Iterations:
     def __call__(self, held: Sequence[Tensor], tests: Sequence[Test]) -> list[bool]:
         sizes = sizes_of(self.body)
         body = _Watched(self.body, sizes, self.tests)
-        attributes = {name: at_size(settled(x), sizes) for name, x in self.attributes.items()}
+        attributes = {
+            name: at_size(ended_to_hints(x), sizes) for name, x in self.attributes.items()}
         with stack_run():
-            run_over_tensors(self.op, settled(held), **attributes, regions=(body,))
+            run_over_tensors(self.op, ended_to_hints(held), **attributes, regions=(body,))
         number = {id(test): k for k, test in enumerate(self.tests)}
         return [_held(test, [row[number[id(test)]] for row in body.seen]) for test in tests]
 

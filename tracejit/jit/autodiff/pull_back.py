@@ -13,7 +13,7 @@ from typing import Any
 from tracejit.core.eager.backward import grad_between
 from tracejit.core.eager.modes import enable_grad, no_grad
 from tracejit.core.eager.nodes import Edge, edge_of
-from tracejit.core.eager.recording import active, settled
+from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.uncertain import (
     Uncertain,
@@ -165,8 +165,8 @@ class ControlBackward:
                 place = self.types[x.number].device
                 x = (full_of(None, (), given, bool_, place) if type(given) is bool
                      else given.tensor())
-            operands.append(zeros_of(None, settled(x)) if type(x) is TensorType else x)
-        made = run_node(self.op, operands, settled(self.attributes), regions)
+            operands.append(zeros_of(None, ended_to_hints(x)) if type(x) is TensorType else x)
+        made = run_node(self.op, operands, ended_to_hints(self.attributes), regions)
         arrival = self.arrival(operands, conditions, made)
         return resolved([None if k is None else under(arrives, made[k])
                          for k, arrives in zip(self.places, arrival)])

@@ -32,7 +32,7 @@ from tracejit.jit.autodiff.pull_back import ControlBackward
 from tracejit.jit.autodiff.reach import Place, connected, places_behind, places_from
 from tracejit.jit.autodiff.run_again import Gate, RunAgain, at
 from tracejit.jit.capture.breaks import CaptureError, RegionRefused
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret
@@ -316,7 +316,7 @@ class _Reader:
         if isinstance(x, Tensor):
             number = self.tensor(x)
             return lambda laid: laid.tensor(number)
-        if isinstance(x, RuntimeNumber):
+        if isinstance(x, SymNumber):
             return self.number(x)
         if kind is TensorType:
             return lambda laid: x._replace(shape=at_size(x.shape, laid.sizes))
@@ -353,7 +353,7 @@ class _Reader:
 
     def number(self, x: Any) -> Recipe:
         """A number that differs from call to call."""
-        value = x.hint if self.tracer.numbers.is_asked(x) else x.graph_value(self.tracer)
+        value = x.hint if self.tracer.sym_env.is_concretized(x) else x.graph_value(self.tracer)
         if not isinstance(value, Value):
             return _constant(value)
         self.values.append(value)

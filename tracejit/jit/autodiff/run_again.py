@@ -13,7 +13,7 @@ from typing import Any
 from tracejit.core.eager.backward import grad_between
 from tracejit.core.eager.modes import enable_grad
 from tracejit.core.eager.nodes import Edge, Node, edge_of
-from tracejit.core.eager.recording import settled
+from tracejit.core.eager.recording import ended_to_hints
 from tracejit.core.eager.saved import alias
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.control import run_over_tensors
@@ -85,8 +85,8 @@ class RunAgain:
     def __call__(self, grads: Sequence[Any], create_graph: bool) -> list[Any]:
         scope = self.regions[0].scope
         sizes = scope.complete(dict(scope.hints)) if self.sizes is None else self.sizes
-        given = {name: at_size(settled(x), sizes) for name, x in self.attributes.items()}
-        operands: list[Any] = list(settled(self.operands))
+        given = {name: at_size(ended_to_hints(x), sizes) for name, x in self.attributes.items()}
+        operands: list[Any] = list(ended_to_hints(self.operands))
         ends: list[Any] = [None] * len(self.edges)
         with enable_grad():
             for k in sorted(range(len(ends)), key=lambda k: len(self.sources[k][1])):
@@ -94,7 +94,7 @@ class RunAgain:
                 if edge is None:
                     continue
                 seen = [operands[places[0]]]
-                steps = [(op, at_size(settled(x), sizes)) for op, x in views]
+                steps = [(op, at_size(ended_to_hints(x), sizes)) for op, x in views]
                 for op, attributes in steps:
                     seen.append(apply(op, (seen[-1],), attributes))
                 whole = ends[k] = at(seen.pop(), Gate((edge,)), 0)

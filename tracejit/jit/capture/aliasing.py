@@ -17,7 +17,7 @@ from tracejit.core.eager.state import laid_out, strides_of
 from tracejit.core.ops.record import Op
 from tracejit.jit.capture.breaks import leaked
 from tracejit.jit.ir.graph import Graph, Location, Value
-from tracejit.jit.ir.sizes import Scope, Size, evaluate
+from tracejit.jit.ir.sizes import ShapeEnv, SymInt, evaluate
 
 View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
 UNKNOWN = object()  # strides that depend on a value
@@ -190,10 +190,10 @@ def _generic_sizes(graph: Graph) -> dict[str, int] | None:
     return scope.generic[1]
 
 
-def _satisfying(scope: Scope) -> dict[str, int] | None:
+def _satisfying(scope: ShapeEnv) -> dict[str, int] | None:
     values = {name: max(hint, 2) for name, hint in scope.hints.items()}
     for name in values.keys() & scope.equal.keys():
-        values[name] = evaluate(scope.resolve(Size({(name,): 1}, scope)), values)
+        values[name] = evaluate(scope.resolve(SymInt({(name,): 1}, scope)), values)
     if values == scope.hints or all(guard.holds(values) for guard in scope.guards):
         return values
     return None
@@ -209,7 +209,7 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def substitute(attribute: Any, values: dict[str, int]) -> Any:
     """An attribute with its symbolic sizes evaluated."""
-    if type(attribute) is Size:
+    if type(attribute) is SymInt:
         return evaluate(attribute, values)
     if type(attribute) is tuple:
         return tuple(substitute(a, values) for a in attribute)

@@ -53,6 +53,7 @@ from tracejit.jit.capture.looking import (
 from tracejit.jit.capture.place import CACHED
 from tracejit.jit.capture.plain_arguments import (
     asks_as_plain,
+    concretizing_call,
     is_cython,
     named_plainly,
     of_arrays,
@@ -60,20 +61,19 @@ from tracejit.jit.capture.plain_arguments import (
     power,
     wants_ints,
     wants_texts,
-    with_plain_numbers,
     with_plain_texts,
 )
 from tracejit.jit.capture.plain_pickles import is_dumps, of_plain_data
 from tracejit.jit.capture.pure import is_of_arrays, is_pure
 from tracejit.jit.capture.recursion import user_limit
-from tracejit.jit.capture.rolled import FollowedList, length
+from tracejit.jit.capture.rolled import StackedList, length
 from tracejit.jit.capture.rolled import joined as in_one
-from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_runtime
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_call_sym
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sharing import known_as, known_ones
 from tracejit.jit.capture.source import is_understood
 from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 _OF_ARRAYS = type(np.mean)
 _CONTAINERS = (list, dict, set, bytearray, deque)
@@ -100,7 +100,7 @@ _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
     """Wrap what another compiler made: no replay makes its calls."""
-    run = with_plain_numbers(function)
+    run = concretizing_call(function)
 
     @functools.wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -145,7 +145,7 @@ def adapted(tracer: Any, function: Any) -> Any:
         again = asking_again(tracer, function.func)
         return functools.partial(again, *function.args, **function.keywords)
     if is_cython(function):
-        return with_plain_numbers(function)
+        return concretizing_call(function)
     if type(function) is _OF_ARRAYS:
         return of_arrays(function)
     if is_dumps(function):
@@ -166,7 +166,7 @@ def adapted(tracer: Any, function: Any) -> Any:
         is_of_arrays(function) or not is_pure(function) or wants_ints(function)
     )
     if owner in (list, int, float) or plain:
-        function = with_plain_numbers(function)
+        function = concretizing_call(function)
     elif wants_texts(function):
         function = with_plain_texts(function)
     return _finding(tracer, function)
@@ -212,7 +212,7 @@ PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, Code
 def _adapted_function(tracer: Any, function: FunctionType) -> Any:
     found = tracer.root.adapt(function)
     foreign = found is function and not is_own(function.__code__) and not is_understood(function)
-    return with_plain_numbers(function) if foreign else found
+    return concretizing_call(function) if foreign else found
 
 
 def _wants_tensor(function: Any) -> bool:
@@ -234,9 +234,9 @@ def _of_tensors(function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         others = (*args[1:], *kwargs.values())
-        if args and is_a(args[0], RuntimeNumber) and not any(
+        if args and is_a(args[0], SymNumber) and not any(
                 is_a(x, Tensor) for x in others):
-            args = (args[0].concrete(), *args[1:])
+            args = (args[0].concretize(), *args[1:])
         return function(*args, **kwargs)
 
     return call
@@ -250,11 +250,11 @@ def _on_numbers(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        runtime = [x for x in args if is_runtime(x)]
-        others = [x for x in args if not is_runtime(x)]
+        runtime = [x for x in args if is_call_sym(x)]
+        others = [x for x in args if not is_call_sym(x)]
         if kwargs or not runtime or any(not is_exactly(x, (int, float)) for x in others):
             return function(*args, **kwargs)
-        return runtime[0].numbers.apply(OF_FLOATS[function], args)
+        return runtime[0].sym_env.apply(OF_FLOATS[function], args)
 
     return call
 
@@ -276,7 +276,7 @@ def _joining(function: Any) -> Callable | None:
         return None
 
     def joined(*args: Any, **keywords: Any) -> Any:
-        if len(args) in (1, 2) and is_a(args[0], FollowedList) and set(keywords) <= {"dim"}:
+        if len(args) in (1, 2) and is_a(args[0], StackedList) and set(keywords) <= {"dim"}:
             dim = (*args[1:], *keywords.values(), 0)[0]
             whole = in_one(args[0], together, dim) if type(dim) is int else None
             if whole is not None:
@@ -290,7 +290,7 @@ def _len(*arguments: Any) -> Any:
     """`len(...)`, which need not know how many rows a loop appended, or a tensor has."""
     if len(arguments) == 1:
         (x,) = arguments
-        if is_a(x, FollowedList):
+        if is_a(x, StackedList):
             return length(x)
         if is_a(x, Tensor) and type(x).__len__ is Tensor.__len__ and x.shape:
             return x.shape[0]
@@ -305,9 +305,9 @@ def _type_of(*arguments: Any) -> Any:
     if len(arguments) != 1:
         return type(*[named_plainly(plain_text(x)) for x in arguments])
     (x,) = arguments
-    if is_a(x, RuntimeNumber):
+    if is_a(x, SymNumber):
         return x.kind
-    return list if is_a(x, FollowedList) else int if type(x) is Size else type(x)
+    return list if is_a(x, StackedList) else int if type(x) is SymInt else type(x)
 
 
 _TOGETHER: dict[Any, Any] = {

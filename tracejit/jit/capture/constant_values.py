@@ -18,10 +18,10 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.record import Op
 from tracejit.jit.capture.known_contents import knowable, learn
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.plain import asked
+from tracejit.jit.capture.plain import concretize
 from tracejit.jit.capture.settling import with_numbers
 from tracejit.jit.ir.graph import Node, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 
 def fold_constant(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
@@ -81,7 +81,7 @@ def _inputs(value: Value, known: dict[Value, Any], of_sizes: bool,
 def _has_sizes(node: Node) -> bool:
     found: list[Any] = []
     with_numbers((node.inputs, node.attributes), found.append)
-    return any(type(x) is Size for x in found)
+    return any(type(x) is SymInt for x in found)
 
 
 def _operands(value: Value, known: dict[Value, Any]) -> list[Value]:
@@ -97,4 +97,5 @@ def _computed(node: Node, known: dict[Value, Any]) -> dict[Value, Tensor]:
 
 def _run(op: Op, operands: list[Any], attributes: dict) -> Any:
     """Run an op by eager mode; sizes and numbers are asked for what they are."""
-    return dispatch(op, with_numbers(tuple(operands), asked), with_numbers(attributes, asked))
+    return dispatch(
+        op, with_numbers(tuple(operands), concretize), with_numbers(attributes, concretize))

@@ -50,10 +50,10 @@ from tracejit.jit.capture.loop_items import (
     store_at,
     worth_rolling,
 )
-from tracejit.jit.capture.loop_numbers import LoopBool, tested
+from tracejit.jit.capture.loop_numbers import GraphSymBool, tested
 from tracejit.jit.capture.loops import counted_loop, open_loop
 from tracejit.jit.capture.plain_arguments import named_plainly, plain_text
-from tracejit.jit.capture.rolled import FollowedList
+from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.same_constant import contains_nan, same_constant
 from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_another
 from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
@@ -186,7 +186,7 @@ def not_(test: Any) -> Any:
 def is_(one: Any, other: Any) -> bool:
     """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
     tracer = _recorder()
-    one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
+    one, other = [x.concretize() if type(x) is GraphSymBool else x for x in (one, other)]
     if tracer is None:
         return one is other
     if is_a(one, Tensor) and is_a(other, Tensor):
@@ -206,7 +206,7 @@ def in_(item: Any, container: Any) -> bool:
         return item in container
     if is_a(container, (dict, set, frozenset)):
         return known_as(tracer, item) in container
-    sequence = is_exactly(container, (list, FollowedList, tuple))
+    sequence = is_exactly(container, (list, StackedList, tuple))
     if sequence and any(may_be_another(tracer, x) for x in (item, *container)):
         return any(is_(x, item) or x == item for x in container)
     return item in container
@@ -458,8 +458,8 @@ def fresh(container: Any) -> Any:
     if tracer is None:
         return container
     if type(container) is list and not container and not tracer.root.trials:
-        container = FollowedList()
-        tracer.root.followed.append(weakref.ref(container))
+        container = StackedList()
+        tracer.root.stacked_lists.append(weakref.ref(container))
     if type(container) is set:
         container = set(known_ones(tracer, container))
     elif type(container) is dict:
@@ -549,7 +549,7 @@ def inplace(symbol: str, target: Any, other: Any) -> Any:
 
 
 def _lists(*values: Any) -> bool:
-    return all(is_exactly(value, (list, FollowedList)) for value in values)
+    return all(is_exactly(value, (list, StackedList)) for value in values)
 
 
 def _is_effect(container: Any) -> bool:

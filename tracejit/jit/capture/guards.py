@@ -64,7 +64,7 @@ from tracejit.jit.capture.place import (
     slot_of,
     weakly,
 )
-from tracejit.jit.capture.runtime_numbers import Question
+from tracejit.jit.capture.runtime_numbers import SymGuard
 from tracejit.jit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.jit.capture.sources import hooks_of
 from tracejit.jit.capture.state import State
@@ -90,16 +90,16 @@ class Guards:
         state: State,
         inputs: list[Any],  # places, and runtime numbers
         reached: list[Place],
-        is_runtime: Callable[[Place], bool],
+        is_call_sym: Callable[[Place], bool],
         aliases: list[tuple[Place, Place]],
-        questions: Iterable[Question] = (),
+        sym_guards: Iterable[SymGuard] = (),
         place_of: Callable[[Any], Place] | None = None,
         distinct: Sequence[Place] = (),
         numbered: Sequence[Place] = (),
         offsets: Container[int] = (),
     ):
         self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
-        self.is_runtime = is_runtime
+        self.is_call_sym = is_call_sym
         self.entered = state.entered
         self.lifted = {id(p.value) for p in inputs if is_a(p, Place)}
         self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
@@ -143,8 +143,8 @@ class Guards:
             self.lines,
             self.constants,
         )
-        for question in questions:
-            self._question(text, question)
+        for sym_guard in sym_guards:
+            self._sym_guard(text, sym_guard)
         for place in numbered:
             differs = f"id({self._place(place)}) != {id(place.value)}"
             self._fail(differs, place, "the same object, whose number is asked for")
@@ -154,7 +154,7 @@ class Guards:
             self._alias(one, other)
         apart = self._distinct(distinct)
         plain = self._without_methods(state.modules() if state.reads else ())
-        del self.is_runtime, self.entered, self.tensor_places  # the caller's
+        del self.is_call_sym, self.entered, self.tensor_places  # the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
         self.source = check_text("check(arguments)", [*self.lines, result], "0")
@@ -187,10 +187,10 @@ class Guards:
         self.constants[name] = value
         return name
 
-    def _question(self, text: NumberText, question: Question) -> None:
-        condition = text.fails(question)
+    def _sym_guard(self, text: NumberText, sym_guard: SymGuard) -> None:
+        condition = text.fails(sym_guard)
         if condition:
-            self._fail(condition, *asked_text(question))
+            self._fail(condition, *asked_text(sym_guard))
 
     def _fail(self, condition: str, place: Place | Asked | None, what: str) -> None:
         number = len(self.described) + 1
@@ -378,7 +378,7 @@ class Guards:
         elif kind == "lacks":
             self._fail(name, place, "absent")
         elif kind == "primitive":
-            if self.is_runtime(place):
+            if self.is_call_sym(place):
                 number = type(value).__name__
                 self._fail(f"type({name}) is not {number}", place, f"{number}, any value")
             else:

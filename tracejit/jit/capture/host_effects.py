@@ -21,17 +21,17 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.guards import current
 from tracejit.jit.capture.host_reads import (
-    PENDING,
-    PendingInt,
-    PendingObject,
-    PendingText,
+    AFTER_SYMS,
+    AfterSymInt,
+    AfterSymObject,
+    AfterSymStr,
     snapshot,
 )
 from tracejit.jit.capture.location import user_frame
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.outlets import logger_may_wait, stdout_may_wait
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.ir.sizes import SymInt
 
 _PLAIN = (str, int, float, bool, complex, bytes, type(None))
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
@@ -74,9 +74,9 @@ class Output:
 def _plain(x: Any) -> Any:
     if type(x) is Stdout:
         return x.stream
-    if is_exactly(x, PENDING):
-        return x.concrete()
-    return x.hint if is_a(x, RuntimeNumber) or type(x) is Size else x
+    if is_exactly(x, AFTER_SYMS):
+        return x.concretize()
+    return x.hint if is_a(x, SymNumber) or type(x) is SymInt else x
 
 
 def _found(x: Any, recipes: Any) -> Callable[[Any], Any]:
@@ -104,17 +104,17 @@ class History(Node):
 def frozen(tracer: Any, x: Any) -> Any:
     """`x` as it is now: pending where it is made of what is not known yet. NotDeferrable where a
     replay could not make it."""
-    if is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or is_exactly(x, (Size, *_PLAIN)):
+    if is_exactly(x, AFTER_SYMS) or is_a(x, SymNumber) or is_exactly(x, (SymInt, *_PLAIN)):
         return x
     if type(x) is Tensor:
         return _shown(tracer, x)
     if is_exactly(x, (list, tuple)):
         parts = tuple([frozen(tracer, y) for y in x])
-        return PendingObject(tracer, _list if type(x) is list else _tuple, parts)
+        return AfterSymObject(tracer, _list if type(x) is list else _tuple, parts)
     if type(x) is dict:
         keys = tuple([frozen(tracer, k) for k in x])
         parts = tuple([frozen(tracer, v) for v in x.values()])
-        return PendingObject(tracer, _dict, (*keys, *parts))
+        return AfterSymObject(tracer, _dict, (*keys, *parts))
     raise NotDeferrable
 
 
@@ -131,19 +131,19 @@ def _dict(*parts: Any) -> dict:
     return dict(zip(parts[:half], parts[half:]))
 
 
-def _shown(tracer: Any, x: Tensor) -> PendingObject:
+def _shown(tracer: Any, x: Tensor) -> AfterSymObject:
     """What stands for a tensor in an output: its elements and the history it had when the output
     was made. A tensor, as formats and handlers of logging may do with it what they like."""
     grad_fn, requires_grad = x.grad_fn, x.requires_grad
     name = None if grad_fn is None else grad_fn.name()
-    held = PendingObject(tracer, None, (snapshot(tracer, x),))
+    held = AfterSymObject(tracer, None, (snapshot(tracer, x),))
 
     def show(tensor: Tensor) -> Tensor:
         tensor._requires_grad = requires_grad
         tensor._node = None if name is None else History(name)
         return tensor
 
-    return PendingObject(tracer, show, (held,))
+    return AfterSymObject(tracer, show, (held,))
 
 
 def deferring() -> Any:
@@ -201,7 +201,7 @@ def _printing(tracer: Any, args: tuple, keywords: dict[str, Any]) -> Output:
     texts = [keywords.get("sep"), keywords.get("end")]
     if wrong or not (file is None or is_a(file, io.TextIOBase)):
         raise NotDeferrable
-    if any(not is_exactly(x, (str, type(None), PendingText)) for x in texts):
+    if any(not is_exactly(x, (str, type(None), AfterSymStr)) for x in texts):
         raise NotDeferrable
     return Output(print, tuple([frozen(tracer, x) for x in args]), keywords)
 
@@ -289,7 +289,7 @@ def stream_method(stream: Any, name: str) -> Callable[..., Any]:
             if not args:
                 return None
             text = args[0]
-            return len(text) if type(text) is str else PendingInt(tracer, len, (text,))
+            return len(text) if type(text) is str else AfterSymInt(tracer, len, (text,))
         except NotDeferrable:
             pass
         instead(f"a stream's {name}")
@@ -298,7 +298,7 @@ def stream_method(stream: Any, name: str) -> Callable[..., Any]:
     return deferred
 
 
-_STREAMED = {"write": ([str], [PendingText]), "flush": ([],)}
+_STREAMED = {"write": ([str], [AfterSymStr]), "flush": ([],)}
 
 
 # -- progress bars --------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from tracejit.core.eager.recording import active
 from tracejit.core.memory.referrers import referrers
 from tracejit.jit.capture.contents import elements
 from tracejit.jit.capture.host_reads import (
-    PENDING,
+    AFTER_SYMS,
     UNKNOWN,
-    Pending,
+    AfterSym,
     computed,
     in_order,
     is_computed,
@@ -37,9 +37,9 @@ class HostProgram:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.positions: dict[int, int] = {}
-        self.kept: list[Pending] = []  # their ids are in use
+        self.kept: list[AfterSym] = []  # their ids are in use
 
-    def recipe(self, pending: Pending, recipes: Any) -> Step:
+    def recipe(self, pending: AfterSym, recipes: Any) -> Step:
         """How a replay makes a pending value, from what it has computed by then."""
         known = pending.known  # what refers to `pending` itself is made plain after the call
         if known is not UNKNOWN:
@@ -51,7 +51,7 @@ class HostProgram:
         position = self.positions[id(pending)]
         return lambda replay: replay.host[position]
 
-    def _step(self, pending: Pending, recipes: Any) -> Step:
+    def _step(self, pending: AfterSym, recipes: Any) -> Step:
         parts = [recipes.of(x) for x in pending.operands]
         shape = _Shape(pending)
         return lambda replay: computed(shape, [part(replay) for part in parts])  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ class _Shape:
 
     __slots__ = ("op", "reads_number")
 
-    def __init__(self, pending: Pending):
+    def __init__(self, pending: AfterSym):
         self.op, self.reads_number = pending.op, pending.reads_number
 
 
@@ -85,17 +85,17 @@ def settle(pending: Iterable[Any]) -> None:
     # What was not computed is held by garbage alone: else the call would not have a program.
     alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
     if alive:
-        _replace({id(x): x.concrete() for x in alive}, alive)
+        _replace({id(x): x.concretize() for x in alive}, alive)
 
 
 def settle_numbers(numbers: Iterable[Any]) -> None:
     """The same for numbers that loops computed."""
     alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
     if alive:
-        _replace({id(x): x.concrete() for x in alive}, alive)
+        _replace({id(x): x.concretize() for x in alive}, alive)
 
 
-def surrender(tracer: Any, frame: FrameType) -> None:
+def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
     """A library's function is about to run: what it is given are plain numbers."""
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
@@ -114,8 +114,8 @@ def give_up(tracer: Any) -> None:
 
 
 def _holds_pending(x: Any, depth: int = 3) -> bool:
-    if is_exactly(x, PENDING) or not depth:
-        return is_exactly(x, PENDING)
+    if is_exactly(x, AFTER_SYMS) or not depth:
+        return is_exactly(x, AFTER_SYMS)
     if is_exactly(x, (list, tuple)):
         return any(_holds_pending(y, depth - 1) for y in x)
     return type(x) is dict and any(_holds_pending(y, depth - 1) for y in x.values())
@@ -158,5 +158,5 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
         holder.cell_contents = values[id(holder.cell_contents)]
     elif type(holder) is functools.partial:
         refill(holder, args=values.get(id(holder.args), holder.args))
-    elif not is_exactly(holder, PENDING) and type(own_dict(holder)) is dict:
+    elif not is_exactly(holder, AFTER_SYMS) and type(own_dict(holder)) is dict:
         _replace_in(own_dict(holder), values)

@@ -1,7 +1,7 @@
 """Texts made in a captured function of what only the program knows: pending until it has run.
 
 In: calls of `str`, `repr`, `format`, `"".join`, f-strings and `%` in recorded code, handed over by
-the rewriting runtime. Out: the text; a `PendingText` where numbers or tensors of the recording are
+the rewriting runtime. Out: the text; a `AfterSymStr` where numbers or tensors of the recording are
 in it, which a replay makes again. What cannot be made later is made on the spot, which ends the
 segment.
 """
@@ -14,11 +14,11 @@ from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.host_effects import NotDeferrable, deferring, frozen
-from tracejit.jit.capture.host_reads import PENDING, PendingText, joined, read
+from tracejit.jit.capture.host_reads import AFTER_SYMS, AfterSymStr, joined, read
 from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 
 def deferred_str(*args: Any, **keywords: Any) -> Any:
@@ -26,7 +26,7 @@ def deferred_str(*args: Any, **keywords: Any) -> Any:
     tracer = deferring()
     if tracer is not None and len(args) == 1 and not keywords and _pends(args[0]):
         try:
-            return PendingText(tracer, str, (frozen(tracer, args[0]),))
+            return AfterSymStr(tracer, str, (frozen(tracer, args[0]),))
         except NotDeferrable:
             pass
     return str(*args, **keywords)
@@ -37,7 +37,7 @@ def deferred_repr(x: Any) -> Any:
     tracer = deferring()
     if tracer is not None and _pends(x):
         try:
-            return PendingText(tracer, repr, (frozen(tracer, x),))
+            return AfterSymStr(tracer, repr, (frozen(tracer, x),))
         except NotDeferrable:
             pass
     return repr(x)
@@ -45,7 +45,7 @@ def deferred_repr(x: Any) -> Any:
 
 def _pends(x: Any, depth: int = 3) -> bool:
     """Whether a text of it shows what is not known yet, or differs from call to call."""
-    if is_exactly(x, PENDING) or is_a(x, (RuntimeNumber, Tensor)) or type(x) is Size:
+    if is_exactly(x, AFTER_SYMS) or is_a(x, (SymNumber, Tensor)) or type(x) is SymInt:
         return True
     if depth and is_exactly(x, (list, tuple)):
         return any(_pends(y, depth - 1) for y in x)
@@ -55,16 +55,16 @@ def _pends(x: Any, depth: int = 3) -> bool:
 def deferred_format_of(x: Any, spec: Any = "") -> Any:
     """`format(x, spec)`, pending where x is."""
     tracer = deferring()
-    spec = spec.concrete() if type(spec) is PendingText else spec
+    spec = spec.concretize() if type(spec) is AfterSymStr else spec
     if tracer is None or type(spec) is not str or not _pends(x):
         return format(x, spec)
     if type(x) is Tensor and not x.shape:
         x = read(tracer, x)
-    elif not is_exactly(x, PENDING) and not is_a(x, RuntimeNumber) and type(x) is not Size:
+    elif not is_exactly(x, AFTER_SYMS) and not is_a(x, SymNumber) and type(x) is not SymInt:
         return format(x, spec) if spec else deferred_str(x)
     if not _formats(x, spec):
         return format(x, spec)
-    return PendingText(tracer, format, (x, spec))
+    return AfterSymStr(tracer, format, (x, spec))
 
 
 def _formats(x: Any, spec: str) -> bool:
@@ -93,7 +93,7 @@ def deferred_format(parts: Sequence[Any]) -> Any:
     'loss 0.250'
     """
     made = [x if is_a(x, str) else _formatted(*x) for x in parts]
-    if any(type(x) is PendingText for x in made):
+    if any(type(x) is AfterSymStr for x in made):
         return joined(*made)
     return "".join(made)
 
@@ -131,14 +131,14 @@ def join_method(separator: str) -> Callable[..., Any]:
         if len(args) != 1 or not has_in_class(args[0], "__iter__"):
             return separator.join(*args)
         parts = list(args[0])
-        waits = any(type(x) is PendingText for x in parts)
+        waits = any(type(x) is AfterSymStr for x in parts)
         if tracer is None or not waits or not all(is_a(x, str) for x in parts):
-            return separator.join([x.concrete() if type(x) is PendingText else x for x in parts])
+            return separator.join([x.concretize() if type(x) is AfterSymStr else x for x in parts])
 
         def make(*texts: str) -> str:
             return separator.join(texts)
 
-        return PendingText(tracer, make, tuple(parts))
+        return AfterSymStr(tracer, make, tuple(parts))
 
     return deferred
 
@@ -174,4 +174,4 @@ def _made_later(
         make(*samples)
     except (NotDeferrable, LookupError, TypeError, ValueError, AttributeError):
         return make(*values)
-    return PendingText(tracer, make, tuple(parts))
+    return AfterSymStr(tracer, make, tuple(parts))

@@ -20,7 +20,7 @@ from tracejit.core.eager.state import of_array
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
 from tracejit.jit.capture.place import Place
-from tracejit.jit.capture.plain import asked
+from tracejit.jit.capture.plain import concretize
 from tracejit.jit.ir.graph import Value
 
 LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
@@ -64,7 +64,7 @@ def learn(tracer: Any, inputs: Sequence[Value]) -> None:
                 tracer.constant_values[x] = alias(tensors[x]).clone()
     for x in inputs:
         if x in numbers:
-            tracer.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
+            tracer.constant_values[x] = of_array(np.array(concretize(numbers[x]), x.dtype.numpy))
 
 
 def _is_small(tracer: Any, x: Tensor) -> bool:

@@ -21,7 +21,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 _MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes with `__slots__`
@@ -36,7 +36,7 @@ name_of_class = _SLOTS_OF_TYPES["__name__"].__get__
 qualname_of_class = _SLOTS_OF_TYPES["__qualname__"].__get__
 _LOCAL = bases_of(threading.local)[0]  # each thread has another `__dict__`
 _of_thread: Any = names_in(_LOCAL)["__getattribute__"]
-_stand_ins: tuple[type, ...] = (Size,)
+_stand_ins: tuple[type, ...] = (SymInt,)
 
 if TYPE_CHECKING:
     from builtins import isinstance as is_a  # it narrows types in the same way

@@ -29,11 +29,11 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import Lift, Promote, Strewn, Whole
 from tracejit.jit.capture.loop_items import part_at
-from tracejit.jit.capture.loop_numbers import DTYPES, LoopIndex, LoopInt, as_tensor, number_in
+from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymInt, LoopIndex, as_tensor, number_in
 from tracejit.jit.capture.loop_region import LoopRegion
 from tracejit.jit.capture.region import RegionRecorder, trial, without_breaks
-from tracejit.jit.capture.rolled import FollowedList
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.rolled import StackedList
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.signals import Decided, Signal
 from tracejit.jit.capture.structure import (
     Structure,
@@ -58,7 +58,7 @@ class Slot:
 
     name: str
     outer: Any  # what it is before the loop: a Tensor, an int, a float
-    start: Any  # the placeholder: a Tensor, a LoopNumber
+    start: Any  # the placeholder: a Tensor, a GraphSymNumber
     input: Value  # its value in the region's graph
     origin: Tensor | None  # where gradients of the placeholder arrive
     end: Any = None
@@ -132,7 +132,7 @@ class Body:
     slots: list[Slot] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
-    appended: dict[int, tuple[FollowedList, list[Any]]] = field(default_factory=dict)
+    appended: dict[int, tuple[StackedList, list[Any]]] = field(default_factory=dict)
     mutations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
     results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
@@ -159,7 +159,8 @@ class Body:
         if self.trip is not None:
             self.position = self.region.graph.input(TensorType(int64, ()), source="index")
         elif self.counted:
-            self.position = LoopInt(self.region.graph.input(TensorType(int64, ()), source="index"))
+            self.position = GraphSymInt(
+                self.region.graph.input(TensorType(int64, ()), source="index"))
         before = self.variables.values()
         self.grad_mode = is_grad_enabled()
         try:
@@ -320,7 +321,7 @@ class Body:
         for name, standing in self.containers.items():
             if container is standing:
                 raise Whole(name, 0)
-        if not is_a(container, FollowedList) or is_a(self.parent, RegionRecorder):
+        if not is_a(container, StackedList) or is_a(self.parent, RegionRecorder):
             raise RegionRefused("a list made outside the function, or outside a loop around, grows")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
@@ -519,7 +520,7 @@ class Body:
 
 def asked_number(value: Any) -> Any:
     """A plain number to fill with."""
-    if is_a(value, RuntimeNumber) or not is_a(value, (int, float, bool)):
+    if is_a(value, SymNumber) or not is_a(value, (int, float, bool)):
         raise RegionRefused("a row is filled with a number that changes")
     return value
 

@@ -15,7 +15,7 @@ from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import Body, Slot
-from tracejit.jit.capture.loop_numbers import DTYPES, LoopNumber, made_in, number_in
+from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymNumber, made_in, number_in
 from tracejit.jit.capture.region import trial
 from tracejit.jit.capture.signals import Decided, Signal
 from tracejit.jit.capture.structure import (
@@ -159,7 +159,7 @@ class Exit:
 
     def _number(self, leaf: Any, first: Any) -> Slot:
         for slot in self.body.slots:
-            if is_a(leaf, LoopNumber) and leaf is slot.end:
+            if is_a(leaf, GraphSymNumber) and leaf is slot.end:
                 return self._of_variable(slot, first)
         kind: Any = number_kind(leaf)
         value = self.body.region.graph.input(TensorType(DTYPES[kind], ()), source=RETURNED)
@@ -187,5 +187,5 @@ def _taken_before(value: Any, all_numbers: bool) -> tuple[Structure, list[Any]]:
     leaves: list[Any] = []
     structure = take_apart(
         value, leaves, lambda container: True,
-        lambda x: number_kind(x) is not None if all_numbers else is_a(x, LoopNumber))
+        lambda x: number_kind(x) is not None if all_numbers else is_a(x, GraphSymNumber))
     return structure, leaves

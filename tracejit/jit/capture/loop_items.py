@@ -17,10 +17,10 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.shapes import same_structure
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, is_exactly
-from tracejit.jit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
-from tracejit.jit.capture.scalars import RuntimeInt
-from tracejit.jit.capture.settling import settled
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.loop_numbers import GraphSymInt, LoopIndex, as_tensor, known_to_graph
+from tracejit.jit.capture.scalars import CallSymInt
+from tracejit.jit.capture.settling import ended_to_hints
+from tracejit.jit.ir.sizes import SymInt
 
 WORTH = 16  # constant numbers of iterations from which a loop is rolled
 
@@ -68,10 +68,10 @@ def _rolled(iterable: Any) -> Rolled | None:
 def _over_range_call(arguments: tuple) -> Rolled | None:
     if not 1 <= len(arguments) <= 3:
         return None
-    if not all(type(x) is int or type(x) is Size for x in arguments):
-        if not all(is_exactly(x, (int, Size)) or is_a(x, RuntimeInt) for x in arguments):
+    if not all(type(x) is int or type(x) is SymInt for x in arguments):
+        if not all(is_exactly(x, (int, SymInt)) or is_a(x, CallSymInt) for x in arguments):
             return None
-        arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
+        arguments = tuple(x if type(x) is SymInt else x.__index__() for x in arguments)
     start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]
     return over_range(start, stop, step) if type(step) is int and step else None
 
@@ -79,7 +79,7 @@ def _over_range_call(arguments: tuple) -> Rolled | None:
 def over_range(start: Any, stop: Any, step: int) -> Rolled:
     """`range(start, stop, step)`; sizes may be symbolic, also of a segment that is over; `step` is
     an int."""
-    start, stop = settled((start, stop))
+    start, stop = ended_to_hints((start, stop))
     length = stop - start if step > 0 else start - stop
     if length < 0:
         length = 0
@@ -169,11 +169,11 @@ def mentions_index(key: Any) -> bool:
 def item_at(container: Tensor, key: Any) -> Any:
     """`container[key]` where `key` is or holds an index of a loop."""
     keys = key if type(key) is tuple else (key,)
-    if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], LoopInt)):
-        first = item_at(container, keys[0]) if is_a(keys[0], LoopInt) else container[keys[0]]
+    if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], GraphSymInt)):
+        first = item_at(container, keys[0]) if is_a(keys[0], GraphSymInt) else container[keys[0]]
         left = keys[1:] if len(keys) > 2 else keys[1]
         return item_at(first, left) if mentions_index(left) else first[left]
-    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
+    position = next(p for p, k in enumerate(keys) if is_a(k, GraphSymInt))
     index = keys[position]
     others = (*keys[:position], *keys[position + 1:])
     if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
@@ -198,7 +198,7 @@ def item_at(container: Tensor, key: Any) -> Any:
 def store_at(container: Tensor, key: Any, item: Any) -> None:
     """`container[key] = item` where `key` is or holds an index of a loop: one row."""
     keys = key if type(key) is tuple else (key,)
-    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
+    position = next(p for p, k in enumerate(keys) if is_a(k, GraphSymInt))
     others = (*keys[:position], *keys[position + 1:])
     index = keys[position]
     if not is_a(index, LoopIndex) or not all(

@@ -1,7 +1,7 @@
 """Numbers of the caller's objects, replaced by runtime scalars while a call is recorded.
 
 In: the places the state walker finds, the names the executed code stores, the places whose number
-was seen to change. Out: `NumberPlaces.look()`, called before each code object's first run, puts a
+was seen to change. Out: `NumberLifter.look()`, called before each code object's first run, puts a
 runtime scalar where such a number lies; `restore()`, called however the call ends, leaves plain
 numbers everywhere. A number is only replaced when its place is first seen, so that nobody can have
 read it before. Called by `runtime.capture_call`.
@@ -36,9 +36,15 @@ from tracejit.jit.capture.looking import (
     own_dict,
 )
 from tracejit.jit.capture.place import CACHED, Place, key_of
-from tracejit.jit.capture.plain import is_object, plain, plain_objects, refill, sweep
+from tracejit.jit.capture.plain import (
+    concretize_objects,
+    concretize_referrers,
+    concretize_tree,
+    is_object,
+    refill,
+)
 from tracejit.jit.capture.plain_arguments import plain_numbers
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.state import State
 from tracejit.jit.capture.watch import CONVERSIONS, Names, names_of
 
@@ -53,17 +59,17 @@ _methods: ByClass[frozenset[Names]] = ByClass()
 Path = tuple[tuple[str, Any], ...]
 
 
-class NumberPlaces:
+class NumberLifter:
     """Which places of one recorded call hold runtime scalars."""
 
     def __init__(
-        self, numbers: Any, state: State, varying: frozenset[Path], spread: frozenset[int]
+        self, sym_env: Any, state: State, varying: frozenset[Path], spread: frozenset[int]
     ):
-        self.numbers, self.state, self.varying = numbers, state, varying
+        self.sym_env, self.state, self.varying = sym_env, state, varying
         self.hidden = True  # nobody notices that a number is a runtime scalar
         self.spread = spread  # arguments that the function is given in other containers
-        self.roots: dict[int, RuntimeNumber] = {}  # by id of the place
-        self.seen: dict[tuple, RuntimeNumber | None] = {}  # by what is stored there
+        self.roots: dict[int, SymNumber] = {}  # by id of the place
+        self.seen: dict[tuple, SymNumber | None] = {}  # by what is stored there
         self.classes: dict[int, type] = {}
         self.stored: set[str] = set()
         self.rebound: set[str] = set()
@@ -73,9 +79,9 @@ class NumberPlaces:
         self.looked = 0
 
     # -- before code runs ------------------------------------------------------------------------
-    def argument(self, place: Place) -> RuntimeNumber:
+    def argument(self, place: Place) -> SymNumber:
         """The runtime scalar that is passed for a number."""
-        number = self.roots[id(place)] = self.numbers.root(place.value, place)
+        number = self.roots[id(place)] = self.sym_env.root(place.value, place)
         number.original = place.value  # which the caller still has
         return number
 
@@ -108,7 +114,7 @@ class NumberPlaces:
                 self._mention_class(type(place.value))
         for place in places:
             self.cached |= type(place.value) is CACHED
-            if is_a(place.value, RuntimeNumber):
+            if is_a(place.value, SymNumber):
                 self._found_again(place)
             elif place.kind == "primitive" and is_exactly(place.value, _NUMBERS):
                 self._consider(place)
@@ -142,7 +148,7 @@ class NumberPlaces:
             return
         self.seen[slot] = None
         if self._stored(place) or path_of(place) in self.varying:
-            number: RuntimeNumber = self.numbers.root(place.value, place)
+            number: SymNumber = self.sym_env.root(place.value, place)
             if _put(place, number):
                 self.roots[id(place)] = number
                 self.seen[slot] = number
@@ -176,7 +182,7 @@ class NumberPlaces:
         if self.hidden:
             self.hidden = False
             for number in self.roots.values():
-                number.concrete()  # which is guarded by its value then
+                number.concretize()  # which is guarded by its value then
             put_plain(self.state.places, arguments)
         given = frame.f_locals
         for name, value in list(given.items()):
@@ -187,12 +193,12 @@ class NumberPlaces:
         """Plain numbers wherever the call left runtime scalars; `swept`: also where nobody
         looked."""
         put_plain(self.state.places, arguments)
-        numbers = [weakref.ref(n) for n in (*self.numbers.shared.values(), *self.numbers.roots)]
-        self.numbers.close()
+        numbers = [weakref.ref(n) for n in (*self.sym_env.shared.values(), *self.sym_env.roots)]
+        self.sym_env.close()
         self.roots.clear()
         self.seen.clear()
         if swept:
-            sweep(numbers)
+            concretize_referrers(numbers)
 
 
 def put_plain(places: Iterable[Place], arguments: tuple) -> None:
@@ -201,15 +207,15 @@ def put_plain(places: Iterable[Place], arguments: tuple) -> None:
     for place in places:
         own = own_dict(_owner(place, arguments)) if place.kind == "names" else None
         if type(own) is dict and any(type(name) is not str for name in own):
-            plain(own)  # texts that waited for numbers
+            concretize_tree(own)  # texts that waited for numbers
     for place in _with_made(places, arguments):
         if place.parent is not None and place.parent.value is not None:
             owner = place.parent.value  # which may be elsewhere by now
             now = place.read(owner)
-            if (fresh := plain(now, seen)) is not now:
+            if (fresh := concretize_tree(now, seen)) is not now:
                 _set(place, owner, fresh)
         now = found_at(place, arguments)
-        if (fresh := plain(now, seen)) is not now:
+        if (fresh := concretize_tree(now, seen)) is not now:
             write(place, fresh, arguments)
 
 
@@ -241,7 +247,7 @@ def plain_inside(value: Any, places: Iterable[Place], arguments: tuple, known: s
     """`value` with plain numbers, also in objects that are not `known`, which the call made: those
     that `value` holds, or that were put to places."""
     left = [found_at(place, arguments) for place in _with_made(places, arguments)]
-    return plain_objects([value, left], known)[0]
+    return concretize_objects([value, left], known)[0]
 
 
 def plain_exception(error: BaseException | None) -> None:
@@ -249,8 +255,8 @@ def plain_exception(error: BaseException | None) -> None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        error.args = plain(error.args)
-        plain(error.__dict__)
+        error.args = concretize_tree(error.args)
+        concretize_tree(error.__dict__)
         error = error.__cause__ or error.__context__
 
 

@@ -28,11 +28,11 @@ from typing import Any
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.referrers import referrers
 from tracejit.jit.capture.behaviour import USERS_STATE, module_name
-from tracejit.jit.capture.host_reads import Pending
+from tracejit.jit.capture.host_reads import AfterSym
 from tracejit.jit.capture.looking import flags_of, is_a, is_exactly, names_in, own_dict, slots_of
-from tracejit.jit.capture.rolled import FollowedList, ordinary
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.rolled import StackedList, ordinary
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.ir.sizes import SymInt
 
 Leaf = Callable[[Any], Any]
 
@@ -40,12 +40,12 @@ _FIXED = (tuple, frozenset)
 _FILLED = (list, dict, set, deque)
 
 
-def plain(value: Any, seen: set[int] | None = None) -> Any:
+def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
     """`value` with plain numbers: containers in place, tuples and the like anew.
 
     seen   the containers that were looked at already
 
-    >>> plain({1.5: (2, [3])})
+    >>> concretize_tree({1.5: (2, [3])})
     {1.5: (2, [3])}
     """
     return replaced(value, _number, set() if seen is None else seen)
@@ -54,7 +54,7 @@ def plain(value: Any, seen: set[int] | None = None) -> Any:
 _MOST = 1000  # objects that are looked into
 
 
-def plain_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any:
+def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any:
     """`value` with plain numbers, also in attributes of objects that it holds and the call made.
 
     seen     objects that were there before the call
@@ -62,7 +62,7 @@ def plain_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any
 
     >>> class Cache:
     ...     def __init__(self): self.sizes = [slice(2)]
-    >>> plain_objects((Cache(),), set())[0].sizes
+    >>> concretize_objects((Cache(),), set())[0].sizes
     [slice(None, 2, None)]
     """
     found: list[Any] = []
@@ -110,20 +110,20 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def _number(value: Any) -> Any:
-    if type(value) is Size or issubclass(type(value), (RuntimeNumber, Pending)):
+    if type(value) is SymInt or issubclass(type(value), (SymNumber, AfterSym)):
         return value.hint
     return value
 
 
-def asked(value: Any) -> Any:
+def concretize(value: Any) -> Any:
     """`value`, or the number that it is: the program depends on it."""
-    if type(value) is Size or issubclass(type(value), (RuntimeNumber, Pending)):
-        return value.concrete()
+    if type(value) is SymInt or issubclass(type(value), (SymNumber, AfterSym)):
+        return value.concretize()
     return value
 
 
 def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """`value` with what `fresh` gives for all that is no container; containers as in `plain`."""
+    """`value` with what `fresh` gives for all that is no container; containers as in `concretize_tree`."""
     kind = type(value)
     if kind is slice:
         before = value.start, value.stop, value.step
@@ -131,7 +131,7 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
         return value if all(a is b for a, b in zip(parts, before)) else slice(*parts)
     if not issubclass(kind, (*_FILLED, *_FIXED)):
         return fresh(value)
-    if kind is FollowedList:
+    if kind is StackedList:
         return replaced(ordinary(value), fresh, seen)
     if id(value) in seen and not issubclass(kind, _FIXED):
         return value
@@ -182,7 +182,7 @@ def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
             kind.__setitem__(value, k, new)
 
 
-def sweep(numbers: Iterable[weakref.ref]) -> None:
+def concretize_referrers(numbers: Iterable[weakref.ref]) -> None:
     """Runtime scalars that a call without an entry left in objects nobody listed, made plain."""
     alive = [n for n in (r() for r in numbers) if n is not None]
     held: list[Any] = list(alive)
@@ -199,9 +199,9 @@ def sweep(numbers: Iterable[weakref.ref]) -> None:
 def _tidy(holder: Any) -> None:
     """Make plain what an object holds itself."""
     if issubclass(type(holder), _FILLED):
-        plain(holder)
+        concretize_tree(holder)
     elif type(holder) is not slice:
-        _fill(holder, plain)
+        _fill(holder, concretize_tree)
 
 
 def _fill(holder: Any, fresh: Leaf) -> None:

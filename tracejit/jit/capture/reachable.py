@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.core.eager.nodes import AccumulateGrad
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.behaviour import module_name
-from tracejit.jit.capture.host_reads import Pending
+from tracejit.jit.capture.host_reads import AfterSym
 from tracejit.jit.capture.looking import ABSENT, class_attribute, is_a, is_exactly
 
 _CONTAINERS = (tuple, list, dict, set)
@@ -61,7 +61,7 @@ def _is_tape(x: Any) -> bool:
     return (
         not issubclass(cls, type)
         and module_name(cls).startswith("tracejit.core.eager")
-        or issubclass(cls, Pending)
+        or issubclass(cls, AfterSym)
         or class_attribute(cls, "next_functions") is not ABSENT
         or class_attribute(cls, "holds_tensors") is not ABSENT
     )

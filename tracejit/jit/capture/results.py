@@ -28,7 +28,7 @@ from tracejit.jit.capture.contents import (
 )
 from tracejit.jit.capture.guards import current
 from tracejit.jit.capture.host_program import HostProgram
-from tracejit.jit.capture.host_reads import PENDING
+from tracejit.jit.capture.host_reads import AFTER_SYMS
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
@@ -44,12 +44,12 @@ from tracejit.jit.capture.looking import (
 )
 from tracejit.jit.capture.made_objects import blank, can_be_made
 from tracejit.jit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
-from tracejit.jit.capture.plain import plain
-from tracejit.jit.capture.rolled import FollowedList
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.plain import concretize_tree
+from tracejit.jit.capture.rolled import StackedList
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sinks import appending
 from tracejit.jit.capture.state import State
-from tracejit.jit.ir.sizes import Size, evaluate
+from tracejit.jit.ir.sizes import SymInt, evaluate
 
 
 class NotCacheable(Exception):
@@ -133,7 +133,7 @@ class Recipes:
         self.state, self.scope = state, scope
         self.tensors: list[Tensor] = []
         self.positions: dict[int, int] = {}
-        self.numbers: list[RuntimeNumber] = []  # what a replay has to compute, in order
+        self.numbers: list[SymNumber] = []  # what a replay has to compute, in order
         self.host = HostProgram()  # what it computes after the program
         self.places: list[Place] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
@@ -142,11 +142,11 @@ class Recipes:
         self.changed: list[Any] = []  # objects of the caller's that effects change
 
     def of(self, value: Any) -> Recipe:
-        if type(value) is Size:
+        if type(value) is SymInt:
             if value.scope is not self.scope:  # left by a recording that is over
                 return lambda replay: value.hint
             return lambda replay: evaluate(value, replay.sizes)
-        if is_a(value, RuntimeNumber) or is_exactly(value, PENDING):
+        if is_a(value, SymNumber) or is_exactly(value, AFTER_SYMS):
             return value.recipe(self)
         if is_a(value, Tensor):
             return self._tensor(value)
@@ -169,7 +169,7 @@ class Recipes:
     def key(self, value: Any, text: str) -> Recipe:
         """The recipe of a key: plain, or an object of the caller's that is itself and no other's
         equal. NotCacheable, with the text, for the rest."""
-        value = plain(value)
+        value = concretize_tree(value)
         if is_a(value, PRIMITIVE):
             return lambda replay: value
         itself = is_a(value, Tensor) or told_by_identity(value)
@@ -185,7 +185,7 @@ class Recipes:
             self.places.append(place)
         return lambda replay: replay.before[number]
 
-    def computed(self, number: RuntimeNumber) -> int:
+    def computed(self, number: SymNumber) -> int:
         """The position of a runtime number among those a replay computes."""
         self.numbers.append(number)
         return len(self.numbers) - 1
@@ -218,9 +218,9 @@ class Recipes:
             return lambda replay: {k(replay): r(replay) for k, r in items}
         if is_a(value, (list, tuple)):
             parts = [self.of(v) for v in elements(value)]
-            if not is_exactly(value, (list, tuple, FollowedList)) and not _is_plain_record(cls):
+            if not is_exactly(value, (list, tuple, StackedList)) and not _is_plain_record(cls):
                 return self._like(value, parts)
-            make = list if cls is FollowedList else cls
+            make = list if cls is StackedList else cls
             make = cls._make if has_in_class(value, "_make") else make
             numbers = [r.number for r in parts if type(r) is ResultNumber]
             if len(numbers) == len(parts):
@@ -326,7 +326,7 @@ def effects(
     state: State,
     arguments: tuple,
     recipes: Recipes,
-    held: dict[int, RuntimeNumber],
+    held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
     """What the call changed of the places it could see, each as an action to repeat on replay.
@@ -373,7 +373,7 @@ def _now(place: Place, arguments: tuple) -> Any:
     return current(place, arguments) if place.parent is None else place.read(place.parent.value)
 
 
-def _unchanged(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
+def _unchanged(place: Place, now: Any, held: dict[int, SymNumber]) -> bool:
     before, number = place.value, held.get(id(place))
     if number is not None and (now is number or now is number.original):
         return True
@@ -402,7 +402,7 @@ def _made_attributes(place: Place) -> Iterator[Place]:
         yield found
 
 
-def _contents_changed(place: Place, now: Any, held: dict[int, RuntimeNumber]) -> bool:
+def _contents_changed(place: Place, now: Any, held: dict[int, SymNumber]) -> bool:
     if is_a(now, tuple):
         return False
     keys = range(length(now)) if place.kind == "sequence" else elements(now)

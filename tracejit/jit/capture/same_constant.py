@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.jit.capture.looking import class_of, is_a
-from tracejit.jit.capture.plain import asked
+from tracejit.jit.capture.plain import concretize
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
 _ONE_OBJECT = range(-5, 257)  # ints that CPython makes once
@@ -23,7 +23,7 @@ def same_constant(tracer: Any, one: Any, other: Any) -> bool:
     kind = class_of(one)
     if kind not in _CONSTANTS or class_of(other) is not kind:
         return one is other
-    left, right = asked(one), asked(other)
+    left, right = concretize(one), concretize(other)
     if not _equal(left, right):
         return False
     if kind is int and left in _ONE_OBJECT:
@@ -35,9 +35,9 @@ def same_constant(tracer: Any, one: Any, other: Any) -> bool:
 def contains_nan(tracer: Any, item: Any, container: Any) -> bool:
     """`item in container`, where the item equals nothing, not even itself."""
     tracer.add_break_later(_REASON, "use `math.isnan`")
-    plain_item = asked(item)
+    plain_item = concretize(item)
     if is_a(container, (list, tuple)):
-        return any(asked(x) is plain_item or x == plain_item for x in container)
+        return any(concretize(x) is plain_item or x == plain_item for x in container)
     return plain_item in container
 
 

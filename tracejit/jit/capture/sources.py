@@ -17,7 +17,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import random
 from tracejit.jit.capture.aliasing import FunctionalTensor
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.graph import Value
 
 
@@ -87,6 +87,6 @@ class NumberSource(NamedTuple):
 def values_of(sources: Sequence[Any]) -> list[Any]:
     """Graph inputs as a segment takes them: tensors, numbers, generator states."""
     return [
-        x.hint if is_a(x, RuntimeNumber) else x.words if type(x) is RngInput else x
+        x.hint if is_a(x, SymNumber) else x.words if type(x) is RngInput else x
         for x in sources
     ]

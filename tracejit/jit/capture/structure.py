@@ -17,9 +17,9 @@ from tracejit.core.eager.subclasses import keeps_class, of_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.looking import ABSENT, class_attribute, has_in_class, is_a, is_exactly
 from tracejit.jit.capture.place import PRIMITIVE, TOLD_BY_TEXT, key_of
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.variables import UNBOUND
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def number_kind(value: Any) -> type | None:
     for one that only the program knows."""
     if is_exactly(value, (int, float)):
         return type(value)
-    return value.kind if is_a(value, RuntimeNumber) else None
+    return value.kind if is_a(value, SymNumber) else None
 
 
 def common_kind(one: Any, other: Any) -> type | None:
@@ -126,9 +126,9 @@ def _same_constant(one: Any, other: Any) -> bool:
         return True
     if type(one) is not type(other):
         return False
-    if type(one) is Size:
+    if type(one) is SymInt:
         return bool(one == other)
-    if is_a(one, RuntimeNumber):
+    if is_a(one, SymNumber):
         return False
     if not is_a(one, np.generic) and not is_exactly(one, PRIMITIVE):
         return False  # of a subclass: equal ones may have other attributes
@@ -139,7 +139,7 @@ def plain_constants(structure: Structure) -> bool:
     """Whether constants are numbers, texts and the like: nothing that holds tensors."""
     value = structure.value
     if structure.kind == "constant":
-        return is_a(value, (*PRIMITIVE, RuntimeNumber, Size)) or value is UNBOUND
+        return is_a(value, (*PRIMITIVE, SymNumber, SymInt)) or value is UNBOUND
     return all(map(plain_constants, structure.parts))
 
 
@@ -151,7 +151,7 @@ def text(structure: Structure) -> str:
         return f"a {structure.value.__name__} that only the program knows"
     if structure.kind == "constant":
         value = structure.value
-        if is_a(value, RuntimeNumber):
+        if is_a(value, SymNumber):
             return f"a {value.kind.__name__} that only the program knows"
         known = is_a(value, PRIMITIVE) or value is UNBOUND
         return repr(value) if known else f"a {type(value).__name__}"

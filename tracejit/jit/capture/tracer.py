@@ -50,9 +50,9 @@ from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stan
 from tracejit.jit.capture.random_state import rng_input_of
 from tracejit.jit.capture.reachable import remains
 from tracejit.jit.capture.recursion import Blocks
-from tracejit.jit.capture.runtime_numbers import Numbers
-from tracejit.jit.capture.scalars import RuntimeNumber, asked, runtime_number
-from tracejit.jit.capture.settling import settled
+from tracejit.jit.capture.runtime_numbers import SymEnv
+from tracejit.jit.capture.scalars import SymNumber, call_sym, concretize_attributes
+from tracejit.jit.capture.settling import ended_to_hints
 from tracejit.jit.capture.sharing import Sharing, known_as, matters
 from tracejit.jit.capture.sources import LiftedInput, NumberSource, RngInput
 from tracejit.jit.capture.unread_source import with_unread
@@ -65,7 +65,7 @@ from tracejit.jit.capture.viewable import (
     strides,
 )
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 _LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
 
@@ -94,7 +94,8 @@ class Tracer:
         self.identity_results: list[tuple[Tensor, Tensor]] = []
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
-        self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
+        # lists whose elements may not be taken apart yet
+        self.stacked_lists: list[weakref.ref] = []
         self.reads_source = False  # functions are rewritten
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
@@ -124,7 +125,7 @@ class Tracer:
         )
         self.arrivals: Any = None  # what gradients depend on, in such a pass
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
-        self.numbers = Numbers(self, runtime_number)
+        self.sym_env = SymEnv(self, call_sym)
         self.pending: list[weakref.ref] = []  # values that only the program knows
         self.stdout = sys.stdout
         self.output: list[Any] = []  # what is printed and logged when the values are there
@@ -142,7 +143,7 @@ class Tracer:
         self.version_counters: dict[int, VersionCounter] = {}  # by id of the Storage
         self.deferred: list[weakref.ref[Tensor]] = []
         self.generators: dict[int, RngInput] = {}
-        self.scalars: list[tuple[RuntimeNumber, Value]] = []
+        self.scalars: list[tuple[SymNumber, Value]] = []
         self.sharing = Sharing(self)
         self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
         self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
@@ -166,17 +167,18 @@ class Tracer:
             draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
             if not any(x is state for x in operands for state in draws):
                 self.break_graph(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
-        attributes = asked(op, attributes)  # may end the segment, and operands are read then
+        # may end the segment, and operands are read then
+        attributes = concretize_attributes(op, attributes)
         if op.name == "reshape":
             self.laid_out(operands[0])
         values = self.operands(operands)
         if op.may_fail and self.root is self and not self.differentiating:
             if self.restarted:
-                attributes, values = settled(attributes), settled(values)
+                attributes, values = ended_to_hints(attributes), ended_to_hints(values)
             values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph
         if self.restarted:
-            attributes, values = settled(attributes), settled(values)
+            attributes, values = ended_to_hints(attributes), ended_to_hints(values)
         graph.location = user_location()
         graph.detached = not is_grad_enabled() and not self.differentiating
         made = graph.append(op, values, attributes)
@@ -592,7 +594,7 @@ class Tracer:
 
     def number(self, container: Any, key: Any, value: int | float) -> Any:
         """`container[key]` as a runtime scalar."""
-        return self.numbers.item(container, key, value, NumberSource(container, key))
+        return self.sym_env.item(container, key, value, NumberSource(container, key))
 
     def grad_read(self, tensor: Tensor) -> None:
         """The program depends on whether the caller's tensor has a gradient."""
@@ -643,13 +645,13 @@ class Tracer:
             self.constant_values[made._traced.read().node.inputs[0]] = tensor
         return made
 
-    def plain(self, data: Any) -> Any:
+    def concretize_tree(self, data: Any) -> Any:
         """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
         them."""
         if is_exactly(data, (list, tuple)):
-            return type(data)(self.plain(x) for x in data)
-        if is_a(data, RuntimeNumber) or type(data) is Size:
-            return data.concrete()
+            return type(data)(self.concretize_tree(x) for x in data)
+        if is_a(data, SymNumber) or type(data) is SymInt:
+            return data.concretize()
         return data
 
     def owned(self, containers: Sequence[Any]) -> None:
@@ -683,7 +685,7 @@ class Tracer:
         return [m for m in dict.fromkeys(memories) if m.mutations]
 
     def input_sources(self) -> dict[Value, Any]:
-        """What each graph input stands for: a tensor, a Generator, a RuntimeNumber."""
+        """What each graph input stands for: a tensor, a Generator, a SymNumber."""
         found: dict[Value, Any] = {}
         for item in self.lifted.values():
             found.setdefault(item.value, item.tensor)

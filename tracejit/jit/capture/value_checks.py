@@ -22,7 +22,7 @@ from tracejit.core.ops.types import INTEGER
 from tracejit.jit.capture.breaks import GraphBreak
 from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sources import values_of
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
@@ -78,7 +78,7 @@ def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     operands = _with_states(tracer, operands)
     tracer.flush()
     attributes = at_size(attributes)  # some may be of segments before
-    operands = tuple([x.concrete() if is_a(x, RuntimeNumber) else x for x in operands])
+    operands = tuple([x.concretize() if is_a(x, SymNumber) else x for x in operands])
     with tracer.paused():
         return Tensor.dispatch(op, operands, attributes)
 

@@ -196,7 +196,7 @@ def _scan(code: CodeType) -> Names:
     imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
-    reading = False  # a number that may change: read_number(container, literal)
+    reading = False  # a number that may change: read_scalar(container, literal)
     for instruction in steps(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
@@ -221,7 +221,7 @@ def _scan(code: CodeType) -> Names:
                 stored.add(instruction.argval)
         elif instruction.opname in _GLOBALS:
             global_names.add(instruction.argval)
-            reading = instruction.argval == "read_number"
+            reading = instruction.argval == "read_scalar"
             numbering |= instruction.argval in NUMBERING and not instruction.called
         elif instruction.opname == "STORE_SUBSCR":
             subscripts |= literals(code)

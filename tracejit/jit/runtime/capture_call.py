@@ -38,7 +38,7 @@ from tracejit.jit.capture.computed_names import RETURNED
 from tracejit.jit.capture.deferred_warnings import changes_filters
 from tracejit.jit.capture.foreign_compilers import unseen_call
 from tracejit.jit.capture.guards import found_at
-from tracejit.jit.capture.host_program import give_up, settle, settle_numbers, surrender
+from tracejit.jit.capture.host_program import concretize_for_callee, give_up, settle, settle_numbers
 from tracejit.jit.capture.known_contents import stays
 from tracejit.jit.capture.known_reads import OF_FILTERS
 from tracejit.jit.capture.location import is_own
@@ -46,7 +46,7 @@ from tracejit.jit.capture.looking import ABSENT, attribute_of, is_a, module_titl
 from tracejit.jit.capture.module_reads import Reads
 from tracejit.jit.capture.number_places import (
     TELL_INTS,
-    NumberPlaces,
+    NumberLifter,
     Path,
     asks_for_types,
     objects_at,
@@ -58,11 +58,17 @@ from tracejit.jit.capture.number_places import (
     write,
 )
 from tracejit.jit.capture.place import Place
-from tracejit.jit.capture.plain import asked, is_object, plain, plain_objects, replaced
+from tracejit.jit.capture.plain import (
+    concretize,
+    concretize_objects,
+    concretize_tree,
+    is_object,
+    replaced,
+)
 from tracejit.jit.capture.plain_arguments import WANT_INTS, plain_numbers
 from tracejit.jit.capture.recursion import deeper
 from tracejit.jit.capture.results import NotCacheable
-from tracejit.jit.capture.rolled import settle_lists
+from tracejit.jit.capture.rolled import materialize_lists
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.sinks import Sinks
 from tracejit.jit.capture.source import original_code
@@ -126,11 +132,11 @@ class CapturedCall:
         self.reads_source = adapt is not None  # what is called gets plain numbers where it must
         if adapt is not None:
             self.tracer.adapt, self.tracer.reads_source = adapt, True
-        self.numbers = NumberPlaces(
-            self.tracer.numbers, self.state, varying, signature.spread
+        self.lifter = NumberLifter(
+            self.tracer.sym_env, self.state, varying, signature.spread
         )
-        self.numbers.hidden = not asks_for_types(function, adapt)
-        self.numbers.hidden &= not suspends(function)
+        self.lifter.hidden = not asks_for_types(function, adapt)
+        self.lifter.hidden &= not suspends(function)
         self.tracer.cacheable = watch
         self.sinks = Sinks()
         self.names = signature.names
@@ -177,7 +183,7 @@ class CapturedCall:
             started, others = perf_counter(), self.compiling
             value = self._user_code(values.pop())
             self.seconds["recording"] = perf_counter() - started - self.compiling + others
-            settle_lists(tracer.followed)
+            materialize_lists(tracer.stacked_lists)
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
                 tracer.add_break(
@@ -206,7 +212,7 @@ class CapturedCall:
                 if not self.closed:  # Ctrl-C came before it could be held
                     self._close(value, known, error)
                 error = None  # which holds this frame
-        return plain(value)
+        return concretize_tree(value)
 
     def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
         """The recording is over: `value` as the caller gets it, and nothing left that only a
@@ -225,7 +231,7 @@ class CapturedCall:
                 active.tracer = None
                 swept = self.entry is None or self.made_objects  # else it returns none of its own
                 if self.watch:
-                    self.numbers.restore(self.arguments, swept=swept)
+                    self.lifter.restore(self.arguments, swept=swept)
                 else:
                     put_plain(self.places, self.arguments)
                 if swept:
@@ -234,7 +240,7 @@ class CapturedCall:
                         known = {id(x) for x in found if is_object(x)}
                     value = plain_inside(value, self.places, self.arguments, known)
                 if tracer.identity_results:
-                    value = self._put_same(plain(value))
+                    value = self._put_same(concretize_tree(value))
                 self.state.release()
         return value
 
@@ -291,10 +297,10 @@ class CapturedCall:
     def _number(self, place: Place) -> Any:
         """What is at a place of the arguments; a runtime scalar for a number."""
         kind = type(place.value)
-        if not self.numbers.hidden:
+        if not self.lifter.hidden:
             return place.value
-        if kind is float or kind is int and (self.reads_source or self.numbers.varies(place)):
-            return self.numbers.argument(place)
+        if kind is float or kind is int and (self.reads_source or self.lifter.varies(place)):
+            return self.lifter.argument(place)
         return place.value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
@@ -346,7 +352,7 @@ class CapturedCall:
         saved, active.tracer = active.tracer, None
         try:
             state.mention(names)
-            self.numbers.mention(names)
+            self.lifter.mention(names)
             code = original_code(frame.f_code)
             self.sinks.entered(code)
             self.inner.update(names.nested)
@@ -366,8 +372,8 @@ class CapturedCall:
             if module is not None and "modules" in names.subjects:
                 self._any_of(module)
             self._cells(frame)
-            self.numbers.look()
-            if self.numbers.cached and not self.reads_source:
+            self.lifter.look()
+            if self.lifter.cached and not self.reads_source:
                 # Nobody can put a plain int in place of a size.
                 self.tracer.static = self.tracer.keys = True
         finally:
@@ -427,7 +433,7 @@ class CapturedCall:
     def _keeps(self, frame: FrameType) -> None:
         """Code begins whose results a cache keeps, or that changes the filters of warnings."""
         if frame.f_code not in OF_FILTERS:
-            self.numbers.give_up(frame, self.arguments)
+            self.lifter.give_up(frame, self.arguments)
         elif not changes_filters(self.tracer, frame):
             self._foreign(warnings.filterwarnings)
 
@@ -436,7 +442,7 @@ class CapturedCall:
             self.state.ask_any(modules=False)
         else:
             self.state.mention_names(names)
-        self.numbers.look()
+        self.lifter.look()
 
     def _asking(self, frame: FrameType) -> None:
         """Modules in variables whose attributes are asked for by computed names."""
@@ -444,13 +450,13 @@ class CapturedCall:
             module = frame.f_locals.get(name)
             if is_a(module, ModuleType):
                 self._any_of(module)
-                self.numbers.look()
+                self.lifter.look()
 
     def _gave(self, module: ModuleType) -> None:
         """A function returned a module."""
         if RETURNED in self.state.subjects and active.tracer is self.tracer:
             self._any_of(module)
-            self.numbers.look()
+            self.lifter.look()
 
     def _any_of(self, module: ModuleType) -> None:
         """Attributes of a module are asked for by computed names."""
@@ -469,7 +475,7 @@ class CapturedCall:
             self.tracer.identities.of_modules |= reads.modules
             self.tracer.identities.compared |= reads.objects
             self.state.read_modules(reads)
-            self.numbers.look()
+            self.lifter.look()
 
     def _library(self, frame: FrameType) -> None:
         if frame.f_code is import_module.__code__:
@@ -477,7 +483,7 @@ class CapturedCall:
             if package or not name.startswith("."):
                 self._module(resolve_name(name, package))
         if self.tracer.pending:
-            surrender(self.tracer, frame)
+            concretize_for_callee(self.tracer, frame)
         if not self.reads_source and active.tracer is self.tracer:
             given, home = frame.f_locals, str(frame.f_globals.get("__name__")).partition(".")[0]
             for name, value in list(given.items()):
@@ -495,7 +501,7 @@ class CapturedCall:
             if names_of(original_code(frame.f_code)).of_numbers:
                 given.update({name: plain_numbers(x, True) for name, x in given.items()})
             else:
-                plain_objects(first_argument(frame.f_code, frame), set(), asked)
+                concretize_objects(first_argument(frame.f_code, frame), set(), concretize)
 
     def _unmodelled(self, path: str, what: str, hint: str = "") -> None:
         self.tracer.add_break_later(f"{path}: {what}", hint)

@@ -38,7 +38,7 @@ from tracejit.jit.capture.results import (
     memories,
     plainest,
 )
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.segment_end import finish
 from tracejit.jit.capture.sinks import forget
 from tracejit.jit.capture.sources import RngInput, tensor_history, values_of
@@ -110,9 +110,9 @@ class EntryMaker:
             self.state,
             [places[v] for v in inputs],
             self._checked(),
-            self._is_runtime,
+            self._is_call_sym,
             [*self._aliases(), *tracer.identities.same(self.state, recipes.changed)],
-            tracer.numbers.guarded_questions(),
+            tracer.sym_env.expression_guards(),
             self._number_place,
             self._distinct(recipes.changed, changed),
             tracer.identities.numbered(self.state),
@@ -170,9 +170,9 @@ class EntryMaker:
                 found.append(_set_grad_of(number, recipes.of(tensor._grad)))
         return found
 
-    def _found(self, source: Any) -> Place | RuntimeNumber:
+    def _found(self, source: Any) -> Place | SymNumber:
         """What a graph input is on replay: what is at a place, or an expression of numbers."""
-        return source if is_a(source, RuntimeNumber) else self._place(source)
+        return source if is_a(source, SymNumber) else self._place(source)
 
     def _place(self, source: Any) -> Place:
         """Where a graph input is found on replay."""
@@ -209,10 +209,10 @@ class EntryMaker:
             raise NotCacheable(f"the number {owner.text}[{key!r}] cannot be found again")
         return place
 
-    def _numbers_at_places(self) -> dict[int, RuntimeNumber]:
+    def _numbers_at_places(self) -> dict[int, SymNumber]:
         """The runtime numbers that stand for what is at a place, by the place's id."""
-        held = dict(self.call.numbers.roots)
-        for number in self.tracer.numbers.stored.values():
+        held = dict(self.call.lifter.roots)
+        for number in self.tracer.sym_env.stored.values():
             held[id(self._number_place(number))] = number
         return held
 
@@ -261,12 +261,12 @@ class EntryMaker:
         objects = self._objects()
         return self.tracer.identities.distinct(self.state, objects, changed, graded)
 
-    def _is_runtime(self, place: Place) -> bool:
+    def _is_call_sym(self, place: Place) -> bool:
         """Whether the number at this place may change from call to call."""
         number = self.held.get(id(place))
-        if number is None or self.call.numbers.read_elsewhere(place):
+        if number is None or self.call.lifter.read_elsewhere(place):
             return False
-        return not self.tracer.numbers.is_asked(number)
+        return not self.tracer.sym_env.is_concretized(number)
 
     def _aliases(self) -> list[tuple[Place, Place]]:
         """Pairs of places at which the program expects the same tensor, or the same memory."""

@@ -25,7 +25,7 @@ from tracejit.jit.ir.digest import free_symbols
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.size_facts import known_sign
-from tracejit.jit.ir.sizes import Size, SizeGuard, evaluate, symbols_of
+from tracejit.jit.ir.sizes import ShapeGuard, SymInt, evaluate, symbols_of
 from tracejit.jit.passes.pipeline import run as run_passes
 from tracejit.jit.passes.pipeline import stages
 from tracejit.jit.runtime.launch import plan_of
@@ -68,11 +68,11 @@ class Segment:
         # of this program.
         self.guards = (*self.graph.scope.guards, *self._counts())
 
-    def _counts(self) -> list[SizeGuard]:
+    def _counts(self) -> list[ShapeGuard]:
         """That what the nodes make has no negative sizes, where terms alone do not tell."""
         shapes = [v.type.shape for node in self.captured.nodes for v in node.outputs]
-        found = {s.key: s for shape in shapes for s in shape if type(s) is Size}
-        return [SizeGuard(">=", s, 0, "") for s in found.values()
+        found = {s.key: s for shape in shapes for s in shape if type(s) is SymInt}
+        return [ShapeGuard(">=", s, 0, "") for s in found.values()
                 if known_sign(s.terms, ">=") is None and symbols_of(s).isdisjoint(self.free)]
 
     @property
