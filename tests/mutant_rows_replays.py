@@ -69,7 +69,7 @@ RECIPES = [
         "recipes",
         "a list that has grown or shrunk counts as unchanged",
         "tracejit/jit/capture/results.py",
-        "    if length(now) != place.length:\n        return True\n",
+        "    if length(now) != source.length:\n        return True\n",
         "",
         _EFFECTS,
     ),

@@ -17,7 +17,7 @@ import tracejit as tj
 from tracejit.core.eager.interrupts import HeldInterrupts
 from tracejit.core.eager.recording import active
 from tracejit.jit.capture import memory_words
-from tracejit.jit.capture.watch import Watcher
+from tracejit.jit.capture.watch import CodeWatcher
 from tracejit.jit.runtime import native_start
 
 # Python calls the handlers of signals when a function is entered, and after these (not after calls
@@ -345,7 +345,7 @@ def test_nobody_watches_after_a_recorded_call(only):
 
 def test_a_watcher_that_an_interrupt_took_away_is_missed(monkeypatch):
     """Python takes a profile function away that raises. What ran since was seen by nobody."""
-    call, left, x = Watcher._call, 0, tj.ones(2)
+    call, left, x = CodeWatcher._call, 0, tj.ones(2)
 
     def interrupted(self, frame):
         nonlocal left
@@ -354,7 +354,7 @@ def test_a_watcher_that_an_interrupt_took_away_is_missed(monkeypatch):
             raise KeyboardInterrupt
         call(self, frame)
 
-    monkeypatch.setattr(Watcher, "_call", interrupted)
+    monkeypatch.setattr(CodeWatcher, "_call", interrupted)
     n = 0
 
     def program(x):

@@ -41,7 +41,8 @@ PART = (
     "is a copy here. Please write x[i] = value."
 )
 _NOBODY = SimpleNamespace(
-    graph=SimpleNamespace(scope=None), root=SimpleNamespace(trials=0, exact=False), own=[])
+    graph=SimpleNamespace(scope=None), root=SimpleNamespace(trials=0, exact=False),
+    created_here=[])
 
 
 class Sample:
@@ -355,9 +356,9 @@ class Mapping:
     def concretize_tree(self, data: Any) -> Any:
         return data if self.below is None else self.outside(self.below.concretize_tree, data)
 
-    def settled(self, container: Any) -> None:
+    def commit_container(self, container: Any) -> None:
         if self.below is not None:
-            self.outside(self.below.settled, container)
+            self.outside(self.below.commit_container, container)
 
     def adapted(self, function: Any) -> Any:
         return function if self.below is None else self.outside(self.below.adapted, function)

@@ -26,7 +26,7 @@ from tracejit.jit.capture.breaks import CaptureError, GraphBreak
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
 from tracejit.jit.capture.number_places import Path, changed_numbers
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.script import rewritten
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.unwatched import Unprofiled
@@ -70,7 +70,7 @@ class CompiledFunction:
     # Its attributes; all others are the user's.
     OWN = frozenset({
         "constants", "differed", "dynamic", "entries", "filling", "full", "fullgraph", "function",
-        "lock", "mode", "numerics", "paces", "places", "read_source", "signature", "static",
+        "lock", "mode", "numerics", "paces", "sources", "read_source", "signature", "static",
         "statistics", "varying",
     })  # fmt: skip
 
@@ -101,9 +101,9 @@ class CompiledFunction:
         self.statistics = Statistics()
         self.lock = forks.rlock()
         self.static = self.dynamic is False  # one program per exact shape
-        self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
+        self.varying: frozenset[Path] = frozenset()  # sources whose number was seen to change
         self.constants = ChangingConstants()
-        self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
+        self.sources: Sequence[Source] = ()  # what the last capture found that the code can reach
         self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
         self.filling = False  # the last recording did what the next finds done
         self.differed = 0  # entries that did not serve a call for the contents of tensors
@@ -213,7 +213,7 @@ class CompiledFunction:
             self.static,
             watch,
             self.varying,
-            self.places,
+            self.sources,
             rewritten if self.read_source else None,
             way.endswith(" eager"),
             self.constants,
@@ -223,7 +223,7 @@ class CompiledFunction:
         started = pace_of.clock()
         with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
-        self.places = call.places
+        self.sources = call.sources
         self.static |= call.tracer.static
         self.filling = call.filled
         if call.entry is not None:

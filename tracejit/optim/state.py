@@ -63,8 +63,8 @@ def create_states(optimizer: Any) -> None:
 
 
 def _settle(tracer: Any, optimizer: Any) -> None:
-    tracer.settled(optimizer.state)
-    tracer.settled(optimizer._beside_state)
+    tracer.commit_container(optimizer.state)
+    tracer.commit_container(optimizer._beside_state)
 
 
 def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.calls import is_harmless
 from tracejit.jit.capture.instructions import Step, steps
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.trial_watch import TrialWatch, is_installed, is_own_doing
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -31,8 +31,9 @@ class ClosedWatch(TrialWatch):
 
     def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:
         code = frame.f_code
-        if is_own(code) or is_installed(code):
-            return None if event != "call" or is_own_doing(frame) or is_own(code) else _why(code)
+        if is_internal_code(code) or is_installed(code):
+            return None if event != "call" or is_own_doing(frame) or is_internal_code(code) else (
+                _why(code))
         if event == "call" and not _is_closed(frame):
             return _why(code)
         if event == "c_call" and not is_harmless(argument):

@@ -175,10 +175,10 @@ class LoopGradient:
         known = {origin._node: leaves([outer], first, True) for origin, outer in fixed}
         for before in reached:
             known |= {c.slot.origin._node: found for c, found in zip(self.slots, before)}
-            for claim in self.region.claims:
-                one, other = (set().union(*(known.get(n, {n}) for n in side)) for side in claim)
+            for sides in self.region.leaf_constraints:
+                one, other = (set().union(*(known.get(n, {n}) for n in side)) for side in sides)
                 self.node.parent.same_leaves(one, other)
-        self.region.claims.clear()
+        self.region.leaf_constraints.clear()
 
     def _check_settled(self, reached: list[list[set]]) -> int:
         body = self.body

@@ -1,6 +1,6 @@
 """How instances of a class behave: the functions that its attributes and operators run.
 
-In: a class. Out: `behaviour(cls)`, a value that is equal as long as no method, property, operator
+In: a class. Out: `class_fingerprint(cls)`, a value that is equal as long as no method, property, operator
 or base of the class was replaced, added or taken away. Read by `guards`, so that what a captured
 call ran through operators, constructors and descriptors, whose names no code mentions, is what it
 would run again. Data in class attributes is no part of it: the state walker finds that by name.
@@ -47,7 +47,7 @@ USERS_STATE = tuple(
 )
 
 
-def may_change(cls: type) -> bool:
+def is_mutable_class(cls: type) -> bool:
     """Whether attributes of the class itself can be set."""
     return flags_of(cls) & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
 
@@ -61,14 +61,14 @@ def module_name(cls: type) -> str:
     return str(attribute_of(cls, "__module__", ""))
 
 
-def behaviour(cls: type) -> tuple:
+def class_fingerprint(cls: type) -> tuple:
     """The functions and descriptors along the bases of a class, none of them kept alive.
 
     >>> class Vector:
     ...     pass
-    >>> before = behaviour(Vector)
+    >>> before = class_fingerprint(Vector)
     >>> Vector.__add__ = lambda self, other: self
-    >>> behaviour(Vector) == before
+    >>> class_fingerprint(Vector) == before
     False
     """
     return remembered(cls, _with_bases, _whole)
@@ -88,7 +88,7 @@ def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tup
 
 
 def _with_bases(cls: type) -> tuple:
-    bases = (base for base in bases_of(cls) if may_change(base))
+    bases = (base for base in bases_of(cls) if is_mutable_class(base))
     return tuple([remembered(base, _own, _alone) for base in bases])
 
 
@@ -184,7 +184,7 @@ def known_names(cls: type) -> frozenset[str]:
 
 
 def _names_in_methods(cls: type) -> tuple[str, ...]:
-    bases = [base for base in bases_of(cls) if may_change(base)]
+    bases = [base for base in bases_of(cls) if is_mutable_class(base)]
     methods = [f for base in bases for value in names_in(base).values() for f in _functions(value)]
     return tuple(n for f in methods if type(f) is FunctionType for n in f.__code__.co_names)
 

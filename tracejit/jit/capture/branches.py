@@ -61,8 +61,8 @@ def branch(parent: Tracer, predicate: Tensor, then: Callable[[], Signal],
     with own_work():
         merge = Merge(parent, flag, one.region, other.region)
         signal = _merged(merge, one, other, variables)
-    one.region.own.clear()
-    other.region.own.clear()
+    one.region.created_here.clear()
+    other.region.created_here.clear()
     return signal
 
 

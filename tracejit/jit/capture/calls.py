@@ -33,12 +33,12 @@ from tracejit.core.ops import joining
 from tracejit.core.ops.record import Op
 from tracejit.jit.capture.behaviour import function_of, module_name
 from tracejit.jit.capture.breaks import RegionRefused
-from tracejit.jit.capture.computed_names import is_users
+from tracejit.jit.capture.computed_names import is_user_class
 from tracejit.jit.capture.deferred_warnings import deferred_warn
 from tracejit.jit.capture.foreign_compilers import is_compiled, unseen_call_of
 from tracejit.jit.capture.host_calls import replacement
 from tracejit.jit.capture.kept_calls import CALLING, asking_again, handing_on
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
@@ -72,7 +72,7 @@ from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_call_sym
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sharing import known_as, known_ones
 from tracejit.jit.capture.source import is_understood
-from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_ARRAYS = type(np.mean)
@@ -110,7 +110,7 @@ def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
     return call
 
 
-PASSED_ON.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
 
 
 def adapted(tracer: Any, function: Any) -> Any:
@@ -151,7 +151,7 @@ def adapted(tracer: Any, function: Any) -> Any:
     if is_dumps(function):
         return of_plain_data(function)
     special = class_attribute(type(function), "__call__")
-    if type(special) is FunctionType and not is_own(special.__code__):
+    if type(special) is FunctionType and not is_internal_code(special.__code__):
         return MethodType(_adapted_function(tracer, special), function)
     if function is pow:
         return power
@@ -192,7 +192,7 @@ def _with_known_tensors(tracer: Any, function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _of_known_tensors(tracer: Any, kind: type) -> Any:
@@ -206,12 +206,13 @@ def _of_known_tensors(tracer: Any, kind: type) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _adapted_function(tracer: Any, function: FunctionType) -> Any:
     found = tracer.root.adapt(function)
-    foreign = found is function and not is_own(function.__code__) and not is_understood(function)
+    foreign = (found is function and not is_internal_code(function.__code__)
+               and not is_understood(function))
     return concretizing_call(function) if foreign else found
 
 
@@ -219,7 +220,7 @@ def _wants_tensor(function: Any) -> bool:
     """Whether this is an op of tracejit's that takes a tensor first."""
     if type(function) is Op:
         return function.kind == "pointwise"
-    if type(function) is not FunctionType or not is_own(function.__code__):
+    if type(function) is not FunctionType or not is_internal_code(function.__code__):
         return False
     found: Any = inspect.unwrap(function)
     if type(found) is Op:
@@ -242,7 +243,7 @@ def _of_tensors(function: Callable[..., Any]) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _of_tensors.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _of_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _on_numbers(function: Any) -> Any:
@@ -259,7 +260,7 @@ def _on_numbers(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _on_numbers.__code__.co_consts if is_a(c, CodeType))
 
 
 def _joining(function: Any) -> Callable | None:
@@ -270,7 +271,7 @@ def _joining(function: Any) -> Callable | None:
         return _type_of
     if type(function) is not FunctionType:
         return None
-    taking_out = is_own(function.__code__) and getattr(function, "__wrapped__", None)
+    taking_out = is_internal_code(function.__code__) and getattr(function, "__wrapped__", None)
     together = _TOGETHER.get(taking_out or function)
     if together is None:
         return None
@@ -297,7 +298,7 @@ def _len(*arguments: Any) -> Any:
     return len(*arguments)
 
 
-PASSED_ON.add(_len.__code__)
+USER_CALL_WRAPPERS.add(_len.__code__)
 
 
 def _type_of(*arguments: Any) -> Any:
@@ -343,7 +344,7 @@ def check_call(tracer: Any, function: Any) -> Any:
         check_call(tracer, function.func)
     if code is None:
         return _checked_builtin(tracer, function)
-    if is_own(code):
+    if is_internal_code(code):
         return function  # a module: its forward is adapted when it is called
     return MethodType(check_call(tracer, kind.__call__), function)
 
@@ -355,7 +356,7 @@ def _code_of_calls(kind: type) -> CodeType | None:
 
 def _checked_function(tracer: Any, function: FunctionType) -> Any:
     code = function.__code__
-    if is_own(code):
+    if is_internal_code(code):
         return _guarding(tracer, adapted(tracer, function))
     found = tracer.root.adapt(function)
     if found is function and not is_understood(function):
@@ -367,7 +368,7 @@ def _checked_function(tracer: Any, function: FunctionType) -> Any:
 
 def _checked_class(cls: type) -> Any:
     home = module_name(cls).partition(".")[0]
-    own = home in ("builtins", "tracejit", "collections") and not is_users(cls)
+    own = home in ("builtins", "tracejit", "collections") and not is_user_class(cls)
     if own or class_attribute(cls, "_fields") is not ABSENT or issubclass(cls, BaseException):
         return cls
     raise RegionRefused(f"makes a {qualname_of_class(cls)}")
@@ -406,13 +407,13 @@ def _guarding(tracer: Any, function: Any) -> Any:
             _check_passed(tracer, x)
         result = function(*args, **kwargs)
         if is_iterator(result):
-            tracer.own.append(result)
+            tracer.created_here.append(result)
         return result
 
     return call
 
 
-PASSED_ON.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
 
 
 def _check_passed(tracer: Any, x: Any) -> None:
@@ -423,7 +424,7 @@ def _check_passed(tracer: Any, x: Any) -> None:
         _refuse(x)
     owner = attribute_of(x, "__self__")
     if is_a(x, (BuiltinFunctionType, MethodWrapperType)) and is_a(owner, _CONTAINERS):
-        if x.__name__ not in _READERS and not tracer.made(owner):
+        if x.__name__ not in _READERS and not tracer.is_created_here(owner):
             _refuse(x)
     elif is_a(x, _C_FUNCTIONS) and not is_harmless(x):
         _refuse(x)
@@ -431,13 +432,13 @@ def _check_passed(tracer: Any, x: Any) -> None:
 
 def check_iterable(tracer: Any, x: Any) -> None:
     """Raises RegionRefused for an iterator that was not made in this trial: it would be consumed."""
-    if is_iterator(x) and not tracer.made(x):
+    if is_iterator(x) and not tracer.is_created_here(x):
         raise RegionRefused(f"a {name_of_class(type(x))} is consumed")
 
 
 def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
     name = function.__name__
-    if name in _READERS or tracer.made(owner):
+    if name in _READERS or tracer.is_created_here(owner):
         return _finding(tracer, function)
     if is_a(owner, list) and name == "append":
         return tracer.appending(owner)

@@ -2,7 +2,7 @@
 
 In: code objects, getters and format strings that name attributes for C code, objects and classes.
 Out: whether `getattr` and the like get anything but literals, the names that C code asks for, and
-the names that an object's `__dict__` or the data of its class has now. Called by `watch` and
+the names that an object's `__dict__` or the data of its class has now. Called by `watcher` and
 `state`; what an object has is compared by `guards`.
 """
 
@@ -24,23 +24,23 @@ from types import (
 from typing import Any
 
 from tracejit.core.memory.reliances import holds
-from tracejit.jit.capture.behaviour import may_change, module_name, remembered
+from tracejit.jit.capture.behaviour import is_mutable_class, module_name, remembered
 from tracejit.jit.capture.instructions import Step, steps
 from tracejit.jit.capture.looking import (
     ByClass,
     bases_of,
+    instance_dict,
     is_a,
     is_exactly,
     module_title,
     names_in,
-    own_dict,
 )
 
 BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
 ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
 SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # they store by name
 FORMATS = ("format", "format_map")
-ANY, RETURNED = "", "()"  # subjects that code has no name for: any at all, what a call returned
+ANY, RETURNED = "", "()"  # owners that code has no name for: any at all, what a call returned
 _ASKING = (
     getattr, hasattr, setattr, delattr, vars, dir, operator.attrgetter, operator.methodcaller,
     object.__getattribute__, type.__getattribute__, object.__setattr__, type.__setattr__,
@@ -79,11 +79,11 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
         if instruction.opname == "LOAD_CONST":
             continue
         if name in SETTERS:
-            subjects = _stored_to(run, at, code)
+            dynamic_owners = _stored_to(run, at, code)
         else:
-            subjects = _subjects(run, at)
-        found |= subjects is not None
-        of |= subjects or set()
+            dynamic_owners = _dynamic_owners(run, at)
+        found |= dynamic_owners is not None
+        of |= dynamic_owners or set()
     if found and _reads_modules(run):
         of.add("modules")
     return found, frozenset(of)
@@ -125,7 +125,7 @@ def _is_passed_on(run: Sequence[Step], at: int) -> bool:
     return instruction.argval not in FORMATS or not used  # `image.format == "png"`
 
 
-def _subjects(run: Sequence[Step], at: int) -> set[str] | None:
+def _dynamic_owners(run: Sequence[Step], at: int) -> set[str] | None:
     """Of what an instruction that loads by name makes code ask for computed names; else None."""
     name = run[at].argval
     if name in FORMATS:
@@ -133,7 +133,7 @@ def _subjects(run: Sequence[Step], at: int) -> set[str] | None:
     if name not in BY_NAME and name not in ALL:
         return None
     if name == "__dict__":
-        return _subject(run[:at])
+        return _dynamic_owner(run[:at])
     if _is_passed_on(run, at):
         return {ANY}
     given = _arguments(run[at + 1 :])
@@ -141,11 +141,11 @@ def _subjects(run: Sequence[Step], at: int) -> set[str] | None:
         return None
     if name in ("attrgetter", "methodcaller"):
         return {ANY}
-    return {ANY} if given is None else _subject(given[0]) if given else set()
+    return {ANY} if given is None else _dynamic_owner(given[0]) if given else set()
 
 
 def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
-    """As `_subjects`, of what stores by name. What `__setattr__` itself is asked to store under a
+    """As `_dynamic_owners`, of what stores by name. What `__setattr__` itself is asked to store under a
     name has that name where it was asked."""
     if _is_passed_on(run, at):
         return {ANY}
@@ -154,7 +154,7 @@ def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
         return {ANY} if given is None else None
     own = code.co_varnames[1 : 2] if code.co_name in SETTERS else ()
     names = [x[0].argval for x in given if len(x) == 1]
-    return None if set(own) & set(names[:2]) else _subject(given[0]) if given else set()
+    return None if set(own) & set(names[:2]) else _dynamic_owner(given[0]) if given else set()
 
 
 def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
@@ -181,7 +181,7 @@ def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
     return one.opname == "LOAD_CONST" and is_a(one.argval, str)
 
 
-def _subject(run: Sequence[Step]) -> set[str]:
+def _dynamic_owner(run: Sequence[Step]) -> set[str]:
     """What is on top of the stack after these instructions: a variable's or an attribute's name."""
     last = run[-1] if run else None
     if last is None or last.opname == "LOAD_CONST":
@@ -249,14 +249,14 @@ def own_names(x: Any) -> tuple[str, ...]:
     """The names in an object's `__dict__`, in order; of a class: those of its data."""
     if is_a(x, type):
         return remembered(x, _names_of_data, _data)
-    own = own_dict(x)
+    own = instance_dict(x)
     return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else it is made up
 
 
 def _names_of_data(cls: type) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for c in bases_of(cls):
-        if is_users(c):
+        if is_user_class(c):
             own = names_in(c).items()
             found.update((name, None) for name, value in own if _is_data(name, value))
     return tuple(found)
@@ -264,7 +264,7 @@ def _names_of_data(cls: type) -> tuple[str, ...]:
 
 def slot_names(cls: type) -> set[str]:
     """Names of the `__slots__` of a class."""
-    own = [c for c in bases_of(cls) if is_users(c)]
+    own = [c for c in bases_of(cls) if is_user_class(c)]
     members = (item for c in own for item in names_in(c).items())
     return {name for name, value in members if is_a(value, MemberDescriptorType)}
 
@@ -275,20 +275,20 @@ def _is_data(name: str, value: Any) -> bool:
 
 def data_of_module(module: ModuleType) -> set[str]:
     """Names in a module of the user's."""
-    if is_shared(module_title(module)):
+    if is_shared_module(module_title(module)):
         return set()
-    return {n for n in own_dict(module) if not (n.startswith("__") and n.endswith("__"))}
+    return {n for n in instance_dict(module) if not (n.startswith("__") and n.endswith("__"))}
 
 
-def is_users(cls: type) -> bool:
+def is_user_class(cls: type) -> bool:
     """Whether a class is of the user's: one of `builtins` that can be changed was made by code
     that ran without a `__name__`.
     """
     module = module_name(cls)
-    return may_change(cls) and (module == "builtins" or not is_shared(module))
+    return is_mutable_class(cls) and (module == "builtins" or not is_shared_module(module))
 
 
-def is_shared(module: str) -> bool:
+def is_shared_module(module: str) -> bool:
     """Whether everybody in the process reads what this module has, as `math.inf`."""
     library = module.partition(".")[0]
     return library in ("tracejit", "numpy") or library in sys.stdlib_module_names

@@ -33,7 +33,7 @@ from tracejit.jit.capture.host_texts import (
     deferred_repr,
     deferred_str,
 )
-from tracejit.jit.capture.location import is_own, user_location
+from tracejit.jit.capture.location import is_internal_code, user_location
 from tracejit.jit.capture.looking import (
     attribute_of,
     class_attribute,
@@ -386,7 +386,7 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Va
 def _is_fresh(items: Iterator[Any], container: Any) -> bool:
     """Whether nobody else has an iterator, to see how much of it was taken."""
     code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
-    return items is not container and (code is None or is_own(code))
+    return items is not container and (code is None or is_internal_code(code))
 
 
 def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal],
@@ -465,7 +465,7 @@ def fresh(container: Any) -> Any:
     elif type(container) is dict:
         container = dict(zip(known_ones(tracer, container), container.values()))
     if tracer.root.trials:
-        tracer.own.append(container)
+        tracer.created_here.append(container)
     return container
 
 
@@ -557,7 +557,7 @@ def _is_effect(container: Any) -> bool:
     tracer: Any = active.tracer
     if tracer is None or not tracer.root.trials or is_a(container, Tensor):
         return False
-    return not tracer.made(container)
+    return not tracer.is_created_here(container)
 
 
 def _changes(container: Any, what: str) -> None:

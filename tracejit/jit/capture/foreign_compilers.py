@@ -1,7 +1,7 @@
 """Functions that another compiler made: their calls are opaque.
 
 In: functions, and code that runs. Out: whether a compiler such as numba runs it, and the break that
-says so. Called by `calls`, which gives them plain numbers, and by `watch`, which leaves their work
+says so. Called by `calls`, which gives them plain numbers, and by `watcher`, which leaves their work
 alone.
 """
 

@@ -1,7 +1,7 @@
 """Printing and logging in a captured function, done when the values are there.
 
 In: calls of `print`, logger methods and those of progress bars in recorded code, handed over by
-the rewriting runtime. Out: `Output` on the tracer: performed in program order before the call
+the rewriting runtime. Out: `HostEffect` on the tracer: performed in program order before the call
 returns, and again by each replay. What cannot be repeated by a replay is done on the spot, which
 ends the segment.
 """
@@ -45,7 +45,7 @@ class NotDeferrable(Exception):
 
 # -- what is done later ---------------------------------------------------------------------------
 @dataclass
-class Output:
+class HostEffect:
     """`function(*arguments, **keywords)`, done when the pending ones among them are known."""
 
     function: Callable[..., Any]
@@ -83,8 +83,8 @@ def _found(x: Any, recipes: Any) -> Callable[[Any], Any]:
     if type(x) is Stdout:
         return lambda replay: sys.stdout
     if is_a(x, logging.Logger):  # one object for each name, wherever it was found
-        place = recipes.state.place_of(x)
-        return lambda replay: x if place is None else current(place, replay.arguments)
+        source = recipes.state.source_of(x)
+        return lambda replay: x if source is None else current(source, replay.arguments)
     return recipes.of(x)
 
 
@@ -101,7 +101,7 @@ class History(Node):
         return self._name
 
 
-def frozen(tracer: Any, x: Any) -> Any:
+def freeze(tracer: Any, x: Any) -> Any:
     """`x` as it is now: pending where it is made of what is not known yet. NotDeferrable where a
     replay could not make it."""
     if is_exactly(x, AFTER_SYMS) or is_a(x, SymNumber) or is_exactly(x, (SymInt, *_PLAIN)):
@@ -109,11 +109,11 @@ def frozen(tracer: Any, x: Any) -> Any:
     if type(x) is Tensor:
         return _shown(tracer, x)
     if is_exactly(x, (list, tuple)):
-        parts = tuple([frozen(tracer, y) for y in x])
+        parts = tuple([freeze(tracer, y) for y in x])
         return AfterSymObject(tracer, _list if type(x) is list else _tuple, parts)
     if type(x) is dict:
-        keys = tuple([frozen(tracer, k) for k in x])
-        parts = tuple([frozen(tracer, v) for v in x.values()])
+        keys = tuple([freeze(tracer, k) for k in x])
+        parts = tuple([freeze(tracer, v) for v in x.values()])
         return AfterSymObject(tracer, _dict, (*keys, *parts))
     raise NotDeferrable
 
@@ -146,14 +146,14 @@ def _shown(tracer: Any, x: Tensor) -> AfterSymObject:
     return AfterSymObject(tracer, show, (held,))
 
 
-def deferring() -> Any:
+def deferring_tracer() -> Any:
     """The tracer, where what is done now may be put off; else None."""
     tracer: Any = active.tracer
     mapped = tracer is not None and tracer.mapped
     return tracer if tracer is not None and not mapped and tracer.defers() else None
 
 
-def instead(what: str) -> None:
+def before_native_effect(what: str) -> None:
     """Something visible is about to be done natively: what waits comes first."""
     tracer: Any = active.tracer
     if tracer is None:
@@ -172,13 +172,13 @@ def deferred_print(*args: Any, **keywords: Any) -> None:
     >>> deferred_print("loss", 0.5, sep="=")
     loss=0.5
     """
-    tracer = deferring()
+    tracer = deferring_tracer()
     try:
         if tracer is not None:
             return tracer.output.append(_printing(tracer, args, keywords))
     except NotDeferrable:
         pass
-    instead("print")
+    before_native_effect("print")
     print(*args, **keywords)
     return None
 
@@ -190,7 +190,7 @@ class Stdout:
         self.stream = stream
 
 
-def _printing(tracer: Any, args: tuple, keywords: dict[str, Any]) -> Output:
+def _printing(tracer: Any, args: tuple, keywords: dict[str, Any]) -> HostEffect:
     file = keywords.get("file")
     if file is None:
         if sys.stdout is not tracer.stdout or not stdout_may_wait():
@@ -203,7 +203,7 @@ def _printing(tracer: Any, args: tuple, keywords: dict[str, Any]) -> Output:
         raise NotDeferrable
     if any(not is_exactly(x, (str, type(None), AfterSymStr)) for x in texts):
         raise NotDeferrable
-    return Output(print, tuple([frozen(tracer, x) for x in args]), keywords)
+    return HostEffect(print, tuple([freeze(tracer, x) for x in args]), keywords)
 
 
 # -- logging --------------------------------------------------------------------------------------
@@ -230,19 +230,19 @@ def log_function(function: Any, level: int) -> Callable[..., None]:
 def _log(
     logger: Any, level: Any, args: tuple, keywords: dict, native: Callable[[], None]
 ) -> None:
-    tracer = deferring()
+    tracer = deferring_tracer()
     try:
         if tracer is None or keywords or not args or type(level) is not int:
             raise NotDeferrable
         if not logger_may_wait(weakref.ref(logger)):
             raise NotDeferrable
-        parts = tuple([frozen(tracer, x) for x in args])
+        parts = tuple([freeze(tracer, x) for x in args])
         tracer.asks(logger_may_wait, weakref.ref(logger))
-        tracer.output.append(Output(_emit, (logger, level, *_caller(), *parts)))
+        tracer.output.append(HostEffect(_emit, (logger, level, *_caller(), *parts)))
         return
     except NotDeferrable:
         pass
-    instead("a logger")
+    before_native_effect("a logger")
     native()
 
 
@@ -250,7 +250,7 @@ def outlet_changed(function: Any) -> Callable[..., Any]:
     """A function that changes where lines go: those that wait go first."""
 
     def changed(*args: Any, **keywords: Any) -> Any:
-        instead(f"logging's {function.__name__}")
+        before_native_effect(f"logging's {function.__name__}")
         return function(*args, **keywords)
 
     return changed
@@ -281,18 +281,18 @@ def stream_method(stream: Any, name: str) -> Callable[..., Any]:
     """`sys.stdout.write` and `flush`."""
 
     def deferred(*args: Any) -> Any:
-        tracer = deferring()
+        tracer = deferring_tracer()
         try:
             if tracer is None or [type(x) for x in args] not in _STREAMED[name]:
                 raise NotDeferrable
-            tracer.output.append(Output(_call_method, (stream, name, *args)))
+            tracer.output.append(HostEffect(_call_method, (stream, name, *args)))
             if not args:
                 return None
             text = args[0]
             return len(text) if type(text) is str else AfterSymInt(tracer, len, (text,))
         except NotDeferrable:
             pass
-        instead(f"a stream's {name}")
+        before_native_effect(f"a stream's {name}")
         return getattr(stream, name)(*args)
 
     return deferred
@@ -304,17 +304,17 @@ _STREAMED = {"write": ([str], [AfterSymStr]), "flush": ([],)}
 # -- progress bars --------------------------------------------------------------------------------
 def progress_method(bar: Any, name: str) -> Callable[..., None]:
     def deferred(*args: Any, **keywords: Any) -> None:
-        tracer = deferring()
+        tracer = deferring_tracer()
         try:
             if tracer is None:
                 raise NotDeferrable
-            parts = tuple([frozen(tracer, x) for x in args])
-            named = {k: frozen(tracer, v) for k, v in keywords.items()}
-            tracer.output.append(Output(_call_method, (bar, name, *parts), named))
+            parts = tuple([freeze(tracer, x) for x in args])
+            named = {k: freeze(tracer, v) for k, v in keywords.items()}
+            tracer.output.append(HostEffect(_call_method, (bar, name, *parts), named))
             return
         except NotDeferrable:
             pass
-        instead(f"a progress bar's {name}")
+        before_native_effect(f"a progress bar's {name}")
         getattr(bar, name)(*args, **keywords)
 
     return deferred

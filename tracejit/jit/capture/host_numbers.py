@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.host_effects import deferring
+from tracejit.jit.capture.host_effects import deferring_tracer
 from tracejit.jit.capture.host_reads import (
     NUMBERS,
     AfterSymFloat,
@@ -26,7 +26,7 @@ from tracejit.jit.capture.structure import number_kind
 
 def deferred_float(*args: Any) -> Any:
     """`float(x)`, pending where x is, or where it is a tensor of one element."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     x = args[0] if len(args) == 1 else None
     if tracer is not None and type(x) is Tensor and not x.shape:
         x = read(tracer, x)
@@ -39,7 +39,7 @@ def deferred_float(*args: Any) -> Any:
 
 def deferred_int(*args: Any, **keywords: Any) -> Any:
     """`int(x)`, pending where x is an int that is, or a tensor that holds one."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     x = args[0] if len(args) == 1 and not keywords else None
     if tracer is not None and type(x) is Tensor and not x.shape:
         x = read(tracer, x)
@@ -66,7 +66,7 @@ def deferred_max(*args: Any, **keywords: Any) -> Any:
 
 
 def _chosen(choose: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> Any:
-    tracer = deferring()
+    tracer = deferring_tracer()
     given = args[0] if len(args) == 1 else args
     if tracer is None or keywords or not is_exactly(given, (tuple, list)):
         return None

@@ -25,7 +25,7 @@ from tracejit.jit.capture.host_reads import (
     in_order,
     is_computed,
 )
-from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly, own_dict
+from tracejit.jit.capture.looking import has_in_class, instance_dict, is_a, is_exactly
 from tracejit.jit.capture.plain import refill
 
 Step = Callable[[Any], Any]  # of a Replay
@@ -158,5 +158,5 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
         holder.cell_contents = values[id(holder.cell_contents)]
     elif type(holder) is functools.partial:
         refill(holder, args=values.get(id(holder.args), holder.args))
-    elif not is_exactly(holder, AFTER_SYMS) and type(own_dict(holder)) is dict:
-        _replace_in(own_dict(holder), values)
+    elif not is_exactly(holder, AFTER_SYMS) and type(instance_dict(holder)) is dict:
+        _replace_in(instance_dict(holder), values)

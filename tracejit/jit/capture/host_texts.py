@@ -13,20 +13,20 @@ from types import CodeType
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.host_effects import NotDeferrable, deferring, frozen
+from tracejit.jit.capture.host_effects import NotDeferrable, deferring_tracer, freeze
 from tracejit.jit.capture.host_reads import AFTER_SYMS, AfterSymStr, joined, read
 from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly
 from tracejit.jit.capture.scalars import SymNumber
-from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 
 def deferred_str(*args: Any, **keywords: Any) -> Any:
     """`str(x)`, pending where x is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     if tracer is not None and len(args) == 1 and not keywords and _pends(args[0]):
         try:
-            return AfterSymStr(tracer, str, (frozen(tracer, args[0]),))
+            return AfterSymStr(tracer, str, (freeze(tracer, args[0]),))
         except NotDeferrable:
             pass
     return str(*args, **keywords)
@@ -34,10 +34,10 @@ def deferred_str(*args: Any, **keywords: Any) -> Any:
 
 def deferred_repr(x: Any) -> Any:
     """`repr(x)`, pending where x is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     if tracer is not None and _pends(x):
         try:
-            return AfterSymStr(tracer, repr, (frozen(tracer, x),))
+            return AfterSymStr(tracer, repr, (freeze(tracer, x),))
         except NotDeferrable:
             pass
     return repr(x)
@@ -54,7 +54,7 @@ def _pends(x: Any, depth: int = 3) -> bool:
 
 def deferred_format_of(x: Any, spec: Any = "") -> Any:
     """`format(x, spec)`, pending where x is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     spec = spec.concretize() if type(spec) is AfterSymStr else spec
     if tracer is None or type(spec) is not str or not _pends(x):
         return format(x, spec)
@@ -106,7 +106,7 @@ def _formatted(x: Any, conversion: str | None, spec: Any) -> Any:
 
 def format_method(template: str) -> Callable[..., Any]:
     def deferred(*args: Any, **keywords: Any) -> Any:
-        tracer = deferring()
+        tracer = deferring_tracer()
         values = (*args, *keywords.values())
         if tracer is None or not any(map(_pends, values)):
             return template.format(*args, **keywords)
@@ -120,14 +120,14 @@ def format_method(template: str) -> Callable[..., Any]:
     return deferred
 
 
-PASSED_ON.update(c for c in format_method.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in format_method.__code__.co_consts if is_a(c, CodeType))
 
 
 def join_method(separator: str) -> Callable[..., Any]:
     """`separator.join`, pending where a part is."""
 
     def deferred(*args: Any) -> Any:
-        tracer = deferring()
+        tracer = deferring_tracer()
         if len(args) != 1 or not has_in_class(args[0], "__iter__"):
             return separator.join(*args)
         parts = list(args[0])
@@ -143,12 +143,12 @@ def join_method(separator: str) -> Callable[..., Any]:
     return deferred
 
 
-PASSED_ON.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
 
 
 def deferred_percent(template: str, arguments: Any) -> Any:
     """`template % arguments`, pending where an argument is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     if tracer is None or type(template) is not str or not _pends(arguments):
         return template % arguments
     values = arguments if type(arguments) is tuple else (arguments,)
@@ -166,7 +166,7 @@ def _made_later(
 ) -> Any:
     """`make(*values)`, tried with values of the same types: it must not raise later."""
     try:
-        parts = [read(tracer, x) if type(x) is Tensor and not x.shape else frozen(tracer, x)
+        parts = [read(tracer, x) if type(x) is Tensor and not x.shape else freeze(tracer, x)
                  for x in values]  # fmt: skip
         samples = [_sample(x) if _pends(x) else x for x in parts]
         if "c" in template or any(s is None and p is not None for s, p in zip(samples, parts)):

@@ -1,7 +1,7 @@
 """Calls of functions that keep what they gave (`functools.lru_cache`): a replay asks them again.
 
 In: the functions with a cache that a recording found, and the calls that rewritten code makes of
-them. Out: `KeptCall`s, which a replay repeats where none of them would run its function; a break
+them. Out: `MemoizedCall`s, which a replay repeats where none of them would run its function; a break
 where a call was another: one that ran the function, was made by C code, or gave what may change.
 Called by `calls`, `state` and the entry maker.
 """
@@ -29,13 +29,13 @@ from tracejit.jit.capture.looking import (
     is_a,
     title,
 )
-from tracejit.jit.capture.place import CACHED, PRIMITIVE, alike, told_by_identity
+from tracejit.jit.capture.place import CACHED, PRIMITIVE, identical, told_by_identity
 from tracejit.jit.capture.plain_arguments import plain_numbers
 from tracejit.jit.capture.source import original_code
-from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
 
 
-class KeptCall:
+class MemoizedCall:
     """One call, and what it gave."""
 
     def __init__(self, function: Any, arguments: tuple, keywords: dict, answer: Any):
@@ -67,19 +67,19 @@ class KeptCall:
             self._key() if self.of_objects else self.key, ABSENT)
         if found is ABSENT or found is self.differing:
             return False
-        return type(found).__name__ == _IN_ORDER or alike(found, self.answer)
+        return type(found).__name__ == _IN_ORDER or identical(found, self.answer)
 
     def holds(self) -> bool:
         """Whether the function, which is called and has a result, gives the same."""
         function: Any = self.function()
         arguments, keywords = self._given()
-        if alike(function(*arguments, **keywords), self.answer):
+        if identical(function(*arguments, **keywords), self.answer):
             return True
         self.differing = _cache_of(function).get(self._key(), ABSENT)
         return False
 
 
-class KeptResults:
+class MemoizedResults:
     """All that a function keeps, where calls of it were made that no rewritten code made.
 
     calls    how many these were: a replay makes as many, of a result that is kept
@@ -113,7 +113,7 @@ class KeptResults:
         function = self.function()
         cache = {} if function is None else _cache_of(function)
         found = [(cache.get(_key_of(key), ABSENT), result) for key, result in self.results]
-        return all(x is not ABSENT and alike(_result_in(x), result) for x, result in found)
+        return all(x is not ABSENT and identical(_result_in(x), result) for x, result in found)
 
     def holds(self) -> bool:
         """Ask for a result as often as the recorded code did."""
@@ -135,7 +135,9 @@ def _key_of(key: Any) -> Any:
     return tuple(map(_strongly, key)) if type(key) is tuple else key
 
 
-def first_other(calls: Sequence[KeptCall | KeptResults]) -> KeptCall | KeptResults | None:
+def first_changed(
+    calls: Sequence[MemoizedCall | MemoizedResults]
+) -> MemoizedCall | MemoizedResults | None:
     """Of some calls, which are made again if no function would run, one that gives another."""
     for call in calls:
         if not call.may_hold():
@@ -146,13 +148,13 @@ def first_other(calls: Sequence[KeptCall | KeptResults]) -> KeptCall | KeptResul
     return None
 
 
-class KeptCalls:
+class MemoizedCalls:
     """The functions with a cache that one recording found, and their calls."""
 
-    def __init__(self, place_of: Callable[[Any], Any]) -> None:
-        self.place_of = place_of  # where guards find an object
+    def __init__(self, source_of: Callable[[Any], Any]) -> None:
+        self.source_of = source_of  # where guards find an object
         self.found: dict[int, tuple[Any, Any]] = {}  # id -> function, its figures before
-        self.calls: list[KeptCall | KeptResults] = []
+        self.calls: list[MemoizedCall | MemoizedResults] = []
         self.codes: set[Any] = set()  # what a cache that has no result runs
 
     def find(self, function: Any) -> None:
@@ -173,7 +175,7 @@ class KeptCalls:
         plain = _are_plain([answer]) and all(_are_plain([x]) or self._is_key(x) for x in given)
         if id(function) in self.found and kept and plain:
             asked.update(id(x) for x in given if not _are_plain([x]))
-            self.calls.append(KeptCall(function, arguments, keywords, answer))
+            self.calls.append(MemoizedCall(function, arguments, keywords, answer))
         return answer
 
     def _is_key(self, x: Any) -> bool:
@@ -185,7 +187,7 @@ class KeptCalls:
         if is_a(x, type):
             return told_by_identity(x)
         weak = dict_offset(type(x)) or class_attribute(type(x), "__weakref__") is not ABSENT
-        return self.place_of(x) is not None and told_by_identity(x) and bool(weak)
+        return self.source_of(x) is not None and told_by_identity(x) and bool(weak)
 
     def filled(self) -> bool:
         """Return True if the recording made functions run whose results are kept from now on."""
@@ -211,8 +213,8 @@ class KeptCalls:
             unseen = now.hits - before.hits - known
             if now.misses == before.misses and unseen > 0 and holds("caches"):
                 keys = objects_in(_cache_of(function))
-                found = [x for x in keys if is_a(x, type) or self.place_of(x) is not None]
-                results = KeptResults(function, unseen, found)
+                found = [x for x in keys if is_a(x, type) or self.source_of(x) is not None]
+                results = MemoizedResults(function, unseen, found)
                 certain = not function.cache_parameters()["typed"]  # where keys have types, too
                 certain &= all(map(told_by_identity, keys)) and all(map(self._is_key, found))
                 if certain and results.results and results.are_plain():
@@ -246,7 +248,7 @@ def asking_again(tracer: Any, function: Any) -> Callable[..., Any]:
     return call
 
 
-PASSED_ON.update(c for c in asking_again.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in asking_again.__code__.co_consts if is_a(c, CodeType))
 
 
 CALLING: Any = (map, filter, sorted, functools.reduce, itertools.starmap, itertools.accumulate,
@@ -268,7 +270,7 @@ def _asked_again(tracer: Any, x: Any) -> Any:
     return asking_again(tracer, x) if type(function_of(x)) is CACHED else x
 
 
-PASSED_ON.update(c for c in handing_on.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in handing_on.__code__.co_consts if is_a(c, CodeType))
 
 
 def _cache_of(function: Any) -> dict:

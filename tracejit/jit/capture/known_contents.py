@@ -19,7 +19,7 @@ from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import of_array
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.plain import concretize
 from tracejit.jit.ir.graph import Value
 
@@ -31,8 +31,8 @@ DIFFERED = 2  # entries that did not serve a call since contents differed: no mo
 class KnownContents:
     """One graph input, and what it must hold: what `learn` found when it was needed."""
 
-    def __init__(self, number: int, place: Place, known: Tensor):
-        self.number, self.name = number, place.text
+    def __init__(self, number: int, source: Source, known: Tensor):
+        self.number, self.name = number, source.text
         self.answer = known.array
         self.bytes = self.answer.tobytes()
 
@@ -68,14 +68,14 @@ def learn(tracer: Any, inputs: Sequence[Value]) -> None:
 
 
 def _is_small(tracer: Any, x: Tensor) -> bool:
-    """Return True for few elements on the CPU, at a place where they are likely to stay."""
+    """Return True for few elements on the CPU, at a source where they are likely to stay."""
     known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
     return known and id(x._storage) not in tracer.exported_storages and tracer.knows(x)
 
 
-def stays(place: Place | None) -> bool:
-    """Return True if a tensor at this place is no argument, nor in a container of arguments."""
-    at = place
+def stays(source: Source | None) -> bool:
+    """Return True if a tensor at this source is no argument, nor in a container of arguments."""
+    at = source
     while at is not None and at.how == "item" and at.parent is not None:
         at = at.parent
     return at is not None and at.how != "argument"

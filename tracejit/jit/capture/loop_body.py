@@ -331,7 +331,7 @@ class Body:
 
     # -- the end of an iteration -----------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
-        self.taking = self.region.taking()
+        self.claim_created = self.region.claim_created()
         self._check_histories()
         for name, value in after.items():
             if value is before[name] and id(value) in self.appended:
@@ -364,7 +364,7 @@ class Body:
             slots[0].end = self._number_end(name, before, after)
             return
         leaves: list[Tensor] = []
-        found = take_apart(after, leaves, self.taking)
+        found = take_apart(after, leaves, self.claim_created)
         different = difference(structure, found)
         if different and number_kind(before) and number_kind(after) is number_kind(before):
             raise Lift(name, 0)
@@ -486,7 +486,7 @@ class Body:
                     raise RegionRefused("an element of a list is written, or was there before")
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
             raise RegionRefused("a list is read in the loop that appends to it")
-        items = {region.traced(x.item).memory for x in self.scans} | region.parts.keys()
+        items = {region.traced(x.item).memory for x in self.scans} | region.gathered_views.keys()
         self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
             others = {other for other, _ in region.sharing.memories.of(memory)}

@@ -98,7 +98,7 @@ class Exit:
         leaves: list[Any] = []
         region = self.body.region
         structure = take_apart(
-            self.signal.value, leaves, region.taking(),
+            self.signal.value, leaves, region.claim_created(),
             lambda x: all_numbers and number_kind(x) is not None or made_in(x, region.graph))
         return structure, leaves
 
@@ -150,7 +150,7 @@ class Exit:
         starts = {region.traced(s.start).memory for s in body.slots if s.is_tensor}
         if start is not None and body.parent.traced(start.outer).views:
             raise RegionRefused("the returned value is a view")
-        items = {region.traced(x.item).memory for x in body.scans} | region.parts.keys()
+        items = {region.traced(x.item).memory for x in body.scans} | region.gathered_views.keys()
         shared = region.remains(lambda: bool(region.sharing.memories.of(memory)))
         if memory in region.copies or memory in items or shared:
             raise RegionRefused("a returned value may be a tensor made outside")

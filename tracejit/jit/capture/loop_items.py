@@ -157,7 +157,7 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
 def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
     """`container.select(dim, where)`, where only the program knows where (one element) that is."""
     tracer: Any = active.tracer
-    return tracer.part(container, dim, container.index_select(dim, where).squeeze(dim))
+    return tracer.gathered_view(container, dim, container.index_select(dim, where).squeeze(dim))
 
 
 def mentions_index(key: Any) -> bool:

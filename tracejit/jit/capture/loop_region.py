@@ -36,7 +36,7 @@ class LoopRegion(RegionRecorder):
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
         if one != other:  # the gradient of the loop knows what its variables lead to
-            self.claims.append((one, other))
+            self.leaf_constraints.append((one, other))
 
     def carries(self, tensor: Tensor) -> bool:
         return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
@@ -60,10 +60,10 @@ class LoopRegion(RegionRecorder):
             draws = self.generators[id(generator)] = RngInput(generator, tensor, state)
         return draws
 
-    def settled(self, container: Any) -> None:
+    def commit_container(self, container: Any) -> None:
         if self.may_not_run:
-            super().settled(container)
-        self.parent.settled(container)
+            super().commit_container(container)
+        self.parent.commit_container(container)
 
     def appending(self, container: list) -> Callable[[Any], None]:
         def append(element: Any) -> None:

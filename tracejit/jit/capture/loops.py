@@ -380,7 +380,7 @@ class LoopNode:
             extend_by(container, whole, body.trip, self.lasts.get(id(elements[0])))
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip)
-        self.region.own.clear()
+        self.region.created_here.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
         return self.exit.ended([c.result for c in self.exits], values)
 

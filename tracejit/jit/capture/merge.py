@@ -53,7 +53,7 @@ class Merge:
 
     def __init__(self, parent: Tracer, flag: Tensor, one: RegionRecorder, other: RegionRecorder):
         self.parent, self.flag, self.sides = parent, flag, (one, other)
-        self.taking = one.taking(), other.taking()
+        self.claim_created = one.claim_created(), other.claim_created()
         self.pairs: list[tuple[Tensor, Tensor]] = []
         self.known: dict[tuple[int, int], int] = {}
         self.alone: dict[int, int] = {}  # a pair's number -> the side that gives it
@@ -65,8 +65,8 @@ class Merge:
     def of(self, one: Any, other: Any, what: str) -> Given:
         """Take both values apart; the numbers of their tensors among the pairs."""
         leaves: tuple[list[Tensor], list[Tensor]] = [], []
-        mine, others = [take_apart(value, into, taking)
-                        for value, into, taking in zip((one, other), leaves, self.taking)]
+        mine, others = [take_apart(value, into, claim)
+                        for value, into, claim in zip((one, other), leaves, self.claim_created)]
         numbers: list[int] = []
         return self._joined(mine, others, [iter(x) for x in leaves], what, numbers), numbers
 
@@ -130,7 +130,7 @@ class Merge:
         if not same_shape(a.shape, b.shape):
             raise RegionRefused(f"{what} has another shape in one case than in the other")
         for region, tensor in zip(self.sides, (one, other)):
-            if region.is_part(tensor) and one is not other:
+            if region.is_gathered_view(tensor) and one is not other:
                 raise RegionRefused(f"{what} is a view of a tensor made outside in one case only")
 
     # -- what one side gives ---------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Merge:
         """As `of`, for what counts only if `side` is taken."""
         leaves: list[Any] = []
         graph = self.sides[side].graph
-        structure = take_apart(value, leaves, self.taking[side], lambda x: made_in(x, graph))
+        structure = take_apart(value, leaves, self.claim_created[side], lambda x: made_in(x, graph))
         if not plain_constants(structure):
             raise RegionRefused(f"{what} is {text(structure)} in one case only")
         return structure, [self._filled_up(side, x, what) if is_a(x, Tensor)

@@ -2,7 +2,7 @@
 
 In: `sys.stdout`, a logger. Out: whether nobody can tell when lines arrive: a stream, handler,
 filter or formatter of the user's is code that sees the state of that moment, changes it or raises.
-Called by `host_effects` where output is put off, and by the guard of what did so.
+Called by `output` where output is put off, and by the guard of what did so.
 """
 
 from __future__ import annotations

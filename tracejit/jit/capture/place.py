@@ -1,7 +1,7 @@
-"""Places: where an object is found, and of what kind what is there is guarded as.
+"""Sources: where an object is found, and of what kind what is there is guarded as.
 
-In: an object, how it is found from its parent. Out: `Place`, which can read what is there now;
-`kind_of`, and what makes two plain values alike. Called by `state`, which makes the tree of places,
+In: an object, how it is found from its parent. Out: `Source`, which can read what is there now;
+`kind_of`, and what makes two plain values identical. Called by `state`, which makes the tree of sources,
 and by all that compare, write or guard them.
 """
 
@@ -43,8 +43,8 @@ from tracejit.core.memory.reliances import holds, relies
 from tracejit.core.ops.generators import default_generator
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import dtype
-from tracejit.jit.capture.behaviour import may_change
-from tracejit.jit.capture.computed_names import is_users, own_names
+from tracejit.jit.capture.behaviour import is_mutable_class
+from tracejit.jit.capture.computed_names import is_user_class, own_names
 from tracejit.jit.capture.contents import hashes_plainly, item, kind_of_container
 from tracejit.jit.capture.location import is_published
 from tracejit.jit.capture.looking import (
@@ -53,11 +53,11 @@ from tracejit.jit.capture.looking import (
     class_attribute,
     dict_offset,
     has_in_class,
+    instance_dict,
     is_a,
     is_exactly,
     is_thread_local,
     names_in,
-    own_dict,
 )
 from tracejit.jit.capture.sources import hooks_of
 
@@ -76,7 +76,7 @@ PRIMITIVE = (
     range,
     np.generic,
 )
-CACHED = functools._lru_cache_wrapper  # its calls are looked at by `kept_calls`
+CACHED = functools._lru_cache_wrapper  # its calls are looked at by `memoized_calls`
 _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
@@ -88,10 +88,10 @@ _IDENTITY = (
 TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 
 
-class Place:
+class Source:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
     `argument`, `key`, `hook`, `variable`, `context`, `default`, `self`, `func`), and what was
-    there. `lacks`: the names in `key`, which a parent's `__dict__`, or a class and its bases, did
+    there. `missing_names`: the names in `key`, which a parent's `__dict__`, or a class and its bases, did
     not have."""
 
     __slots__ = (
@@ -108,20 +108,20 @@ class Place:
         "first",
     )
 
-    def __init__(self, parent: Place | None, how: str, key: Any, value: Any, text: str):
+    def __init__(self, parent: Source | None, how: str, key: Any, value: Any, text: str):
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
         self.kind = kind_of(value)
         self.length = 0  # of a container
         self.keys: Any = ()  # of a mapping, in order; of a set; a tensor's gradient and history
-        self.children: dict[tuple, Place] = {}
+        self.children: dict[tuple, Source] = {}
         self.container: Any = None  # the globals dict
-        self.first: Place | None = None  # where the same object was found before
+        self.first: Source | None = None  # where the same object was found before
 
     def __repr__(self) -> str:
         return f"<{self.text}: {self.kind}>"
 
     def made(self, owner: Any) -> list[tuple[str, str]]:
-        """Of a place that tells which attributes an object has, or lacks: how and under which names
+        """Of a source that tells which attributes an object has, or lacks: how and under which names
         there are some in `owner` that were not there; none where it cannot have any."""
         found = self.read(owner)
         if found is ABSENT:
@@ -130,14 +130,14 @@ class Place:
         return [(how, name) for name in found if name not in before]
 
     def read(self, parent: Any) -> Any:
-        """What is there now, given the object at the parent place."""
+        """What is there now, given the object at the parent source."""
         try:
             if self.how == "key":
                 return referent(self.key) if type(self.key) is weakref.ref else self.key
             if type(self.key) is weakref.ref:
                 return item(parent, referent(self.key))
             if self.how == "attr":
-                own = own_dict(parent)
+                own = instance_dict(parent)
                 return ABSENT if own is None else own.get(self.key, ABSENT)
             if self.how == "type":
                 return class_attribute(
@@ -155,7 +155,7 @@ class Place:
                 return parent.__self__ if self.how == "self" else parent.__func__
             if self.how == "slot":
                 return slot_of(parent, self.key)
-            if self.how == "names":
+            if self.how == "own_names":
                 return own_names(parent)
             if self.how == "context":
                 return parent.get(ABSENT)
@@ -163,7 +163,7 @@ class Place:
                 return default_of(parent)
             if self.how == "proxied":
                 return behind_proxy(parent)
-            if self.how == "lacks":
+            if self.how == "missing_names":
                 return now_there(parent, self.key)
             return item(parent, self.key)
         except (KeyError, IndexError, ValueError, AttributeError):
@@ -206,16 +206,18 @@ def kind_of(value: Any) -> str:
     return "object" if plain or type(value) is SimpleNamespace else "opaque"
 
 
-def alike(one: Any, other: Any) -> bool:
+def identical(one: Any, other: Any) -> bool:
     """Whether nobody can tell two plain values apart.
 
-    >>> alike((1, 0.0), (1, 0.0)), alike(0.0, -0.0), alike(1, True), alike(range(0), range(5, 5))
-    (True, False, False, False)
+    >>> identical((1, 0.0), (1, 0.0)), identical(0.0, -0.0), identical(1, True)
+    (True, False, False)
+    >>> identical(range(0), range(5, 5))
+    False
     """
     if one is other or type(one) is not type(other) or is_a(one, Tensor):
         return one is other  # tensors, as keys of dicts, are told by identity
     if type(one) is tuple:
-        return len(one) == len(other) and all(map(alike, one, other))
+        return len(one) == len(other) and all(map(identical, one, other))
     if is_a(one, enum.Enum):
         return False
     kind: Any = kind_of_container(type(one))  # past methods of the user's
@@ -235,7 +237,7 @@ def key_of(key: Any) -> Any:
     return key if is_a(key, PRIMITIVE) and hashes_plainly(key) else id(key)
 
 
-def weakly(key: Any) -> Any:
+def weak_key(key: Any) -> Any:
     """A key of a dict, by weak reference where it is an object that can have one."""
     if is_a(key, PRIMITIVE):
         return key
@@ -277,9 +279,9 @@ def _is_plain_object(value: Any) -> bool:
     """
     cls = type(value)
     if is_thread_local(cls):
-        return class_attribute(cls, "__init__") is object.__init__ or not is_users(cls)
+        return class_attribute(cls, "__init__") is object.__init__ or not is_user_class(cls)
     return (
-        may_change(cls)
+        is_mutable_class(cls)
         and (bool(dict_offset(cls)) or has_in_class(value, "__slots__"))
         and not has_in_class(value, "__next__")
     )
@@ -319,7 +321,7 @@ def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
     """Those of some names under which an object's own attributes are, or those of a class."""
     if is_a(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
-    own = own_dict(owner)
+    own = instance_dict(owner)
     if not is_a(own, (dict, MappingProxyType)):  # made up by a `__getattribute__`
         return ("__dict__",)
     return tuple(name for name in names if name in own)

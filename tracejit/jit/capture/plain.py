@@ -29,7 +29,14 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.referrers import referrers
 from tracejit.jit.capture.behaviour import USERS_STATE, module_name
 from tracejit.jit.capture.host_reads import AfterSym
-from tracejit.jit.capture.looking import flags_of, is_a, is_exactly, names_in, own_dict, slots_of
+from tracejit.jit.capture.looking import (
+    flags_of,
+    instance_dict,
+    is_a,
+    is_exactly,
+    names_in,
+    slots_of,
+)
 from tracejit.jit.capture.rolled import StackedList, ordinary
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.sizes import SymInt
@@ -136,8 +143,8 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     if id(value) in seen and not issubclass(kind, _FIXED):
         return value
     seen.add(id(value))
-    if own_dict(value):  # of a class of its own
-        replaced(own_dict(value), fresh, seen)
+    if instance_dict(value):  # of a class of its own
+        replaced(instance_dict(value), fresh, seen)
     if issubclass(kind, dict):
         _fill_dict(value, fresh, seen)
     elif issubclass(kind, set):
@@ -162,8 +169,8 @@ def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     if all(a is b for a, b in zip(parts, before)):
         return value
     made = fixed.__new__(type(value), parts)
-    if own_dict(value):
-        own_dict(made).update(own_dict(value))
+    if instance_dict(value):
+        instance_dict(made).update(instance_dict(value))
     return made
 
 
@@ -224,8 +231,8 @@ def _fill(holder: Any, fresh: Leaf) -> None:
         for x in gc.get_referents(holder):
             fresh(x)
         return
-    if type(own_dict(holder)) is dict:
-        fresh(own_dict(holder))
+    if type(instance_dict(holder)) is dict:
+        fresh(instance_dict(holder))
     if is_object(holder):
         _tidy_slots(holder, fresh)
     if issubclass(kind, type) and flags_of(holder) & _HEAP:

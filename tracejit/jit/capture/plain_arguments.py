@@ -21,7 +21,7 @@ from tracejit.jit.capture.host_reads import AfterSymStr
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
 from tracejit.jit.capture.rolled import StackedList, materialize_list
 from tracejit.jit.capture.scalars import SymNumber
-from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
@@ -54,7 +54,7 @@ def wants_ints(function: Any) -> bool:
     return home in WANT_INTS or function is math.ldexp
 
 
-PASSED_ON.update(c for c in concretizing_call.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in concretizing_call.__code__.co_consts if is_a(c, CodeType))
 
 
 def is_cython(function: Any) -> bool:
@@ -81,7 +81,7 @@ def of_arrays(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
 
 
 def wants_texts(function: Any) -> bool:
@@ -107,7 +107,7 @@ def with_plain_texts(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
 
 
 def asks_as_plain(function: Any) -> Any:
@@ -124,7 +124,7 @@ def asks_as_plain(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
 
 
 def power(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -138,7 +138,7 @@ def power(base: Any, exp: Any, mod: Any = None) -> Any:
     return pow(*[plain_numbers(x, True) for x in (base, exp, mod)])
 
 
-PASSED_ON.add(power.__code__)
+USER_CALL_WRAPPERS.add(power.__code__)
 
 
 def plain_text(x: Any) -> Any:

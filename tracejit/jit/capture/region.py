@@ -61,9 +61,9 @@ class RegionRecorder(Tracer):
         self.memories: dict[FunctionalStorage, FunctionalStorage] = {}
         self.copies: dict[FunctionalStorage, FunctionalStorage] = {}  # and back
         # a copy that stands for a view -> of what
-        self.parts: dict[FunctionalStorage, FunctionalStorage] = {}
-        self.claims: list[tuple[set[Node], set[Node]]] = []  # what must lead to the same leaves
-        self.own: list[Any] = []  # containers made here: changing them is no effect
+        self.gathered_views: dict[FunctionalStorage, FunctionalStorage] = {}
+        self.leaf_constraints: list[tuple[set[Node], set[Node]]] = []  # must have the same leaves
+        self.created_here: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------
     def traced(self, tensor: Tensor) -> FunctionalTensor:
@@ -163,7 +163,7 @@ class RegionRecorder(Tracer):
         return self.capture(value) if is_a(value, Value) else value  # else a large int
 
     # -- views whose place only the program knows --------------------------------------------------
-    def part(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
+    def gathered_view(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
         """`item`, a copy, stands for a view of `container`: as long as neither is written, and the
         item does not leave the region, nobody can tell."""
         memory, whole = self.traced(item).memory, self.traced(container)
@@ -171,24 +171,25 @@ class RegionRecorder(Tracer):
         if kept is None:
             raise RegionRefused("a class is asked what its parts are")
         of_class(item, kept)
-        self.parts[memory] = whole.memory
+        self.gathered_views[memory] = whole.memory
         if known_strides(whole, without=dim) is not None:
             memory.strides = known_strides(whole, always=True)
         return item
 
     def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
-        return self.part(tensor, dim, read_at(tensor, dim, index))
+        return self.gathered_view(tensor, dim, read_at(tensor, dim, index))
 
-    def is_part(self, tensor: Tensor) -> bool:
+    def is_gathered_view(self, tensor: Tensor) -> bool:
         """Whether a tensor is, or may be, a copy made here that stands for a view."""
         memory = self.traced(tensor).memory
         known = [memory, *(other for other, _ in self.sharing.memories.of(memory))]
-        return any(m in self.parts for m in known)
+        return any(m in self.gathered_views for m in known)
 
-    def _check_parts(self, tensor: Tensor) -> None:
+    def _check_gathered_views(self, tensor: Tensor) -> None:
         for region, memory in self._layers(tensor):
             others = [other for other, _ in region.sharing.memories.of(memory)]
-            if any(m in region.parts or m in region.parts.values() for m in [memory, *others]):
+            if any(m in region.gathered_views or m in region.gathered_views.values()
+                   for m in [memory, *others]):
                 raise RegionRefused("a tensor is written of which a part is in use")
 
     def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, FunctionalStorage]]:
@@ -202,7 +203,7 @@ class RegionRecorder(Tracer):
     # -- what a region may not do ------------------------------------------------------------------
     def write(self, tensor: Tensor, value: Any) -> None:
         traced = self.traced(tensor)
-        self._check_parts(tensor)
+        self._check_gathered_views(tensor)
         outer = self.copies.get(traced.memory)
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
@@ -269,24 +270,24 @@ class RegionRecorder(Tracer):
         self.root.constants[id(tensor)] = tensor
         return self.run(REGISTRY["clone"], (tensor,), {})
 
-    def settled(self, container: Any) -> None:
+    def commit_container(self, container: Any) -> None:
         raise RegionRefused("an optimizer makes the state of its parameters")
 
     def owned(self, containers: Sequence[Any]) -> None:
-        self.own += containers
+        self.created_here += containers
 
-    def made(self, container: Any) -> bool:
+    def is_created_here(self, container: Any) -> bool:
         """Whether a container was made in this region or in one around it within the trial."""
-        if any(x is container for x in self.own):
+        if any(x is container for x in self.created_here):
             return True
         return False
 
-    def taking(self) -> Callable[[Any], bool]:
-        """`made`, for taking results apart; a container found twice cannot become two."""
+    def claim_created(self) -> Callable[[Any], bool]:
+        """`is_created_here`, for taking results apart; a container found twice cannot become two."""
         taken: set[int] = set()
 
         def take(container: Any) -> bool:
-            if not self.made(container):
+            if not self.is_created_here(container):
                 return False
             if id(container) in taken:
                 raise RegionRefused("a list or dict is found in two places")

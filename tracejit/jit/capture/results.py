@@ -16,7 +16,7 @@ from typing import Any
 from tracejit.core.eager.subclasses import keeps_class, of_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.aliasing import FunctionalStorage
-from tracejit.jit.capture.behaviour import behaviour, module_name
+from tracejit.jit.capture.behaviour import class_fingerprint, module_name
 from tracejit.jit.capture.contents import (
     elements,
     item,
@@ -36,19 +36,19 @@ from tracejit.jit.capture.looking import (
     class_attribute,
     filled_slots,
     has_in_class,
+    instance_dict,
     is_a,
     is_exactly,
     name_of_class,
     names_in,
-    own_dict,
 )
 from tracejit.jit.capture.made_objects import blank, can_be_made
-from tracejit.jit.capture.place import PRIMITIVE, Place, alike, key_of, told_by_identity
+from tracejit.jit.capture.place import PRIMITIVE, Source, identical, key_of, told_by_identity
 from tracejit.jit.capture.plain import concretize_tree
 from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sinks import appending
-from tracejit.jit.capture.state import State
+from tracejit.jit.capture.state import ReachableState
 from tracejit.jit.ir.sizes import SymInt, evaluate
 
 
@@ -60,7 +60,7 @@ class NotCacheable(Exception):
 class Replay:
     """What a replay has at hand: arguments, tensors standing for each recorded result, sizes.
 
-    before  what was at the places that recipes name, when nothing was changed yet
+    before  what was at the sources that recipes name, when nothing was changed yet
     """
 
     arguments: tuple
@@ -129,13 +129,13 @@ def plainest(recipe: Recipe) -> Recipe:
 class Recipes:
     """Makes recipes; collects the distinct result tensors in `tensors`, in order of appearance."""
 
-    def __init__(self, state: State, scope: Any):
+    def __init__(self, state: ReachableState, scope: Any):
         self.state, self.scope = state, scope
         self.tensors: list[Tensor] = []
         self.positions: dict[int, int] = {}
         self.numbers: list[SymNumber] = []  # what a replay has to compute, in order
         self.host = HostProgram()  # what it computes after the program
-        self.places: list[Place] = []  # where it looks before it changes anything
+        self.sources: list[Source] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
         self.containers: dict[int, tuple[Any, Made]] = {}  # by id
         self.objects = False  # the call made objects of the user's classes
@@ -152,9 +152,9 @@ class Recipes:
             return self._tensor(value)
         if is_a(value, PRIMITIVE):
             return lambda replay: value
-        place = self.state.place_of(value)
-        if place is not None:
-            return self.before(place)
+        source = self.state.source_of(value)
+        if source is not None:
+            return self.before(source)
         _, known = self.containers.get(id(value), (value, None))
         if known is None:
             known = Made()
@@ -173,16 +173,16 @@ class Recipes:
         if is_a(value, PRIMITIVE):
             return lambda replay: value
         itself = is_a(value, Tensor) or told_by_identity(value)
-        place = self.state.place_of(value) if itself else None
-        if place is None:
+        source = self.state.source_of(value) if itself else None
+        if source is None:
             raise NotCacheable(text)
-        return self.before(place)
+        return self.before(source)
 
-    def before(self, place: Place) -> Recipe:
-        """What was at a place before the call: its effects may put other things there."""
-        number = self.looked.setdefault(id(place), len(self.places))
-        if number == len(self.places):
-            self.places.append(place)
+    def before(self, source: Source) -> Recipe:
+        """What was at a source before the call: its effects may put other things there."""
+        number = self.looked.setdefault(id(source), len(self.sources))
+        if number == len(self.sources):
+            self.sources.append(source)
         return lambda replay: replay.before[number]
 
     def computed(self, number: SymNumber) -> int:
@@ -192,12 +192,12 @@ class Recipes:
 
     def _tensor(self, tensor: Tensor) -> Recipe:
         if tensor._traced is None:
-            place = self.state.place_of(tensor)
-            if place is None:
+            source = self.state.source_of(tensor)
+            if source is None:
                 raise NotCacheable(
                     "a tensor made outside the recorded call, found nowhere, is returned or stored"
                 )
-            return self.before(place)
+            return self.before(source)
         if tensor.__dict__:
             raise NotCacheable("a tensor with attributes of its own is returned or stored")
         cls = type(tensor)
@@ -232,7 +232,7 @@ class Recipes:
         if cls is deque:
             parts, most = [self.of(v) for v in value], value.maxlen
             return lambda replay: deque([r(replay) for r in parts], most)
-        if can_be_made(value, self.state.places, self.state.entered):
+        if can_be_made(value, self.state.sources, self.state.entered):
             return self._object(value)
         raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
@@ -290,10 +290,10 @@ class Recipes:
 
     def _attributes(self, value: Any) -> Callable[[Any, Replay], None]:
         """What gives another object the attributes of this one."""
-        found = [(name, self.of(x)) for name, x in (own_dict(value) or {}).items()]
+        found = [(name, self.of(x)) for name, x in (instance_dict(value) or {}).items()]
         if not found:
             return lambda made, replay: None
-        return lambda made, replay: own_dict(made).update({n: r(replay) for n, r in found})
+        return lambda made, replay: instance_dict(made).update({n: r(replay) for n, r in found})
 
 
 def _is_plain_record(cls: type) -> bool:
@@ -313,107 +313,108 @@ Effect = Callable[[Replay], None]
 class SetGrad:
     """The effect of a backward inside the call: a tensor of the caller's has another gradient."""
 
-    __slots__ = ("place", "target", "recipe")
+    __slots__ = ("source", "target", "recipe")
 
-    def __init__(self, place: Place, target: Recipe, recipe: Recipe):
-        self.place, self.target, self.recipe = place, target, recipe
+    def __init__(self, source: Source, target: Recipe, recipe: Recipe):
+        self.source, self.target, self.recipe = source, target, recipe
 
     def __call__(self, replay: Replay) -> None:
         self.target(replay)._grad = self.recipe(replay)
 
 
 def effects(
-    state: State,
+    state: ReachableState,
     arguments: tuple,
     recipes: Recipes,
     held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
-    """What the call changed of the places it could see, each as an action to repeat on replay.
-    By the place's id, `held` has the runtime numbers at places, and `grown` how long the lists
+    """What the call changed of the sources it could see, each as an action to repeat on replay.
+    By the source's id, `held` has the runtime numbers at sources, and `grown` how long the lists
     were that were only appended to."""
     found: list[Effect] = []
-    state.places += [new for place in state.places for new in _made_attributes(place)]
-    for place in _in_order_of_making(state.places):
+    state.sources += [new for source in state.sources for new in _made_attributes(source)]
+    for source in _in_order_of_making(state.sources):
         try:
-            now = _now(place, arguments)
+            now = _now(source, arguments)
         except ValueError:  # an empty closure cell
             continue
-        if place.kind not in ("names", "lacks") and not _unchanged(place, now, held):
-            found.append(_assignment(place, now, recipes))
-        was = place.value  # it may be elsewhere by now, and changed
-        if id(place) in grown:
-            fresh = [recipes.of(v) for v in elements(was)[grown[id(place)] :]]
-            found.append(appending(recipes.before(place), fresh))
+        if source.kind not in ("own_names", "missing_names") and not _unchanged(source, now, held):
+            found.append(_assignment(source, now, recipes))
+        was = source.value  # it may be elsewhere by now, and changed
+        if id(source) in grown:
+            fresh = [recipes.of(v) for v in elements(was)[grown[id(source)] :]]
+            found.append(appending(recipes.before(source), fresh))
             recipes.changed.append(was)
-        elif place.kind == "class" and behaviour(was) != place.keys:
-            raise NotCacheable(f"the methods of {place.text} were changed")
-        elif place.kind == "set" and frozenset(elements(was)) != place.keys:
-            raise NotCacheable(f"the set {place.text} was changed")
-        elif place.kind in ("sequence", "mapping") and _contents_changed(place, was, held):
-            found.append(_refill(place, was, recipes))
+        elif source.kind == "class" and class_fingerprint(was) != source.keys:
+            raise NotCacheable(f"the methods of {source.text} were changed")
+        elif source.kind == "set" and frozenset(elements(was)) != source.keys:
+            raise NotCacheable(f"the set {source.text} was changed")
+        elif source.kind in ("sequence", "mapping") and _contents_changed(source, was, held):
+            found.append(_refill(source, was, recipes))
             recipes.changed.append(was)
     return found
 
 
-def _in_order_of_making(places: list[Place]) -> list[Place]:
-    """The places, with attributes that are new in the order in which the object has them."""
-    found = list(places)
-    new = [k for k, p in enumerate(places) if p.how == "attr" and p.value is ABSENT]
-    made = {id(p): list(_own_attributes(p.value)) for k in new if (p := places[k].parent)}
-    new = [k for k in new if places[k].key in made[id(places[k].parent)]]
-    ordered = sorted(new, key=lambda k: made[id(places[k].parent)].index(places[k].key))
+def _in_order_of_making(sources: list[Source]) -> list[Source]:
+    """The sources, with attributes that are new in the order in which the object has them."""
+    found = list(sources)
+    new = [k for k, p in enumerate(sources) if p.how == "attr" and p.value is ABSENT]
+    made = {id(p): list(_own_attributes(p.value)) for k in new if (p := sources[k].parent)}
+    new = [k for k in new if sources[k].key in made[id(sources[k].parent)]]
+    ordered = sorted(new, key=lambda k: made[id(sources[k].parent)].index(sources[k].key))
     for k, other in zip(new, ordered):
-        found[k] = places[other]
+        found[k] = sources[other]
     return found
 
 
-def _now(place: Place, arguments: tuple) -> Any:
-    """What is where the place was, in the object that held it then."""
-    return current(place, arguments) if place.parent is None else place.read(place.parent.value)
+def _now(source: Source, arguments: tuple) -> Any:
+    """What is where the source was, in the object that held it then."""
+    owner = source.parent
+    return current(source, arguments) if owner is None else source.read(owner.value)
 
 
-def _unchanged(place: Place, now: Any, held: dict[int, SymNumber]) -> bool:
-    before, number = place.value, held.get(id(place))
+def _unchanged(source: Source, now: Any, held: dict[int, SymNumber]) -> bool:
+    before, number = source.value, held.get(id(source))
     if number is not None and (now is number or now is number.original):
         return True
-    if number is None and (now is before or place.kind == "primitive" and alike(now, before)):
+    if number is None and (now is before or source.kind == "primitive" and identical(now, before)):
         return True
     return (
-        place.how in ("self", "func")
-        or place.how == "item"
-        and place.parent is not None
-        and (place.parent.kind in ("sequence", "mapping"))
+        source.how in ("self", "func")
+        or source.how == "item"
+        and source.parent is not None
+        and (source.parent.kind in ("sequence", "mapping"))
     )  # containers are refilled whole
 
 
-def _made_attributes(place: Place) -> Iterator[Place]:
+def _made_attributes(source: Source) -> Iterator[Source]:
     """Where attributes are that the call made under names that no code mentions as stored to."""
-    parent: Any = place.parent
-    if place.kind not in ("names", "lacks"):
+    parent: Any = source.parent
+    if source.kind not in ("own_names", "missing_names"):
         return
-    for how, name in place.made(parent.value):
+    for how, name in source.made(parent.value):
         if (how, name) in parent.children:
             continue
         if how == "type" and name not in names_in(parent.value):
-            raise NotCacheable(f"{place.text} gets {name!r}, a name that is computed")
-        text = f"{place.text}.{name}"
-        found = parent.children[how, name] = Place(parent, how, name, ABSENT, text)
+            raise NotCacheable(f"{source.text} gets {name!r}, a name that is computed")
+        text = f"{source.text}.{name}"
+        found = parent.children[how, name] = Source(parent, how, name, ABSENT, text)
         yield found
 
 
-def _contents_changed(place: Place, now: Any, held: dict[int, SymNumber]) -> bool:
+def _contents_changed(source: Source, now: Any, held: dict[int, SymNumber]) -> bool:
     if is_a(now, tuple):
         return False
-    keys = range(length(now)) if place.kind == "sequence" else elements(now)
-    if place.kind == "mapping" and not all(map(alike, keys, place.keys)):
+    keys = range(length(now)) if source.kind == "sequence" else elements(now)
+    if source.kind == "mapping" and not all(map(identical, keys, source.keys)):
         return True
     before = {
         key_of(child.key): child
-        for (how, _), child in place.children.items()
+        for (how, _), child in source.children.items()
         if how == "item"
     }
-    if length(now) != place.length:
+    if length(now) != source.length:
         return True
     for key in keys:
         child = before.get(key_of(key))
@@ -425,71 +426,71 @@ def _contents_changed(place: Place, now: Any, held: dict[int, SymNumber]) -> boo
             if new is not number and new is not number.original:
                 return True
         elif new is not child.value and not (
-            is_a(new, PRIMITIVE) and alike(new, child.value)
+            is_a(new, PRIMITIVE) and identical(new, child.value)
         ):
             return True
     return False
 
 
-def _assignment(place: Place, now: Any, recipes: Recipes) -> Effect:
-    key = place.key
-    parent: Any = place.parent
-    if now is ABSENT and place.how == "attr":
+def _assignment(source: Source, now: Any, recipes: Recipes) -> Effect:
+    key = source.key
+    parent: Any = source.parent
+    if now is ABSENT and source.how == "attr":
         owner = recipes.before(parent)
         recipes.changed.append(parent.value)
         return lambda replay: _own_attributes(owner(replay)).pop(key, None)
     if now is ABSENT:
-        raise NotCacheable(f"{place.text} was deleted")
+        raise NotCacheable(f"{source.text} was deleted")
     recipe = recipes.of(now)
-    if place.how == "type" and not is_a(parent.value, type):
-        return _class_assignment(place, recipes, recipe)
-    if place.how in ("attr", "slot", "type"):
+    if source.how == "type" and not is_a(parent.value, type):
+        return _class_assignment(source, recipes, recipe)
+    if source.how in ("attr", "slot", "type"):
         owner = recipes.before(parent)
         recipes.changed.append(parent.value)
-        if place.how == "attr":  # past `__setattr__` of the user's, whose effects are others
+        if source.how == "attr":  # past `__setattr__` of the user's, whose effects are others
             return lambda replay: _own_attributes(owner(replay)).__setitem__(key, recipe(replay))
-        put = type.__setattr__ if place.how == "type" else object.__setattr__
+        put = type.__setattr__ if source.how == "type" else object.__setattr__
         return lambda replay: put(owner(replay), key, recipe(replay))
-    if place.how == "context":
+    if source.how == "context":
         recipes.changed.append(parent.value)
         variable = parent.value
         return lambda replay: variable.set(recipe(replay))
-    if place.how == "global":
-        container = place.container
+    if source.how == "global":
+        container = source.container
         return lambda replay: container.__setitem__(key, recipe(replay))
-    if place.how == "closure":
+    if source.how == "closure":
         owner = recipes.before(parent)
         recipes.changed.append(parent.value.__closure__[key])
         return lambda replay: setattr(
             owner(replay).__closure__[key], "cell_contents", recipe(replay)
         )
-    if place.how == "cell":
+    if source.how == "cell":
         recipes.changed.append(key)
         return lambda replay: setattr(key, "cell_contents", recipe(replay))
-    raise NotCacheable(f"{place.text} was changed")
+    raise NotCacheable(f"{source.text} was changed")
 
 
-def _class_assignment(place: Place, recipes: Recipes, recipe: Recipe) -> Effect:
+def _class_assignment(source: Source, recipes: Recipes, recipe: Recipe) -> Effect:
     """`type(x).name = value`, of a class that is found by its objects."""
-    parent, key = place.parent, place.key
+    parent, key = source.parent, source.key
     cls = type(parent.value)  # type: ignore[union-attr]
     if key not in names_in(cls):  # a base's was changed, or this one's deleted
-        raise NotCacheable(f"{place.text}, an attribute of a base class, was changed")
+        raise NotCacheable(f"{source.text}, an attribute of a base class, was changed")
     recipes.changed.append(cls)
     owner = recipes.before(parent)  # type: ignore[arg-type]
     return lambda replay: type.__setattr__(type(owner(replay)), key, recipe(replay))
 
 
 def _own_attributes(value: Any) -> dict[str, Any]:
-    return own_dict(value)
+    return instance_dict(value)
 
 
-def _refill(place: Place, now: Any, recipes: Recipes) -> Effect:
-    target = recipes.before(place)
+def _refill(source: Source, now: Any, recipes: Recipes) -> Effect:
+    target = recipes.before(source)
     if is_a(now, (list, deque)):
         parts = [recipes.of(v) for v in elements(now)]
         return lambda replay: refill_sequence(target(replay), [r(replay) for r in parts])
-    text = f"{place.text}, a dict, got keys that the call made"
+    text = f"{source.text}, a dict, got keys that the call made"
     items = [(recipes.key(k, text), recipes.of(item(now, k))) for k in elements(now)]
     return lambda replay: refill_dict(target(replay), {k(replay): r(replay) for k, r in items})
 

@@ -1,6 +1,6 @@
 """The short way through an entry's guards: what did not change since the last call is not asked.
 
-In: the lines of the generated check, the places they read, the arguments of calls whose check
+In: the lines of the generated check, the sources they read, the arguments of calls whose check
 passed. Out: a `Snapshot`, and `Shortcut.fast(arguments, snapshot)`: what `Guards.find` gives, or
 None, which means nothing but that the whole check has to be run. Called by `guards.Guards`.
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.jit.capture.looking import ABSENT
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.snapshot import Coverage, Owner, Snapshot, available
 
 _PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
@@ -29,11 +29,11 @@ _RETURN = re.compile(r": return \d+$")
 
 
 class Lines:
-    """The lines of a check, and which of them belong to which place.
+    """The lines of a check, and which of them belong to which source.
 
-    read[k]    the line that reads place k
+    read[k]    the line that reads source k
     checks[k]  the lines that check what is there
-    aliases    lines that compare two places
+    aliases    lines that compare two sources
     apart      lines that compare many: no two objects are one
     plain      lines that ask for attributes of many: none replaces a method
     loose      all others: modes, runtime numbers and questions about them
@@ -43,9 +43,9 @@ class Lines:
         self,
         lines: Sequence[str],
         spans: Sequence[tuple[int, int]],
-        aliases: dict[int, tuple[Place, Place]],
-        apart: dict[int, Sequence[Place]],
-        plain: dict[int, Sequence[Place]],
+        aliases: dict[int, tuple[Source, Source]],
+        apart: dict[int, Sequence[Source]],
+        plain: dict[int, Sequence[Source]],
     ):
         self.lines = [_RETURN.sub(": return None", line) for line in lines]
         self.aliases, self.apart, self.plain = aliases, apart, plain
@@ -79,13 +79,13 @@ class Shortcut:
     def __init__(
         self,
         lines: Lines,
-        places: list[Place],
+        sources: list[Source],
         variables: list[str],
-        inputs: list[tuple[Place | None, str]],
+        inputs: list[tuple[Source | None, str]],
         keys: list[str],
         constants: dict[str, Any],
     ):
-        self.lines, self.places, self.variables = lines, places, variables
+        self.lines, self.sources, self.variables = lines, sources, variables
         self.inputs, self.keys, self.constants = inputs, keys, constants
         self.snapshot: Snapshot | None = None
         self.fast: Callable[[tuple, Snapshot], Any] | None = None
@@ -94,8 +94,8 @@ class Shortcut:
         self.short: Counter[Owner] = Counter()
         self.changing: set[Owner] = {
             (k, "root")
-            for k, place in enumerate(places)
-            if place.how == "argument" and place.kind in ("tensor", "primitive")
+            for k, source in enumerate(sources)
+            if source.how == "argument" and source.kind in ("tensor", "primitive")
         }
         self.ready = False
         self.placed = False  # whether it matters where inputs lie
@@ -127,7 +127,7 @@ class Shortcut:
             self.snapshot = Snapshot(coverage, self._inputs(), self._apart(), found[0], numbers)
 
     def _fixed(self, coverage: Coverage) -> set[str]:
-        """Variables that hold what they held while the snapshot does: what is at covered places,
+        """Variables that hold what they held while the snapshot does: what is at covered sources,
         and numbers that are computed of nothing else."""
         fixed = {self.variables[k] for k in coverage.checks}
         for name, n in self.lines.defined.items():
@@ -137,45 +137,45 @@ class Shortcut:
         return fixed
 
     def _inputs(self) -> list[int | None]:
-        number = {id(place): k for k, place in enumerate(self.places)}
+        number = {id(source): k for k, source in enumerate(self.sources)}
         return [None if p is None else number[id(p)] for p, _ in self.inputs]
 
     def _apart(self) -> list[int]:
-        """Places at which no two objects are one."""
-        number = {id(place): k for k, place in enumerate(self.places)}
-        return [number[id(p)] for places in self.lines.apart.values() for p in places]
+        """Sources at which no two objects are one."""
+        number = {id(source): k for k, source in enumerate(self.sources)}
+        return [number[id(p)] for sources in self.lines.apart.values() for p in sources]
 
     def _coverage(self, arguments: tuple) -> Coverage:
         values: dict[int, Any] = {}
         number: dict[int, int] = {}
-        for k, place in enumerate(self.places):
-            number[id(place)] = k
-            parent = values.get(number.get(id(place.parent), -1), ABSENT)
-            values[k] = _now(place, parent, arguments)
-        return Coverage(self.places, values, self.changing)
+        for k, source in enumerate(self.sources):
+            number[id(source)] = k
+            parent = values.get(number.get(id(source.parent), -1), ABSENT)
+            values[k] = _now(source, parent, arguments)
+        return Coverage(self.sources, values, self.changing)
 
     # -- the generated function -------------------------------------------------------------------
     def _compile(self, coverage: Coverage, fixed: set[str]) -> None:
         config = (frozenset(coverage.checks), tuple(coverage.roots))
         if config == self.made_for:
             return
-        uncovered = [k for k in range(len(self.places)) if k not in coverage.checks]
+        uncovered = [k for k in range(len(self.sources)) if k not in coverage.checks]
         wanted = {n for k in uncovered for n in self.lines.checks[k]}
         wanted |= {n for n in self.lines.loose if not self.lines.asks_only(n, fixed)}
-        number = {id(place): k for k, place in enumerate(self.places)}
+        number = {id(source): k for k, source in enumerate(self.sources)}
         wanted |= {n for n, pair in self.lines.aliases.items()
-                   if not all(number[id(place)] in coverage.checks for place in pair)}  # fmt: skip
+                   if not all(number[id(p)] in coverage.checks for p in pair)}  # fmt: skip
         told = {k for k, what in coverage.rows if what == "attributes"}
-        wanted |= {n for n, places in self.lines.plain.items()
-                   if not told.issuperset(number[id(place)] for place in places)}
+        wanted |= {n for n, sources in self.lines.plain.items()
+                   if not told.issuperset(number[id(source)] for source in sources)}
         numbers = self._inputs()
         others = [n for n, (_, name) in enumerate(self.inputs) if name not in fixed]
         given = [self.variables[k] for k in coverage.roots]
         given += [self.inputs[n][1] for n in others]
         keys = [self.keys[n] for n in others if self.keys[n]]
         moving = [self.inputs[n][1] for n in others if numbers[n] is not None
-                  and self.places[numbers[n]].kind == "tensor"]  # type: ignore[index]
-        places = "".join(f"{name}._storage._ptr, {name}._offset, " for name in moving)
+                  and self.sources[numbers[n]].kind == "tensor"]  # type: ignore[index]
+        sources = "".join(f"{name}._storage._ptr, {name}._offset, " for name in moving)
         moved = [f"id({self.variables[k]})" for k in self._apart() if k not in coverage.checks]
         again = [f"if len({{{', '.join(moved)}}}) != {len(moved)} "
                  f"or not snapshot.ids.isdisjoint(({', '.join(moved)},)): return None"]
@@ -186,7 +186,7 @@ class Shortcut:
             f"inputs = snapshot.compare({', '.join(given)})",
             "if inputs is None: return None",
             f"return inputs, ({''.join(key + ', ' for key in keys)}), snapshot, "
-            + (f"({places})" if self.placed else "None"),
+            + (f"({sources})" if self.placed else "None"),
         ]
         text = check_text("fast(arguments, snapshot)", body, "None")
         exec(compile(text, "<guards>", "exec"), self.constants)  # our own text, made above
@@ -205,14 +205,14 @@ def check_text(head: str, body: Sequence[str], otherwise: str) -> str:
     )
 
 
-def _now(place: Place, parent: Any, arguments: tuple) -> Any:
-    """What is at a place, given what is at its parent."""
-    if place.how == "argument":
-        return arguments[place.key]
-    if place.how == "global":
-        return place.container.get(place.key, ABSENT)
-    if place.how == "constant":
-        return place.value
-    if place.how == "grad":
+def _now(source: Source, parent: Any, arguments: tuple) -> Any:
+    """What is at a source, given what is at its parent."""
+    if source.how == "argument":
+        return arguments[source.key]
+    if source.how == "global":
+        return source.container.get(source.key, ABSENT)
+    if source.how == "constant":
+        return source.value
+    if source.how == "grad":
         return getattr(parent, "_grad", ABSENT)
-    return place.read(parent)
+    return source.read(parent)

@@ -1,6 +1,6 @@
 """Lists that a captured function only appends to: what they hold is no business of its program.
 
-In: the code objects a recorded call entered, the places it could see. Out: which lists and deques
+In: the code objects a recorded call entered, the sources it could see. Out: which lists and deques
 grew and are read nowhere; the tracer's entry then guards that they are such and appends to them,
 however long they are. Called when an entry is made.
 
@@ -20,8 +20,8 @@ from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.attributes import MODULE_TABLES
 from tracejit.jit.capture.instructions import Step, steps
 from tracejit.jit.capture.looking import is_a, is_exactly
-from tracejit.jit.capture.place import Place, key_of
-from tracejit.jit.capture.state import State
+from tracejit.jit.capture.place import Source, key_of
+from tracejit.jit.capture.state import ReachableState
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
@@ -74,7 +74,7 @@ def _use(instructions: list[Step], k: int) -> Use:
     return tuple(keys), appends
 
 
-class Sinks:
+class AppendOnlyLists:
     """The lists of one recorded call that it only appends to."""
 
     def __init__(self) -> None:
@@ -85,54 +85,54 @@ class Sinks:
         self.codes.add(code)
 
     def find(
-        self, state: State, needed: Iterable[Any], held: dict[int, Any]
+        self, state: ReachableState, needed: Iterable[Any], held: dict[int, Any]
     ) -> dict[int, int]:
-        """Lists that only grew: the place's id, and the length before the call. None that leads
-        to one of the `needed` places. `held`: the runtime numbers at places, by the place's id."""
+        """Lists that only grew: the source's id, and the length before the call. None that leads
+        to one of the `needed` sources. `held`: the runtime numbers at sources, by the source's id."""
         if state.everything:
             return {}
-        firsts = (p.first for p in state.places if p.first is not None and p.first.how == "item")
+        firsts = (p.first for p in state.sources if p.first is not None and p.first.how == "item")
         leading = {id(q) for p in (*needed, *firsts) for q in _above(p)}
         leading |= {id(q) for _, known in state.repeated for q in _above(known)}
         found = {
-            id(place): kept
-            for place in state.places
-            if is_exactly(place.value, (list, deque))
-            and place.kind == "sequence"
-            and id(place) not in leading
-            and (kept := _kept(place, held)) is not None
-            and self._unread(place)
+            id(source): kept
+            for source in state.sources
+            if is_exactly(source.value, (list, deque))
+            and source.kind == "sequence"
+            and id(source) not in leading
+            and (kept := _kept(source, held)) is not None
+            and self._unread(source)
         }
-        for place in state.places:
-            if place.first is not None and id(place.first) in found and not self._unread(place):
-                del found[id(place.first)]
+        for source in state.sources:
+            if source.first is not None and id(source.first) in found and not self._unread(source):
+                del found[id(source.first)]
         return found
 
-    def _unread(self, place: Place) -> bool:
+    def _unread(self, source: Source) -> bool:
         """Whether all code that can reach the list by name appends to it."""
         keys: list[Any] = []
-        while place.how == "item" and place.parent is not None:
-            if key_of(place.key) is not place.key:
+        while source.how == "item" and source.parent is not None:
+            if key_of(source.key) is not source.key:
                 return False
-            keys.insert(0, place.key)
-            place = place.parent
-        name = _name_of(place)
+            keys.insert(0, source.key)
+            source = source.parent
+        name = _name_of(source)
         if name is None:
             return False
         uses = [use for code in self.codes for use in uses_of(code).get(name, ())]
         return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)
 
 
-def _kept(place: Place, held: dict[int, Any]) -> int | None:
+def _kept(source: Source, held: dict[int, Any]) -> int | None:
     """How many of its elements are those from before, where there are others at its end alone;
     what was there must lead nowhere. A full deque loses as many as it gets, at its start: of these
     none may be one that it had."""
-    now, most = tuple(place.value), getattr(place.value, "maxlen", None)
-    items = [c for (how, _), c in place.children.items() if how == "item"]
+    now, most = tuple(source.value), getattr(source.value, "maxlen", None)
+    items = [c for (how, _), c in source.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}
     known = {id(x) for both in before.values() for x in both}
-    for lost in range(place.length if len(now) == most else 1):
-        kept = place.length - lost
+    for lost in range(source.length if len(now) == most else 1):
+        kept = source.length - lost
         if kept >= len(now) or len(now) == most and any(id(x) in known for x in now[kept:]):
             continue
         if all(any(x is y for y in before.get(n + lost, ())) for n, x in enumerate(now[:kept])):
@@ -140,19 +140,19 @@ def _kept(place: Place, held: dict[int, Any]) -> int | None:
     return None
 
 
-def _leads_nowhere(place: Place) -> bool:
-    if place.kind == "sequence" and is_a(place.value, tuple):
-        return all(map(_leads_nowhere, place.children.values()))
-    return place.kind in ("primitive", "tensor")
+def _leads_nowhere(source: Source) -> bool:
+    if source.kind == "sequence" and is_a(source.value, tuple):
+        return all(map(_leads_nowhere, source.children.values()))
+    return source.kind in ("primitive", "tensor")
 
 
-def _name_of(place: Place) -> Name | None:
-    if place.how in ("attr", "type") or place.how == "slot" and type(place.key) is str:
-        return None if place.key in MODULE_TABLES else ("attribute", place.key)
-    if place.how == "global":
-        return ("variable", place.key)
-    if place.how in ("argument", "cell", "closure"):
-        return ("variable", place.text)
+def _name_of(source: Source) -> Name | None:
+    if source.how in ("attr", "type") or source.how == "slot" and type(source.key) is str:
+        return None if source.key in MODULE_TABLES else ("attribute", source.key)
+    if source.how == "global":
+        return ("variable", source.key)
+    if source.how in ("argument", "cell", "closure"):
+        return ("variable", source.text)
     return None
 
 
@@ -165,11 +165,11 @@ def _harmless(use: Use, keys: tuple) -> bool:
     return appends and len(used) == len(keys)
 
 
-def _way_to(place: Any) -> Iterator[Place]:
-    """The place and those above it."""
-    while is_a(place, Place):
-        yield place
-        place = place.parent
+def _way_to(source: Any) -> Iterator[Source]:
+    """The source and those above it."""
+    while is_a(source, Source):
+        yield source
+        source = source.parent
 
 
 def appending(
@@ -187,17 +187,17 @@ def appending(
     return append
 
 
-def forget(state: State, lists: dict[int, int]) -> None:
+def forget(state: ReachableState, lists: dict[int, int]) -> None:
     """What these lists hold is not guarded, and leads nowhere."""
-    inside = {id(p) for p in state.places if any(id(q) in lists for q in _above(p))}
-    for place in state.places:
-        if id(place) in inside and state.by_id.get(id(place.value)) is place:
-            del state.by_id[id(place.value)]
-        elif id(place) in lists:
-            place.kind = "object"  # its type alone
-    state.places[:] = [p for p in state.places if id(p) not in inside]
+    inside = {id(p) for p in state.sources if any(id(q) in lists for q in _above(p))}
+    for source in state.sources:
+        if id(source) in inside and state.by_id.get(id(source.value)) is source:
+            del state.by_id[id(source.value)]
+        elif id(source) in lists:
+            source.kind = "object"  # its type alone
+    state.sources[:] = [p for p in state.sources if id(p) not in inside]
 
 
-def _above(place: Any) -> Iterator[Place]:
-    """Those above the place."""
-    return _way_to(place.parent) if is_a(place, Place) else iter(())
+def _above(source: Any) -> Iterator[Source]:
+    """Those above the source."""
+    return _way_to(source.parent) if is_a(source, Source) else iter(())

@@ -43,7 +43,7 @@ from tracejit.jit.capture.aliasing import (
 )
 from tracejit.jit.capture.breaks import CaptureError, GraphBreak, RegionRefused, leaked
 from tracejit.jit.capture.constant_values import fold_constant, run_on_constants
-from tracejit.jit.capture.identities import Identities
+from tracejit.jit.capture.identities import IdentityReads
 from tracejit.jit.capture.lifting import lift
 from tracejit.jit.capture.location import in_capture, is_asked_by_user, user_location
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
@@ -110,12 +110,12 @@ class Tracer:
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
         self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
-        self.identities = Identities()
-        self.cached: Any = None  # `KeptCalls`, of functions that keep results
+        self.identities = IdentityReads()
+        self.cached: Any = None  # `MemoizedCalls`, of functions that keep results
         self.keys = False  # numbers may become keys of these, unseen
         self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
         self.constants: dict[int, Tensor] = {}
-        self.refresh: Callable[[Any], None] = lambda container: (
+        self.commit_to_state: Callable[[Any], None] = lambda container: (
             None
         )  # the state walker looks at it again
         self.restarted = False  # sizes of segments that are over may come along
@@ -657,10 +657,10 @@ class Tracer:
     def owned(self, containers: Sequence[Any]) -> None:
         """Containers that the recording has made."""
 
-    def settled(self, container: Any) -> None:
+    def commit_container(self, container: Any) -> None:
         """What the container holds now was made for good: it is the state from which replays
         start."""
-        self.refresh(container)
+        self.commit_to_state(container)
 
     def tangent(self, like: Tensor) -> Tensor:
         """A deferred tensor standing for the gradient of `like`: a new input of the graph."""

@@ -22,7 +22,7 @@ from tracejit.core.memory import forks
 from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.instructions import steps
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.own_effects import changes_objects
 from tracejit.jit.capture.source import is_converted
 from tracejit.jit.capture.unwatched import WATCHING, PutAside
@@ -102,7 +102,7 @@ class TrialWatch:
         code = frame.f_code
         if not (_may_run(code) or is_own_doing(frame)):
             return f"runs {code.co_qualname}, which was not rewritten"
-        if is_own(code) and (code.co_name == "__init__" or changes_objects(code)):
+        if is_internal_code(code) and (code.co_name == "__init__" or changes_objects(code)):
             mine = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
             if code.co_name == "__init__":
                 self.made.append(mine)
@@ -119,7 +119,7 @@ def is_own_doing(frame: FrameType) -> bool:
     caller = frame.f_back
     if caller is None or not is_installed(frame.f_code):
         return False
-    return is_own(caller.f_code) or is_installed(caller.f_code)
+    return is_internal_code(caller.f_code) or is_installed(caller.f_code)
 
 
 def is_installed(code: CodeType) -> bool:
@@ -128,7 +128,7 @@ def is_installed(code: CodeType) -> bool:
 
 
 def _may_run(code: CodeType) -> bool:
-    if is_own(code) or is_converted(code):
+    if is_internal_code(code) or is_converted(code):
         return True
     known = _harmless.get(code)
     if known is None:

@@ -30,7 +30,7 @@ import numpy
 
 from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture import recursion
-from tracejit.jit.capture.behaviour import first_argument, is_method_named, may_change
+from tracejit.jit.capture.behaviour import first_argument, is_method_named, is_mutable_class
 from tracejit.jit.capture.computed_names import (
     ALL,
     BY_NAME,
@@ -43,7 +43,7 @@ from tracejit.jit.capture.computed_names import (
 from tracejit.jit.capture.instructions import constants as literals
 from tracejit.jit.capture.instructions import steps
 from tracejit.jit.capture.known_reads import READS, asked_again
-from tracejit.jit.capture.location import PACKAGE, is_of_compiler, is_own
+from tracejit.jit.capture.location import PACKAGE, is_internal_code, is_of_compiler
 from tracejit.jit.capture.looking import ByClass, attribute_of, is_a, is_exactly
 from tracejit.jit.capture.module_reads import Reads, reads_of_modules
 from tracejit.jit.capture.pure import is_pure
@@ -86,7 +86,7 @@ _LIBRARY = (
 # These do what the user's code says.
 _RUNTIME = tuple(
     f"{PACKAGE}jit/capture/{name}.py"
-    for name in ("control", "host_effects", "host_numbers", "host_texts")
+    for name in ("control", "output", "host_numbers", "host_texts")
 )
 _UNWATCHED = (
     PACKAGE + "distributions/instances.py",
@@ -126,7 +126,7 @@ _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasschec
 
 
 @dataclass(frozen=True)
-class Names:
+class CodeNames:
     """What one code object mentions."""
 
     attributes: frozenset[str]
@@ -142,18 +142,18 @@ class Names:
     lookups: bool  # it looks for keys that are no literals
     numbering: bool  # it hands on a function of `NUMBERING`, for others to call
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
-    doubtful: bool  # it handles that an attribute is missing, here or in what it calls
+    may_miss: bool  # it handles that an attribute is missing, here or in what it calls
     keys: frozenset[str]  # entries that code of the user's may read: "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
     of_numbers: bool  # it names methods of number types: `float.is_integer`
-    computed: bool  # code of the user's asks for attributes by names that it computes
-    subjects: frozenset[str]  # of what is found under these names
+    dynamic_names: bool  # code of the user's asks for attributes by names that it computes
+    dynamic_owners: frozenset[str]  # of what is found under these names
 
 
-_names: dict[CodeType, Names] = {}
+_names: dict[CodeType, CodeNames] = {}
 
 
-def names_of(code: CodeType) -> Names:
+def names_of(code: CodeType) -> CodeNames:
     """Attribute and global names of a code object, its nested ones included (cached)."""
     found = _names.get(code)
     if found is None and (known := READS.get(code)) is not None:
@@ -168,7 +168,7 @@ def _nothing() -> None:
     pass
 
 
-def _worst(code: CodeType) -> Names:
+def _worst(code: CodeType) -> CodeNames:
     """Return all names, in every way, of code whose instructions cannot be told."""
     texts = {c for c in code.co_consts if is_a(c, str)}
     names = frozenset({*code.co_names, *texts})
@@ -179,11 +179,12 @@ def _worst(code: CodeType) -> Names:
     rebound = frozenset({*code.co_names, *code.co_freevars}).union(*(n.rebound for n in inner))
     literal = frozenset(c for c in code.co_consts if is_exactly(c, (str, int))) | names
     imported = frozenset((0, name) for name in code.co_names)
-    return Names(names, names, names, True, frozenset(nested), rebound, literal, True, True, True,
-                 True, True, names, True, names | {""}, imported, True, True, frozenset({""}))
+    return CodeNames(names, names, names, True, frozenset(nested), rebound, literal, True, True,
+                     True, True, True, names, True, names | {""}, imported, True, True,
+                     frozenset({""}))
 
 
-def _scan(code: CodeType) -> Names:
+def _scan(code: CodeType) -> CodeNames:
     if not holds("instructions"):
         return _worst(code)
     attributes: set[str] = set()
@@ -231,16 +232,16 @@ def _scan(code: CodeType) -> Names:
     identities |= bool((attributes | global_names) & _IDENTITIES)
     lookups |= bool((attributes | global_names) & _LOOKS_UP)
     dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)
-    if not is_own(code) and passes_format(code):
+    if not is_internal_code(code) and passes_format(code):
         dynamic = True
         templates = [c for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for text in templates for name in names_in_format(text)}
-    doubtful = _handles_missing(code, attributes | global_names)
-    sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_own(code)
-    computed, subjects = False, frozenset[str]()
-    if (dynamic or sets) and (not is_own(code) or code.co_name in _OF_ALL):
-        computed, subjects = computes(code)
-    dynamic |= computed
+    may_miss = _handles_missing(code, attributes | global_names)
+    sets = not (attributes | global_names).isdisjoint(SETTERS) and not is_internal_code(code)
+    dynamic_names, dynamic_owners = False, frozenset[str]()
+    if (dynamic or sets) and (not is_internal_code(code) or code.co_name in _OF_ALL):
+        dynamic_names, dynamic_owners = computes(code)
+    dynamic |= dynamic_names
     if dynamic:  # names given as literals count as mentioned
         paths = [c.split(".") for c in code.co_consts if is_a(c, str)]
         uncertain |= {name for path in paths if all(map(str.isidentifier, path)) for name in path}
@@ -250,12 +251,12 @@ def _scan(code: CodeType) -> Names:
         named = {c for c in code.co_consts if is_a(c, str) and c.isidentifier()}
         attributes |= named
         stored |= named
-    if is_own(code):  # errors name classes
+    if is_internal_code(code):  # errors name classes
         attributes -= _NAMED
     for found in (attributes, stored, uncertain):
         found -= _KEPT
     keys: set[str] = set()
-    if not is_own(code):
+    if not is_internal_code(code):
         keys |= {c for c in code.co_consts if is_a(c, str)}
         keys |= {""} if attributes & _ENTRIES else set()
     nested: set[CodeType] = set()
@@ -276,13 +277,13 @@ def _scan(code: CodeType) -> Names:
             lookups |= inner.lookups
             numbering |= inner.numbering
             uncertain |= inner.uncertain
-            doubtful |= inner.doubtful
+            may_miss |= inner.may_miss
             keys |= inner.keys
             imported |= inner.imported
             of_numbers |= inner.of_numbers
-            computed |= inner.computed
-            subjects |= inner.subjects
-    return Names(
+            dynamic_names |= inner.dynamic_names
+            dynamic_owners |= inner.dynamic_owners
+    return CodeNames(
         frozenset(attributes),
         frozenset(stored),
         frozenset(global_names),
@@ -296,23 +297,23 @@ def _scan(code: CodeType) -> Names:
         lookups,
         numbering,
         frozenset(uncertain),
-        doubtful,
+        may_miss,
         frozenset(keys),
         frozenset(imported),
         of_numbers,
-        computed,
-        subjects,
+        dynamic_names,
+        dynamic_owners,
     )
 
 
 def _handles_missing(code: CodeType, names: set[str]) -> bool:
     """Whether code of the user's has a handler that a missing attribute would run."""
-    if is_own(code) or code.co_filename.startswith(_INSTALLED):
+    if is_internal_code(code) or code.co_filename.startswith(_INSTALLED):
         return False
     return bool(names & _HANDLERS)
 
 
-PASSED_ON: set[CodeType] = set()  # own code through which the user's calls go
+USER_CALL_WRAPPERS: set[CodeType] = set()  # own code through which the user's calls go
 # Files of tracejit, by the id of their code: what the watcher passes over, and whose C calls.
 _unwatched: dict[int, CodeType] = {}
 _silent: dict[int, CodeType] = {}
@@ -322,7 +323,7 @@ def is_watched(code: CodeType) -> bool:
     """User code, and what reads the user's state: methods that Python made for dataclasses,
     tracejit's layers, optimizers and datasets."""
     name = code.co_filename
-    if not is_own(code) or name == "<string>":
+    if not is_internal_code(code) or name == "<string>":
         return True
     return name.startswith(_LIBRARY) and not name.startswith(_UNWATCHED)
 
@@ -339,12 +340,12 @@ def _is_made_for_us(frame: FrameType) -> bool:
 def _copies(function: Any) -> bool:
     """Whether this is how Python takes an object of the user's apart for a copy."""
     owner: Any = type(attribute_of(function, "__self__"))
-    reduces = function.__name__ == "__reduce_ex__" and may_change(owner)
+    reduces = function.__name__ == "__reduce_ex__" and is_mutable_class(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
 
 
 def _is_plain_method(code: CodeType) -> bool:
-    return not is_own(code) and code.co_name in CONVERSIONS and code.co_argcount == 1
+    return not is_internal_code(code) and code.co_name in CONVERSIONS and code.co_argcount == 1
 
 
 @functools.cache
@@ -352,16 +353,16 @@ def _converts(code: CodeType) -> bool:
     """Whether this is a method from which C code wants a number itself, and may give another; or
     code that calls methods of number types, which want the same."""
     if not _is_plain_method(code):
-        return not is_own(code) and names_of(code).of_numbers
+        return not is_internal_code(code) and names_of(code).of_numbers
     run = [i.opname for i in steps(code) if i.opname.startswith(("CALL", "RETURN"))]
     return run != ["CALL", "RETURN_VALUE"] or _CONVERTERS.isdisjoint(names_of(code).globals)
 
 
 def _is_the_users(code: CodeType) -> bool:
-    return code in PASSED_ON or not is_own(code)
+    return code in USER_CALL_WRAPPERS or not is_internal_code(code)
 
 
-class Watcher:
+class CodeWatcher:
     """Context manager around the recorded call. `entered(names, frame)` is called at the first
     entry of each watched code object, before its body runs; `foreign(function)` for C functions
     that cannot be modelled; `library(frame)` whenever user code calls an installed library's
@@ -375,7 +376,7 @@ class Watcher:
 
     def __init__(
         self,
-        entered: Callable[[Names, FrameType], None],
+        entered: Callable[[CodeNames, FrameType], None],
         foreign: Callable[[Any], None],
         library: Callable[[FrameType], None],
         named: Callable[[set[str] | None], None],
@@ -399,7 +400,7 @@ class Watcher:
         self.inside: FrameType | None = None
         self.converting: FrameType | None = None
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> CodeWatcher:
         # the garbage collector may call these at any moment: no doing of the recorded call
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
         self.aside = PutAside()
@@ -437,7 +438,7 @@ class Watcher:
         if code in self.collecting or _is_a_finder(code, caller):
             self.inside = frame
             return
-        if is_own(code):
+        if is_internal_code(code):
             if not is_watched(code) or _is_made_for_us(frame):
                 if code in _REGISTERS:
                     self._abstract(frame)
@@ -468,7 +469,8 @@ class Watcher:
         if self.converting is None and (_converts(code) or self._speaks(code, frame)):
             self.converting = frame
             self.converts(frame)
-        if caller is not None and code.co_filename.startswith(_INSTALLED) and not is_own(code):
+        if caller is not None and (
+                code.co_filename.startswith(_INSTALLED) and not is_internal_code(code)):
             if not caller.f_code.co_filename.startswith(_INSTALLED):
                 self.library(frame)  # late: reading `f_locals` anew undoes what was put there
         if code in self.kept:
@@ -486,7 +488,7 @@ class Watcher:
 
     def _speaks(self, code: CodeType, frame: FrameType) -> bool:
         """Return True for code of another name or form that a class has as such a method."""
-        if is_own(code) or _is_plain_method(code):
+        if is_internal_code(code) or _is_plain_method(code):
             return False
         cls, known = type(first_argument(code, frame)), self.speaking.setdefault(code, ByClass())
         if (speaks := known.get(cls)) is None:
@@ -501,7 +503,7 @@ class Watcher:
 
     def _judge(self, function: BuiltinFunctionType, frame: FrameType) -> None:
         if any(function is f for f in _BY_NAME):
-            above = frame.f_back if frame.f_code in PASSED_ON else None
+            above = frame.f_back if frame.f_code in USER_CALL_WRAPPERS else None
             self.asking(above or frame)
         held = getattr(function, "__self__", None)
         if original_code(frame.f_code) in _LOCKING and is_a(held, _LOCK):
@@ -530,4 +532,4 @@ class Watcher:
         if not pure:
             self.foreign(function)
 
-WATCHING.add(Watcher._event)
+WATCHING.add(CodeWatcher._event)

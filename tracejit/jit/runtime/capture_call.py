@@ -41,7 +41,7 @@ from tracejit.jit.capture.guards import found_at
 from tracejit.jit.capture.host_program import concretize_for_callee, give_up, settle, settle_numbers
 from tracejit.jit.capture.known_contents import stays
 from tracejit.jit.capture.known_reads import OF_FILTERS
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import ABSENT, attribute_of, is_a, module_title
 from tracejit.jit.capture.module_reads import Reads
 from tracejit.jit.capture.number_places import (
@@ -57,7 +57,7 @@ from tracejit.jit.capture.number_places import (
     tells_ints,
     write,
 )
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.plain import (
     concretize,
     concretize_objects,
@@ -70,13 +70,13 @@ from tracejit.jit.capture.recursion import deeper
 from tracejit.jit.capture.results import NotCacheable
 from tracejit.jit.capture.rolled import materialize_lists
 from tracejit.jit.capture.signature import Signature
-from tracejit.jit.capture.sinks import Sinks
+from tracejit.jit.capture.sinks import AppendOnlyLists
 from tracejit.jit.capture.source import original_code
-from tracejit.jit.capture.state import State
+from tracejit.jit.capture.state import ReachableState
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.unwatched import give_back, is_watched_now
 from tracejit.jit.capture.wants_numbers import wants_numbers
-from tracejit.jit.capture.watch import Names, Watcher, names_of
+from tracejit.jit.capture.watch import CodeNames, CodeWatcher, names_of
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.verify import GraphError
 from tracejit.jit.runtime.entry import Entry
@@ -105,7 +105,7 @@ class CapturedCall:
         static: bool,
         watch: bool,
         varying: frozenset[Path] = frozenset(),
-        places: Sequence[Place] = (),
+        sources: Sequence[Source] = (),
         adapt: Callable[[Any], Any] | None = None,
         exact: bool = False,
         constants: ChangingConstants | None = None,
@@ -121,11 +121,11 @@ class CapturedCall:
         static = static or adapt is None and tells_ints(function)
         self.tracer = Tracer(name, self._run_segment, fullgraph, static)
         self.tracer.exact = exact
-        self.state = State(self._unmodelled)
+        self.state = ReachableState(self._unmodelled)
         if may_know:
-            self.tracer.knows = lambda x: stays(self.state.place_of(x))
-        self.places = self.state.places if watch else places  # a call before this one found them
-        self.tracer.refresh = self.state.refresh
+            self.tracer.knows = lambda x: stays(self.state.source_of(x))
+        self.sources = self.state.sources if watch else sources  # a call before this one found them
+        self.tracer.commit_to_state = self.state.commit_container
         self.state.exposes = self.tracer.exposes_what
         self.state.asked = self.tracer.asked
         self.tracer.cached = self.state.kept
@@ -138,7 +138,7 @@ class CapturedCall:
         self.lifter.hidden = not asks_for_types(function, adapt)
         self.lifter.hidden &= not suspends(function)
         self.tracer.cacheable = watch
-        self.sinks = Sinks()
+        self.append_only = AppendOnlyLists()
         self.names = signature.names
         self.spread = signature.spread
         self.entry: Entry | None = None
@@ -173,10 +173,10 @@ class CapturedCall:
         values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
         modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
         seeded = default_generator.array.copy()
-        value, known = None, set() if self.watch else objects_at(self.places, self.arguments)
-        for place in () if self.watch else self.places:
-            if place.kind == "opaque":
-                tracer.exposes_what(found_at(place, self.arguments))
+        value, known = None, set() if self.watch else objects_at(self.sources, self.arguments)
+        for source in () if self.watch else self.sources:
+            if source.kind == "opaque":
+                tracer.exposes_what(found_at(source, self.arguments))
         error: BaseException | None = None
         active.tracer = tracer
         try:
@@ -233,12 +233,12 @@ class CapturedCall:
                 if self.watch:
                     self.lifter.restore(self.arguments, swept=swept)
                 else:
-                    put_plain(self.places, self.arguments)
+                    put_plain(self.sources, self.arguments)
                 if swept:
                     if self.watch:
-                        found = (place.value for place in self.places)
+                        found = (source.value for source in self.sources)
                         known = {id(x) for x in found if is_object(x)}
-                    value = plain_inside(value, self.places, self.arguments, known)
+                    value = plain_inside(value, self.sources, self.arguments, known)
                 if tracer.identity_results:
                     value = self._put_same(concretize_tree(value))
                 self.state.release()
@@ -256,10 +256,10 @@ class CapturedCall:
             other = next((other for one, other in found if one is x), None)
             return x if other is None else own(other)
 
-        for place in self.places:
-            now = found_at(place, self.arguments)
+        for source in self.sources:
+            now = found_at(source, self.arguments)
             if (same := replaced(now, own, seen)) is not now:
-                write(place, same, self.arguments)
+                write(source, same, self.arguments)
         return replaced(value, own, seen)
 
     def _user_code(self, values: tuple) -> Any:
@@ -268,7 +268,7 @@ class CapturedCall:
                 return self.invoke(values)
             state = self.state
             state.kept.codes |= OF_FILTERS
-            with Watcher(
+            with CodeWatcher(
                 self._entered, self._foreign, self._library, self._named, self._asking,
                 state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
                 state.kept.codes, self._keeps,
@@ -279,29 +279,29 @@ class CapturedCall:
         """Arguments as the function sees them: numbers become runtime scalars."""
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
-            place = self.state.roots["argument", id(self), k]
+            source = self.state.roots["argument", id(self), k]
             if k in self.spread:
-                return self._spread(place, value)
-            return self._number(place)
+                return self._spread(source, value)
+            return self._number(source)
         return value
 
-    def _spread(self, place: Place, value: Any) -> Any:
+    def _spread(self, source: Source, value: Any) -> Any:
         """What `*args` or `**kwargs` are made of."""
-        inside = {key: child for (_, key), child in place.children.items()}
+        inside = {key: child for (_, key), child in source.children.items()}
         if len(inside) < len(value):  # too many to look at
             return value
         if is_a(value, tuple):
             return tuple(self._number(inside[key]) for key in range(len(value)))
         return {key: self._number(inside[key]) for key in value}
 
-    def _number(self, place: Place) -> Any:
-        """What is at a place of the arguments; a runtime scalar for a number."""
-        kind = type(place.value)
+    def _number(self, source: Source) -> Any:
+        """What is at a source of the arguments; a runtime scalar for a number."""
+        kind = type(source.value)
         if not self.lifter.hidden:
-            return place.value
-        if kind is float or kind is int and (self.reads_source or self.lifter.varies(place)):
-            return self.lifter.argument(place)
-        return place.value
+            return source.value
+        if kind is float or kind is int and (self.reads_source or self.lifter.varies(source)):
+            return self.lifter.argument(source)
+        return source.value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
         """Compile; what is returned runs it."""
@@ -347,20 +347,20 @@ class CapturedCall:
             return Segment(graph, "graph", "fast")
 
     # -- what the watcher and the state walker report --------------------------------------------
-    def _entered(self, names: Names, frame: FrameType) -> None:
+    def _entered(self, names: CodeNames, frame: FrameType) -> None:
         state = self.state
         saved, active.tracer = active.tracer, None
         try:
-            state.mention(names)
-            self.lifter.mention(names)
+            state.add_names(names)
+            self.lifter.add_names(names)
             code = original_code(frame.f_code)
-            self.sinks.entered(code)
+            self.append_only.entered(code)
             self.inner.update(names.nested)
-            if not is_own(code):
+            if not is_internal_code(code):
                 if not self.reads_source and wants_numbers(names, frame):
                     state.kept.codes.add(code)
                 self.catches |= _CATCHING is None or _CATCHING in code.co_code[::2]
-                self.tracer.identities.mention(names, self.reads_source)
+                self.tracer.identities.add_names(names, self.reads_source)
                 self.tracer.static |= not self.reads_source and names.globals >= TELL_INTS
             for name in names.globals:
                 container = frame.f_globals
@@ -369,7 +369,7 @@ class CapturedCall:
                     state.add_root("global", vars(builtins), name, getattr(builtins, name), name)
             self._imports(names, frame)
             module = sys.modules.get(frame.f_globals.get("__name__", ""))
-            if module is not None and "modules" in names.subjects:
+            if module is not None and "modules" in names.dynamic_owners:
                 self._any_of(module)
             self._cells(frame)
             self.lifter.look()
@@ -379,9 +379,9 @@ class CapturedCall:
         finally:
             active.tracer = saved
 
-    def _imports(self, names: Names, frame: FrameType) -> None:
+    def _imports(self, names: CodeNames, frame: FrameType) -> None:
         """Modules that the code imports: it reads their names."""
-        if is_own(original_code(frame.f_code)):
+        if is_internal_code(original_code(frame.f_code)):
             return
         for level, name in names.imported:
             package = frame.f_globals.get("__package__") or ""
@@ -397,11 +397,11 @@ class CapturedCall:
 
     def _cells(self, frame: FrameType) -> None:
         code = original_code(frame.f_code)
-        if is_own(code):
+        if is_internal_code(code):
             if code.co_filename == "<string>":  # a constructor that Python made: it has defaults
                 self._method(code, frame)
             return
-        if self.state.enter(code):
+        if self.state.add_code(code):
             return
         function = attribute_of(self.function, "__func__", self.function)
         if attribute_of(function, "__code__") is code:
@@ -421,7 +421,7 @@ class CapturedCall:
         first = first_argument(code, frame)
         if issubclass(type(first), FunctionNode):  # methods of a Function are static
             first = type(first).function
-        return first is not None and self.state.enter_method(first, code)
+        return first is not None and self.state.add_method(first, code)
 
     def _foreign(self, function: Any) -> None:
         if active.tracer is None:  # a segment is compiled or runs: not the user's doing
@@ -441,12 +441,12 @@ class CapturedCall:
         if names is None:
             self.state.ask_any(modules=False)
         else:
-            self.state.mention_names(names)
+            self.state.add_attribute_names(names)
         self.lifter.look()
 
     def _asking(self, frame: FrameType) -> None:
         """Modules in variables whose attributes are asked for by computed names."""
-        for name in self.state.subjects:
+        for name in self.state.dynamic_owners:
             module = frame.f_locals.get(name)
             if is_a(module, ModuleType):
                 self._any_of(module)
@@ -454,14 +454,14 @@ class CapturedCall:
 
     def _gave(self, module: ModuleType) -> None:
         """A function returned a module."""
-        if RETURNED in self.state.subjects and active.tracer is self.tracer:
+        if RETURNED in self.state.dynamic_owners and active.tracer is self.tracer:
             self._any_of(module)
             self.lifter.look()
 
     def _any_of(self, module: ModuleType) -> None:
         """Attributes of a module are asked for by computed names."""
         name = module_title(module)
-        if self.state.place_of(module) is None:
+        if self.state.source_of(module) is None:
             if sys.modules.get(name) is module:
                 self._module(name)
             else:

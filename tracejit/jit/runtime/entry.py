@@ -20,10 +20,10 @@ from tracejit.core.memory.storage import readonly
 from tracejit.jit.capture.aliasing import substitute
 from tracejit.jit.capture.guard_texts import shown
 from tracejit.jit.capture.guards import Guards, Miss, current
-from tracejit.jit.capture.kept_calls import KeptCall, KeptResults, first_other
+from tracejit.jit.capture.kept_calls import MemoizedCall, MemoizedResults, first_changed
 from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
 from tracejit.jit.capture.materialise import laid_out
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.results import (
     Effect,
     Recipe,
@@ -61,18 +61,18 @@ class Entry:
     draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: Backward | None = None
     numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
-    places: list[Place] = field(default_factory=list)  # where recipes look first
+    sources: list[Source] = field(default_factory=list)  # where recipes look first
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
     united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
     strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
     maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
     counted: Sequence[tuple[int, int]] = ()
-    kept: Sequence[KeptCall | KeptResults] = ()  # calls whose results the program depends on
+    kept: Sequence[MemoizedCall | MemoizedResults] = ()  # calls whose results it depends on
     contents: Sequence[KnownContents] = ()  # of inputs, on which the program depends
     catches: bool = False  # the function may catch what the program fails with
     # of what it depends on, something that is another now
-    other: KeptCall | KeptResults | KnownContents | None = None
+    other: MemoizedCall | MemoizedResults | KnownContents | None = None
     last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
 
     def __post_init__(self) -> None:
@@ -84,19 +84,19 @@ class Entry:
         self.bare = -1 not in self.roots and not any(around)
         self.only = self.returned.number if type(self.returned) is ResultNumber else -1
         self.shortcut = self.guards.shortcut
-        number = {id(place): n for n, (place, _) in enumerate(self.shortcut.inputs)}
+        number = {id(source): n for n, (source, _) in enumerate(self.shortcut.inputs)}
         self.grads: list[tuple[int, int]] = []  # (graph input, result): its new gradient
         self.others: list[Effect] = []
         for effect in self.effects:
-            n = number.get(id(effect.place)) if isinstance(effect, SetGrad) else None
+            n = number.get(id(effect.source)) if isinstance(effect, SetGrad) else None
             if n is not None and isinstance(effect.recipe, ResultNumber):  # type: ignore[attr-defined]
                 self.grads.append((n, effect.recipe.number))  # type: ignore[attr-defined]
             else:
                 self.others.append(effect)
         # Of what recipes look at first the guards have found the inputs.
-        self.looks: list[int | Place] = [
-            number.get(id(place), place) if place.kind == "tensor" else place
-            for place in self.places
+        self.looks: list[int | Source] = [
+            number.get(id(source), source) if source.kind == "tensor" else source
+            for source in self.sources
         ]
         self.exclusive = bool(self.written) or len(self.draws) > 1
         # What follows the run may be part of the native call, if nothing else does.
@@ -126,7 +126,7 @@ class Entry:
         # Of simple entries: whether these are the program's first outputs.
         self.leading = [self.roots[k] for k in self.tracked] == [*range(len(at))]
         self.plans: dict[Bound, tuple | None] = {}
-        # Inputs that the program writes are nobody else's: found at these places, in calls like
+        # Inputs that the program writes are nobody else's: found at these sources, in calls like
         # the last, and as long as no memory became read-only.
         self.apart = Apart([number for number, _ in self.written])
         self.apart_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
@@ -164,7 +164,7 @@ class Entry:
             if self.other is not None:
                 return None
         if self.kept:
-            self.other = first_other(self.kept)
+            self.other = first_changed(self.kept)
             if self.other is not None:
                 return None
         return inputs, bound, snapshot

@@ -24,7 +24,7 @@ from tracejit.jit.capture.known_contents import KnownContents
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.number_reader import reader
 from tracejit.jit.capture.number_text import number_text
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.reachable import accounted_tensors, remains
 from tracejit.jit.capture.results import (
     Effect,
@@ -64,7 +64,7 @@ class EntryMaker:
         # what is one if a flag says
         self.united: list[tuple[FunctionalStorage, FunctionalStorage | Recipe, Recipe]] = []
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
-        self.grads: dict[int, Place] | None = None  # by id of a gradient: whose it is
+        self.grads: dict[int, Source] | None = None  # by id of a gradient: whose it is
         # memory that is written if a flag says so
         self.maybe: list[tuple[FunctionalStorage, Recipe]] = []
 
@@ -79,9 +79,9 @@ class EntryMaker:
             raise NotCacheable(f"{name} {what}")
         must_be_over(tracer)
         self._must_stay()
-        self.held = self._numbers_at_places()
-        needed = [self._found(source) for source in tracer.input_sources().values()]
-        grown = self.call.sinks.find(self.state, needed, self.held)
+        self.held = self._numbers_at_sources()
+        needed = [self._found(origin) for origin in tracer.input_sources().values()]
+        grown = self.call.append_only.find(self.state, needed, self.held)
         forget(self.state, grown)
         recipes = Recipes(self.state, self.graph.scope)
         returned = recipes.of(self.value)
@@ -103,23 +103,23 @@ class EntryMaker:
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
-        places = self._named()  # a rule may have read a number that the function did not
+        sources = self._named()  # a rule may have read a number that the function did not
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
         guards = Guards(
             self.state,
-            [places[v] for v in inputs],
+            [sources[v] for v in inputs],
             self._checked(),
             self._is_call_sym,
             [*self._aliases(), *tracer.identities.same(self.state, recipes.changed)],
             tracer.sym_env.expression_guards(),
-            self._number_place,
+            self._number_source,
             self._distinct(recipes.changed, changed),
             tracer.identities.numbered(self.state),
             tracer.offsets_read,
         )
-        self.numbers = reader(recipes.numbers, self._number_place)
-        self.places = recipes.places
+        self.numbers = reader(recipes.numbers, self._number_source)
+        self.sources = recipes.sources
         self.call.made_objects = recipes.objects
         sources = tracer.input_sources()
         concrete = [sources[v] for v in inputs]
@@ -128,7 +128,7 @@ class EntryMaker:
     def _contents(self, inputs: dict[Value, int]) -> list[KnownContents]:
         """Return the contents that inputs must have in each replay."""
         known = self.tracer.constant_values
-        return [KnownContents(inputs[x.value], self._place(x.tensor), known[x.value])
+        return [KnownContents(inputs[x.value], self._source_of(x.tensor), known[x.value])
                 for x in self.tracer.lifted_tensors() if x.value in self.tracer.contents]
 
     def _must_stay(self) -> None:
@@ -139,9 +139,9 @@ class EntryMaker:
 
     def _named(self) -> dict[Value, Any]:
         """Where each input is found, which is also its name in the graph."""
-        found = {v: self._found(source) for v, source in self.tracer.input_sources().items()}
-        for value, place in found.items():
-            value.source = place.text if is_a(place, Place) else number_text(place)
+        found = {v: self._found(origin) for v, origin in self.tracer.input_sources().items()}
+        for value, source in found.items():
+            value.source = source.text if is_a(source, Source) else number_text(source)
         return found
 
     def _gradients(self, recipes: Recipes) -> list[Effect]:
@@ -157,7 +157,7 @@ class EntryMaker:
                 )
             if now is not grad:
                 other[id(tensor)] = tensor
-        return [_set_grad(self._place(t), recipes, t._grad) for t in other.values()]
+        return [_set_grad(self._source_of(t), recipes, t._grad) for t in other.values()]
 
     @staticmethod
     def _own_gradients(recipes: Recipes) -> list[Effect]:
@@ -170,120 +170,120 @@ class EntryMaker:
                 found.append(_set_grad_of(number, recipes.of(tensor._grad)))
         return found
 
-    def _found(self, source: Any) -> Place | SymNumber:
-        """What a graph input is on replay: what is at a place, or an expression of numbers."""
-        return source if is_a(source, SymNumber) else self._place(source)
+    def _found(self, origin: Any) -> Source | SymNumber:
+        """What a graph input is on replay: what is at a source, or an expression of numbers."""
+        return origin if is_a(origin, SymNumber) else self._source_of(origin)
 
-    def _place(self, source: Any) -> Place:
+    def _source_of(self, origin: Any) -> Source:
         """Where a graph input is found on replay."""
-        if is_a(source, Tensor):
-            if id(source) in self.tracer.constants:
-                return Place(None, "constant", source, source, "a constant")
-            found = self.state.place_of(source) or self._grad_place(source)
+        if is_a(origin, Tensor):
+            if id(origin) in self.tracer.constants:
+                return Source(None, "constant", origin, origin, "a constant")
+            found = self.state.source_of(origin) or self._grad_source(origin)
             if found is None:
                 raise NotCacheable(
                     "a tensor is read that was found through no argument, global, closure or "
                     "attribute"
                 )
             return found
-        if is_a(source, RngInput):
-            generator = source.generator
-            return self.state.place_of(generator) or Place(
+        if is_a(origin, RngInput):
+            generator = origin.generator
+            return self.state.source_of(generator) or Source(
                 None, "constant", generator, generator, "generator"
             )
-        raise TypeError(f"{source!r} is no source of a graph input")
+        raise TypeError(f"{origin!r} is no source of a graph input")
 
-    def _number_place(self, number: Any) -> Place:
+    def _number_source(self, number: Any) -> Source:
         """Where a runtime number that is no expression is found."""
-        if is_a(number.source, Place):
+        if is_a(number.source, Source):
             return number.source
         if number.source is None:
             raise NotCacheable("a number that an earlier call left somewhere is read")
         container, key = number.source
-        owner = self.state.place_of(container)
+        owner = self.state.source_of(container)
         if owner is None:
             raise NotCacheable(
                 f"the number {key!r} is read from a container that was found nowhere")
-        place = owner.children.get(("item", key))
-        if place is None:
+        source = owner.children.get(("item", key))
+        if source is None:
             raise NotCacheable(f"the number {owner.text}[{key!r}] cannot be found again")
-        return place
+        return source
 
-    def _numbers_at_places(self) -> dict[int, SymNumber]:
-        """The runtime numbers that stand for what is at a place, by the place's id."""
+    def _numbers_at_sources(self) -> dict[int, SymNumber]:
+        """The runtime numbers that stand for what is at a source, by the source's id."""
         held = dict(self.call.lifter.roots)
         for number in self.tracer.sym_env.stored.values():
-            held[id(self._number_place(number))] = number
+            held[id(self._number_source(number))] = number
         return held
 
-    def _grad_place(self, tensor: Tensor) -> Place | None:
+    def _grad_source(self, tensor: Tensor) -> Source | None:
         owner = self._owners_of_grads().get(id(tensor))
         for item in self.tracer.lifted_tensors() if owner is None else ():
             if item.before[0] is tensor:
-                owner = self.state.place_of(item.tensor)
+                owner = self.state.source_of(item.tensor)
                 break
-        return owner and Place(owner, "grad", None, tensor, f"{owner.text}.grad")
+        return owner and Source(owner, "grad", None, tensor, f"{owner.text}.grad")
 
-    def _owners_of_grads(self) -> dict[int, Place]:
-        """Return places of tensors whose `.grad` is, or was, the one with this id."""
+    def _owners_of_grads(self) -> dict[int, Source]:
+        """Return sources of tensors whose `.grad` is, or was, the one with this id."""
         if self.grads is None:
             self.grads = {}
-            for place in self.state.places:
-                if place.kind == "tensor" and place.value._grad is not None:
-                    self.grads.setdefault(id(place.value._grad), place)
+            for source in self.state.sources:
+                if source.kind == "tensor" and source.value._grad is not None:
+                    self.grads.setdefault(id(source.value._grad), source)
             for item in self.tracer.lifted_tensors():
-                owner = None if item.before[0] is None else self.state.place_of(item.tensor)
+                owner = None if item.before[0] is None else self.state.source_of(item.tensor)
                 if owner is not None:
                     self.grads.setdefault(id(item.before[0]), owner)
         return self.grads
 
-    def _checked(self) -> list[Place]:
-        """Places guarded beside the state: gradients whose presence was read."""
+    def _checked(self) -> list[Source]:
+        """Sources guarded beside the state: gradients whose presence was read."""
         found = []
         for tensor, grad in self.tracer.grads_read:
-            owner = self.state.place_of(tensor)
+            owner = self.state.source_of(tensor)
             if owner is None:
                 raise NotCacheable("the gradient of a tensor that was found nowhere is read")
-            found.append(Place(owner, "grad", None, grad, f"{owner.text}.grad"))
+            found.append(Source(owner, "grad", None, grad, f"{owner.text}.grad"))
         return found
 
-    def _objects(self) -> list[Place]:
+    def _objects(self) -> list[Source]:
         """Where objects are found, each once, gradients that were read among them."""
         grads = {id(p.value): p for p in self._checked() if p.kind == "tensor"}
         return [*self.state.objects(),
-                *(p for p in grads.values() if self.state.place_of(p.value) is None)]
+                *(p for p in grads.values() if self.state.source_of(p.value) is None)]
 
-    def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Place]:
+    def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Source]:
         """Where objects are found of which no two may be one on replay."""
-        graded = [e.place.value for e in effects if is_a(e, SetGrad)]
+        graded = [e.source.value for e in effects if is_a(e, SetGrad)]
         if graded:
             graded += [tensor for tensor, _ in self.tracer.grads_read]
         objects = self._objects()
         return self.tracer.identities.distinct(self.state, objects, changed, graded)
 
-    def _is_call_sym(self, place: Place) -> bool:
-        """Whether the number at this place may change from call to call."""
-        number = self.held.get(id(place))
-        if number is None or self.call.lifter.read_elsewhere(place):
+    def _is_call_sym(self, source: Source) -> bool:
+        """Whether the number at this source may change from call to call."""
+        number = self.held.get(id(source))
+        if number is None or self.call.lifter.read_elsewhere(source):
             return False
         return not self.tracer.sym_env.is_concretized(number)
 
-    def _aliases(self) -> list[tuple[Place, Place]]:
-        """Pairs of places at which the program expects the same tensor, or the same memory."""
+    def _aliases(self) -> list[tuple[Source, Source]]:
+        """Pairs of sources at which the program expects the same tensor, or the same memory."""
         lifted = {id(item.tensor): item for item in self.tracer.lifted_tensors()}
         pairs = list(self.state.repeated)
-        grads: dict[int, Place] = {}
-        for place in self._checked():
-            if place.kind == "tensor":
-                other = self.state.place_of(place.value) or grads.get(id(place.value))
+        grads: dict[int, Source] = {}
+        for source in self._checked():
+            if source.kind == "tensor":
+                other = self.state.source_of(source.value) or grads.get(id(source.value))
                 if other is not None:
-                    pairs.append((place, other))
-                grads.setdefault(id(place.value), place)
+                    pairs.append((source, other))
+                grads.setdefault(id(source.value), source)
         first: dict[Value, Any] = {}
         for item in lifted.values():
             other = first.setdefault(item.value, item)
             if other is not item:
-                pairs.append((self._place(item.tensor), self._place(other.tensor)))
+                pairs.append((self._source_of(item.tensor), self._source_of(other.tensor)))
         return pairs
 
     def _shared(self, recipes: Recipes) -> list[Effect]:
@@ -294,12 +294,12 @@ class EntryMaker:
             recipes.of(leaf)
         for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
             given = known.input_tensor
-            at = known if given is None else recipes.before(self._place(given))
+            at = known if given is None else recipes.before(self._source_of(given))
             self.united.append((memory, at, recipes.of(flag)))
         for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
             numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
             same = numbers.get(id(owner))
-            other = recipes.before(self._place(owner)) if same is None else ResultNumber(same)
+            other = recipes.before(self._source_of(owner)) if same is None else ResultNumber(same)
             found.append(_replace_if(numbers[id(tensor)], other, recipes.of(flag)))
         return found
 
@@ -401,7 +401,7 @@ class EntryMaker:
         entry = Entry(
             guards, segment, described, plainest(returned), changed, writes, draws, backward,
             self.numbers,
-            self.places,
+            self.sources,
             [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
             united,
             strewn,
@@ -460,8 +460,8 @@ class EntryMaker:
 
     def _at(self, tensor: Tensor) -> Recipe:
         """Where a replay finds a tensor of the caller's."""
-        place = self._place(tensor)
-        return lambda replay: current(place, replay.arguments)
+        source = self._source_of(tensor)
+        return lambda replay: current(source, replay.arguments)
 
     def _counted(self, tensor: Tensor) -> tuple[int, int] | None:
         """Whose writes a tensor from `.data` counts, and how many there were."""
@@ -476,8 +476,8 @@ class EntryMaker:
         return (-1 if first == number else first), family.version
 
 
-def _set_grad(place: Place, recipes: Recipes, grad: Any) -> Effect:
-    return SetGrad(place, recipes.before(place), recipes.of(grad))
+def _set_grad(source: Source, recipes: Recipes, grad: Any) -> Effect:
+    return SetGrad(source, recipes.before(source), recipes.of(grad))
 
 
 def _set_grad_of(number: int, recipe: Recipe) -> Effect:
