@@ -543,7 +543,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "zeros arrive where no gradient does",
-        "tracejit/jit/autodiff/pull_back.py",
+        "tracejit/jit/autodiff/vjp.py",
         "return resolved([None if k is None else under(arrives, made[k])",
         "return resolved([None if k is None else made[k]",
         _programs("loss_within or results_of_which"),
@@ -551,7 +551,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what may not arrive is added all the same",
-        "tracejit/core/eager/uncertain.py",
+        "tracejit/core/eager/conditional_grad.py",
         "return where(other.tensor(), a + b.grad, a)",
         "return a + b.grad",
         _programs("makes_anew"),
@@ -591,7 +591,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "hooks run while a region is recorded",
-        "tracejit/jit/autodiff/pull_back.py",
+        "tracejit/jit/autodiff/vjp.py",
         "        x._hooks = None  # hooks of what comes",
         "        pass  # hooks of what comes",
         _programs("hooks_of"),
@@ -623,7 +623,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what tells that nothing arrives is left out",
-        "tracejit/jit/autodiff/absent.py",
+        "tracejit/jit/autodiff/prune.py",
         "if value.type.dtype is bool_:",
         "if False:",
         _programs("some_results_are_used"),
@@ -631,7 +631,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a loop starts with zeros, whatever it does with them",
-        "tracejit/jit/autodiff/absent.py",
+        "tracejit/jit/autodiff/prune.py",
         "self.exact = self.exact and (not node.regions or self._same_with_zeros(node))",
         "pass",
         _programs("some_results_are_used"),
@@ -640,7 +640,7 @@ GRADIENTS = [
         "gradients",
         "what a side has freed is taken for freed on both ways",
         "tracejit/jit/runtime/call_nodes.py",
-        "if there is not None and found >> k & 1 and not self.call.was(there):",
+        "if condition is not None and found >> k & 1 and not self.call.was(condition):",
         "if False:",
         _programs("freed_by"),
     ),
@@ -750,7 +750,8 @@ IDENTITY = [
         "identity",
         "gradients are wanted of what stands for a tensor",
         "tracejit/core/eager/backward.py",
-        "itself(x, outputs) if isinstance(x, TensorState) else x for x in _tuple(given)",
+        "resolve_identity(x, outputs) if isinstance(x, TensorState) else x\n"
+        "                  for x in _tuple(given)",
         "x for x in _tuple(given)",
         _programs("gradients_of_one_of_two"),
     ),

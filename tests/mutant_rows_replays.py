@@ -52,7 +52,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "writes through data count as the tensor's own",
-        "tracejit/jit/runtime/entry_maker.py",
+        "tracejit/jit/runtime/build.py",
         "        found.counted = self._counted(tensor)\n",
         "",
         _VIEWS,
@@ -210,7 +210,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "gradients that nothing was computed of arrive with whatever does",
-        "tracejit/jit/autodiff/arrivals.py",
+        "tracejit/jit/autodiff/tangents.py",
         "return [g if source is None else self._linked(source, g) for g in results]",
         "return list(results)",
         _programs("functions_of_which_some_results_are_used"),
@@ -242,7 +242,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "a loop's error names what the caller has, not what its body keeps",
-        "tracejit/jit/autodiff/kept_outside.py",
+        "tracejit/jit/autodiff/outer_saves.py",
         "return outer if self.tensor is inner else None",
         "return outer",
         ("tests/capture/test_errors_of_kept.py",),
@@ -261,7 +261,7 @@ LATER = [
     Mutant(
         "later",
         "hooks of results are recorded whatever they do",
-        "tracejit/jit/autodiff/closed_code.py",
+        "tracejit/jit/autodiff/pure_backward.py",
         "return all(map(_is_steady, read)) and _are_values(local[name] for name in given)",
         "return True",
         _programs("later_backward"),
@@ -269,7 +269,7 @@ LATER = [
     Mutant(
         "later",
         "C functions that hooks call may have effects",
-        "tracejit/jit/autodiff/closed_code.py",
+        "tracejit/jit/autodiff/pure_backward.py",
         'if event == "c_call" and not is_harmless(argument):',
         "if False:",
         _programs("later_backward"),
@@ -285,9 +285,9 @@ LATER = [
     Mutant(
         "later",
         "a replay's leaves have no gradient",
-        "tracejit/jit/runtime/entry_maker.py",
-        "        replay.tensors[number]._grad = recipe(replay)\n",
-        "        recipe(replay)\n",
+        "tracejit/jit/runtime/build.py",
+        "        frame.tensors[number]._grad = spec(frame)\n",
+        "        spec(frame)\n",
         _programs("gradient_of_their_own"),
     ),
 ]

@@ -251,7 +251,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "arguments that were one tensor are not compared",
-        "tracejit/jit/capture/shortcut.py",
+        "tracejit/jit/capture/fast_guards.py",
         "if not all(number[id(p)] in coverage.checks for p in pair)}",
         "if False}",
         _SNAPSHOTS,
@@ -259,7 +259,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "modes are not asked",
-        "tracejit/jit/capture/shortcut.py",
+        "tracejit/jit/capture/fast_guards.py",
         "if not self.lines.asks_only(n, fixed)}",
         "if False}",
         _SNAPSHOTS,
@@ -267,7 +267,7 @@ GUARDS = [
     Mutant(
         "snapshots",
         "numbers computed of others are taken to stay as they are",
-        "tracejit/jit/capture/shortcut.py",
+        "tracejit/jit/capture/fast_guards.py",
         'if name[0] == "n" and fixed.issuperset(used):',
         'if name[0] == "n":',
         _SNAPSHOTS,
@@ -319,7 +319,7 @@ GUARDS = [
     Mutant(
         "runs",
         "Ctrl-C before it is held leaves the end of a recording out",
-        "tracejit/jit/runtime/capture_call.py",
+        "tracejit/jit/runtime/session.py",
         "if not self.closed:  # Ctrl-C came before it could be held",
         "if False:",
         (*_INTERRUPTS, "-k", "numbers_of_the_caller"),
@@ -327,7 +327,7 @@ GUARDS = [
     Mutant(
         "runs",
         "a watcher that Ctrl-C kept on listens after the call",
-        "tracejit/jit/runtime/capture_call.py",
+        "tracejit/jit/runtime/session.py",
         "if is_watched_now() and sys.getprofile() != self.listened:",
         "if False:",
         (*_INTERRUPTS, "-k", "nobody_watches"),
@@ -368,7 +368,7 @@ GUARDS = [
         "runs",
         "what an interrupt left undone stays so",
         "tracejit/jit/runtime/entry.py",
-        "        for effect in self.others[done:]:\n            effect(replay)\n",
+        "        for effect in self.others[done:]:\n            effect(frame)\n",
         "        pass\n",
         (*_INTERRUPTS, "-k", "replay_is_whole and fast"),
     ),

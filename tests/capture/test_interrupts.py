@@ -295,7 +295,7 @@ class Counted:
         self.n, self.x = 1.0, tj.ones(2)
 
 
-@pytest.mark.parametrize("only", ["core/eager/interrupts.py", "jit/runtime/capture_call.py"])
+@pytest.mark.parametrize("only", ["core/eager/interrupts.py", "jit/runtime/session.py"])
 def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
     """Also where Ctrl-C comes when the recording is over and before what follows holds it back."""
     states = []

@@ -19,7 +19,7 @@ from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.verify import GraphError, verify
 from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.nan_check import NanFound
-from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.segment import CompiledGraph
 
 MODES = ("compiled", "python", "graph")
 
@@ -50,7 +50,7 @@ graph back(in0: int64[], in1: int64[1], in2: DTYPE[2], in3: DTYPE[]):
 def segment(text, mode="compiled", numerics="fast"):
     graph = parse_graph(text)
     verify(graph)
-    return Segment(graph, mode, numerics)
+    return CompiledGraph(graph, mode, numerics)
 
 
 def run(of, *arrays):
@@ -69,7 +69,7 @@ def test_random_graphs(seed):
     """Nested regions, empty trips, writes, strided inputs, failures, all dtypes."""
     maker = Maker(seed, failing=seed % 4 == 0)
     graph, mode = maker.graph, MODES[seed % 3]
-    made = Segment(graph, mode, "eager" if seed % 5 == 0 else "fast")
+    made = CompiledGraph(graph, mode, "eager" if seed % 5 == 0 else "fast")
     ran = 0
     for n in (3, 0, 1, 6):
         arrays = maker.inputs(n, seed + n)

@@ -33,14 +33,14 @@ from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.runtime import pace as pace_of
-from tracejit.jit.runtime.capture_call import CapturedCall
-from tracejit.jit.runtime.entry import Entry, ReplayFailed
+from tracejit.jit.runtime.capture_call import CaptureSession
+from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
 from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
-from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.segment import CompiledGraph
 
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
-_segments: OrderedDict[tuple, Segment] = (
+_segments: OrderedDict[tuple, CompiledGraph] = (
     OrderedDict()
 )  # by structure: equal functions share programs
 _segments_lock = forks.rlock()
@@ -97,7 +97,7 @@ class CompiledFunction:
 
     def _reset(self) -> None:
         self.signature = Signature(self.function)
-        self.entries: list[tuple[Way, Entry]] = []
+        self.entries: list[tuple[Way, CacheEntry]] = []
         self.statistics = Statistics()
         self.lock = forks.rlock()
         self.static = self.dynamic is False  # one program per exact shape
@@ -165,7 +165,7 @@ class CompiledFunction:
     def _plain(self, arguments: tuple) -> Any:
         return self.signature.call(self.function, arguments)
 
-    def _instead(self, entry: Entry, arguments: tuple, reason: Any) -> Any:
+    def _instead(self, entry: CacheEntry, arguments: tuple, reason: Any) -> Any:
         """The plain function after its program failed: it raises its own error, or catches it."""
         result = self._plain(arguments)
         if entry.catches:
@@ -202,7 +202,7 @@ class CompiledFunction:
                     ]
                 )
                 watch = False
-        call = CapturedCall(
+        call = CaptureSession(
             self.__name__,
             self.signature,
             self.function,
@@ -240,8 +240,8 @@ class CompiledFunction:
         for found in breaks:
             logs.emit("breaks", f"{self.__name__}: {found}")
 
-    def _record_miss(self, known: list[Entry], arguments: tuple) -> None:
-        cause = known[0].miss(arguments)
+    def _record_miss(self, known: list[CacheEntry], arguments: tuple) -> None:
+        cause = known[0].guard_failure(arguments)
         self.differed += cause.new == OTHER_CONTENTS
         self.varying |= changed_numbers(known[0].guards.guarded_numbers, arguments)
         found = Recompile.of(cause, self.function)
@@ -250,7 +250,7 @@ class CompiledFunction:
         if getattr(_forbidden, "depth", 0):
             raise RecompileError(f"{self.__name__} would be recompiled: {found}")
 
-    def _compile(self, graph: Graph, way: Way) -> Segment:
+    def _compile(self, graph: Graph, way: Way) -> CompiledGraph:
         """The compiled form of a graph, shared by everything with the same structure."""
         mode, _, exact = way.partition(" ")
         numerics = exact or "fast"
@@ -261,7 +261,7 @@ class CompiledFunction:
             if segment is not None:
                 _segments.move_to_end(key)
         if segment is None:
-            segment = Segment(graph, mode, numerics)
+            segment = CompiledGraph(graph, mode, numerics)
             self.statistics.add_seconds(segment.seconds)
             with _segments_lock:
                 _segments[key] = segment

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.eager.array_storage import ArrayStorage
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.meta import check_item
 from tracejit.core.eager.nodes import grad_fn_of
 from tracejit.core.eager.recording import active
@@ -218,7 +218,7 @@ class Interchange(TensorState):
         return format(self.item(), spec) if one else object.__format__(self, spec)
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        self = itself(self)
+        self = resolve_identity(self)
         if active.tracer is not None:
             active.tracer.break_graph(self, "the tensor was pickled")
         check_known(self)
@@ -227,7 +227,7 @@ class Interchange(TensorState):
         return (rebuild, (type(self), *state))
 
     def __copy__(self) -> Any:
-        self = itself(self)
+        self = resolve_identity(self)
         made = alias(self)
         made.__class__ = type(self)
         made._requires_grad = self._requires_grad and grad_fn_of(self) is None
@@ -237,7 +237,7 @@ class Interchange(TensorState):
     def __deepcopy__(self, memo: dict) -> Any:
         from copy import deepcopy
 
-        self = itself(self)
+        self = resolve_identity(self)
         if grad_fn_of(self) is not None:
             raise RuntimeError(NOT_A_LEAF)
         if id(self) in memo:

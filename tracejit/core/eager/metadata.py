@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import version_of
 from tracejit.core.eager.size import Size
@@ -126,7 +126,7 @@ class Metadata(TensorState):
     def _base(self) -> Any:
         """The tensor that this one is a differentiable view of, or None."""
         self._told("_base")
-        self = itself(self)
+        self = resolve_identity(self)
         base, steps = chain_of(self)
         return base if steps else None
 
@@ -138,7 +138,7 @@ class Metadata(TensorState):
 
     def _is_view(self) -> bool:
         self._told("_is_view()")
-        return bool(chain_of(itself(self))[1])
+        return bool(chain_of(resolve_identity(self))[1])
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or its size along one dimension.

@@ -15,7 +15,7 @@ from tracejit.core.eager.origins import PIECE, check_use, is_older, mark, origin
 from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.core.eager.state import TensorState, shape_of
-from tracejit.core.eager.views import Family, View, family_of
+from tracejit.core.eager.views import AliasFamily, View, family_of
 from tracejit.core.ops.cotangents import cotangents, saved
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import FLOATING, TensorType
@@ -168,7 +168,7 @@ class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
-    opaque = choosy = True
+    opaque = partial_edges = True
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
                  output_count: int):
@@ -201,7 +201,7 @@ class CustomNode(Node):
 
     def indifferent(self) -> bool:
         backward: Any = self.backward
-        return (self.extras is None and hasattr(type(backward), "takes_uncertain")
+        return (self.extras is None and hasattr(type(backward), "takes_conditional")
                 and backward.intact())
 
     def release(self) -> None:
@@ -226,7 +226,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
     not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
     Floating outputs require grad afterwards.
-    `freeing`: what of it a backward frees, by itself (`autodiff.freed_ways`); default: everything.
+    `freeing`: what of it a backward frees, by itself (`autodiff.branch_freed`); default: everything.
     Returns None when no input requires grad.
     """
     if not active.grad_enabled:
@@ -254,7 +254,7 @@ def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
                 result: TensorState) -> None:
     """Remember that `result` is `op` of `parent`'s own memory."""
     if parent._view is None:
-        parent._view = Family()
+        parent._view = AliasFamily()
     elif type(parent._view) is View:
         parent._view.viewed = True
     result._view = View(parent, op, operands, attributes, family_of(parent))

@@ -85,7 +85,7 @@ def _joined(a: Any, b: Any, of: Callable[[bool, bool], bool]) -> Any:
     return Condition(tuple(flags.values()), frozenset(rows))
 
 
-class Uncertain:
+class ConditionalGrad:
     """A gradient that arrives if `condition` holds; else `grad` means nothing."""
 
     __slots__ = ("grad", "condition")
@@ -99,21 +99,21 @@ class Uncertain:
 
 def condition_of(grad: Any) -> Any:
     """When there is a gradient: True, False or a Condition."""
-    return grad.condition if type(grad) is Uncertain else grad is not None
+    return grad.condition if type(grad) is ConditionalGrad else grad is not None
 
 
-def sure(grad: Any) -> Any:
+def grad_of(grad: Any) -> Any:
     """The gradient of a leaf: the same leaves are met through all sides of a branch, so that it
     arrives in any case."""
-    return grad.grad if type(grad) is Uncertain else grad
+    return grad.grad if type(grad) is ConditionalGrad else grad
 
 
 def under(condition: Any, grad: Any) -> Any:
     """`grad`, which may be uncertain or None, if `condition` holds as well."""
     condition = both(condition, condition_of(grad))
     if type(condition) is bool:
-        return sure(grad) if condition else None
-    return Uncertain(sure(grad), condition)
+        return grad_of(grad) if condition else None
+    return ConditionalGrad(grad_of(grad), condition)
 
 
 def added(a: Any, b: Any) -> Any:
@@ -124,17 +124,17 @@ def added(a: Any, b: Any) -> Any:
     if other is True:
         return where(one.tensor(), a.grad + b, b)
     if one is other:
-        return Uncertain(a.grad + b.grad, one)
+        return ConditionalGrad(a.grad + b.grad, one)
     together, any_of = both(one, other), either(one, other)
     total = where(one.tensor(), a.grad, b.grad)
     if together is not False:
         total = where(together.tensor(), a.grad + b.grad, total)
-    return total if any_of is True else Uncertain(total, any_of)
+    return total if any_of is True else ConditionalGrad(total, any_of)
 
 
 def resolved(grads: Iterable[Any]) -> list[Any]:
     """Gradients, those no longer uncertain whose flags have their values now."""
-    return [under(grad.condition.known(), grad.grad) if type(grad) is Uncertain else grad
+    return [under(grad.condition.known(), grad.grad) if type(grad) is ConditionalGrad else grad
             for grad in grads]
 
 
@@ -148,4 +148,5 @@ def filled(grads: Sequence[Any]) -> list[Any]:
     """The gradients for a node that runs if one of them arrives: zeros for the others then."""
     given = [condition_of(g) for g in grads if g is not None]
     alike = all(c is given[0] for c in given)
-    return [g if type(g) is not Uncertain else g.grad if alike else g.or_zeros() for g in grads]
+    return [g if type(g) is not ConditionalGrad else g.grad if alike else g.or_zeros()
+            for g in grads]

@@ -17,7 +17,7 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Node, Value
 
 
-class Left(NamedTuple):
+class Pruned(NamedTuple):
     """What is left of a graph.
 
     numbers  for each output its new number, None where nothing is left of it
@@ -30,7 +30,7 @@ class Left(NamedTuple):
     exact: bool
 
 
-def without(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) -> Left:
+def prune(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) -> Pruned:
     """The graph without the inputs `absent`, which are some of the `tangents`.
 
     A sum loses the terms that are gone, a branch what its sides make of them. Other nodes that lose
@@ -52,15 +52,15 @@ def without(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) 
     copy.outputs = [v for v in left if v not in pruning.gone]
     place = iter(range(len(left)))
     numbers = [None if v in pruning.gone else next(place) for v in left]
-    return Left(copy, numbers, pruning.exact)
+    return Pruned(copy, numbers, pruning.exact)
 
 
-def missing(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Left:
+def prune_keep_outputs(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Pruned:
     """The graph without some of its tangents, with zeros for the outputs of which nothing is left.
     """
     if not absent:
-        return Left(graph, [*range(len(graph.outputs))], True)
-    left = without(graph, tangents, [tangents[k] for k in absent])
+        return Pruned(graph, [*range(len(graph.outputs))], True)
+    left = prune(graph, tangents, [tangents[k] for k in absent])
     made = left.graph
     made.outputs = [zeros_like(made, old) if number is None else made.outputs[number]
                     for old, number in zip(graph.outputs, left.numbers)]
@@ -117,7 +117,8 @@ class _Pruning:
         operands = node.inputs[1:]
         absent = self._numbers(operands, self.gone)
         late = self._numbers(operands, self.late)
-        sides = [missing(side, [side.inputs[k] for k in late], [late.index(k) for k in absent])
+        gone = [late.index(k) for k in absent]
+        sides = [prune_keep_outputs(side, [side.inputs[k] for k in late], gone)
                  for side in node.regions]
         left = [{side.numbers[k] is None for side in sides} for k in range(len(node.outputs))]
         self.exact = self.exact and all(side.exact for side in sides) and all(

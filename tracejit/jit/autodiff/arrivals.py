@@ -2,7 +2,7 @@
 
 In: what a backward pass over a recording is given, and what its nodes and hooks make of that. Out:
 the same; where the graph does not say of which gradients something was made, a node that does. What
-arrives only if they do is left out where they do not (`absent.py`). Used by `differentiate.py`.
+arrives only if they do is left out where they do not (`prune.py`). Used by `differentiate.py`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import Uncertain, sure
+from tracejit.core.eager.uncertain import ConditionalGrad, grad_of
 from tracejit.core.ops.composite import follow
 from tracejit.jit.ir.graph import Value
 
 
-class Arrivals:
+class TangentTracker:
     """What depends on the tangents of a backward pass."""
 
     def __init__(self, tracer: Any):
@@ -31,12 +31,12 @@ class Arrivals:
 
     def linked(self, given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
         """What was made of the gradients `given`, all of which now depends on one of them."""
-        source = next((sure(g) for g in given if isinstance(sure(g), Tensor)), None)
+        source = next((grad_of(g) for g in given if isinstance(grad_of(g), Tensor)), None)
         return [g if source is None else self._linked(source, g) for g in results]
 
     def _linked(self, source: Tensor, grad: Any) -> Any:
-        if type(grad) is Uncertain:
-            return Uncertain(self._linked(source, grad.grad), grad.condition)
+        if type(grad) is ConditionalGrad:
+            return ConditionalGrad(self._linked(source, grad.grad), grad.condition)
         if not isinstance(grad, Tensor) or self._is_late(grad):
             return grad
         return self.tracer.run(follow, (grad, source), {})

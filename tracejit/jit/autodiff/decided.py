@@ -16,18 +16,18 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.interpret import at_size, outputs_of, run_tensors
 
 
-class Unknown(LookupError):
+class UnknownInput(LookupError):
     """What is not known is needed."""
 
 
-class Decided:
+class PartialEvaluator:
     """The values of a graph, each computed when it is asked for; `given` makes inputs."""
 
     def __init__(self, graph: Graph, given: Mapping[Value, Callable[[], Any]],
                  sizes: Mapping[str, int]):
         self.graph, self.given, self.sizes = graph, given, sizes
         self.made: dict[Value, Any] = {}
-        self.sides: dict[Node, Decided] = {}
+        self.sides: dict[Node, PartialEvaluator] = {}
 
     def outputs(self) -> list[Any]:
         """LookupError where an input is needed that is not given."""
@@ -74,7 +74,7 @@ class Decided:
         node, made = value.node, self.made
         if node is None:
             if value not in self.given:
-                raise Unknown(value)
+                raise UnknownInput(value)
             made[value] = self.given[value]()
         elif node.op.name == "cond":
             side = self._side(node)
@@ -84,12 +84,12 @@ class Decided:
         else:
             made.update(zip(node.outputs, outputs_of(node, made, self.sizes, run_tensors)))
 
-    def _side(self, node: Node) -> Decided:
+    def _side(self, node: Node) -> PartialEvaluator:
         """The side of a branch that is taken."""
         if node not in self.sides:
             side = node.regions[0 if bool(self.made[node.inputs[0]]) else 1]
             given = {v: partial(self.value, x) for v, x in zip(side.inputs, node.inputs[1:])}
-            self.sides[node] = Decided(side, given, self.sizes)
+            self.sides[node] = PartialEvaluator(side, given, self.sizes)
         return self.sides[node]
 
 

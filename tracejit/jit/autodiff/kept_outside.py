@@ -4,7 +4,7 @@ a backward.
 In: for each of two ways the program may take, memory and the results whose history keeps it; what a
 branch within a branch keeps depends on values of the outer one, which are computed again where
 somebody wrote such memory. Out: the error that eager mode raises where some was written and that
-way was taken; where a value decides that, the value is needed. Made by `regions.py` and `loops.py`
+way was taken; where a value decides that, the value is needed. Made by `cond_vjp.py` and `loop_vjp.py`
 for their nodes.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active
-from tracejit.core.eager.saved import Said, Saved, modified, said_now, version_of
+from tracejit.core.eager.saved import Saved, TensorLabel, label_now, modified, version_of
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View, family_made
 from tracejit.jit.capture.aliasing import FunctionalStorage
@@ -26,7 +26,7 @@ from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import interpret
 
 
-class Test(NamedTuple):
+class SavePredicate(NamedTuple):
     """What decides, within a region, whether something is kept: its values, and a test of them.
     `iteration`: where the region is a loop's body the iteration it must hold in; None: any."""
 
@@ -35,46 +35,47 @@ class Test(NamedTuple):
     iteration: int | None = None
 
 
-When = Mapping[int, list[Test] | None]  # numbers of results -> one test must hold; None: always
-Decide = Callable[[Sequence[Tensor], Sequence[Test]], list[bool]]
+# numbers of results -> one test must hold; None: always
+When = Mapping[int, list[SavePredicate] | None]
+Decide = Callable[[Sequence[Tensor], Sequence[SavePredicate]], list[bool]]
 
 
-class Within(NamedTuple):
+class InnerSave(NamedTuple):
     """How history within a region keeps memory.
 
     when    the results whose history does, and when
     age     of the latest node that does: a backward meets it first
-    tensor  what that node keeps, if it is an operand; `said`: what an error says of it
+    tensor  what that node keeps, if it is an operand; `label`: what an error says of it
     """
 
     when: When
     age: int
     tensor: Tensor | None
-    said: Said
+    label: TensorLabel
 
     def seen_as(self, inner: Any, outer: Tensor) -> Tensor | None:
         """`outer`, which is `inner` within the region, if that is what the node keeps."""
         return outer if self.tensor is inner else None
 
 
-class Kept(NamedTuple):
+class OuterSave(NamedTuple):
     """What a way keeps: memory, and how; a tensor over it, and the one of the program's outside
     that is what is kept within, if there is one."""
 
     memory: FunctionalStorage
-    within: Within
+    within: InnerSave
     tensor: Tensor
     itself: Tensor | None = None
 
 
-class Way(NamedTuple):
+class BranchSaves(NamedTuple):
     """One way through a node: what it keeps; for what the node holds, which tests hold."""
 
-    kept: Sequence[Kept]
+    kept: Sequence[OuterSave]
     decide: Decide | None = None
 
 
-class Entry:
+class SaveRecord:
     """What is kept if its way is taken.
 
     always  also if not
@@ -85,10 +86,10 @@ class Entry:
     __slots__ = ("saved", "when", "always", "flag", "sense", "known", "itself", "family")
     holds_tensors = True
 
-    def __init__(self, kept: Kept, always: bool, flag: Tensor | None, sense: bool):
+    def __init__(self, kept: OuterSave, always: bool, flag: Tensor | None, sense: bool):
         self.saved, self.when, self.always = Saved(kept.tensor), kept.within.when, always
         self.flag, self.sense = None if any(kept.within.when.values()) else flag, sense
-        self.known = kept.within.said
+        self.known = kept.within.label
         self.itself = None if kept.itself is None else weakref.ref(kept.itself)
         x = None if kept.itself is kept.tensor else kept.itself
         self.family = None if x is None or type(x._view) is View else family_made(x)
@@ -97,17 +98,17 @@ class Entry:
     def tensor(self) -> Tensor:
         return self.saved.tensor
 
-    def said(self, shape: tuple) -> Said:
+    def label(self, shape: tuple) -> TensorLabel:
         """What an error says of it; `shape`: of its tensor, as it was recorded."""
-        return said_now(self.itself, self.known, shape, self.family)
+        return label_now(self.itself, self.known, shape, self.family)
 
     def refuse(self) -> None:
         """RuntimeError: it was written."""
-        said = said_now(self.itself, self.known, family=self.family)
-        raise modified(said, version_of(self.tensor), self.saved.version)
+        label = label_now(self.itself, self.known, family=self.family)
+        raise modified(label, version_of(self.tensor), self.saved.version)
 
 
-class KeptOutside:
+class OuterSaves:
     """The ways, each with what is kept if it is taken: of two the first one where `first` holds.
 
     held  what the node holds of values outside: what tests are computed from
@@ -115,59 +116,62 @@ class KeptOutside:
 
     holds_tensors = True
 
-    def __init__(self, ways: Sequence[Way], first: Tensor | None = None,
+    def __init__(self, branches: Sequence[BranchSaves], first: Tensor | None = None,
                  held: Sequence[Tensor] = ()):
-        self.decide, self.first, self.held = [way.decide for way in ways], first, held
-        always = set.intersection(*({x.memory for x in way.kept if None in x.within.when.values()}
-                                    for way in ways))
-        self.ways = [[Entry(x, x.memory in always, first, number == 0)
-                      for x in sorted(way.kept, key=lambda x: -x.within.age)]
-                     for number, way in enumerate(ways)]
+        self.decide, self.first, self.held = [branch.decide for branch in branches], first, held
+        always = set.intersection(*({x.memory for x in branch.kept
+                                     if None in x.within.when.values()} for branch in branches))
+        self.branches = [[SaveRecord(x, x.memory in always, first, number == 0)
+                      for x in sorted(branch.kept, key=lambda x: -x.within.age)]
+                     for number, branch in enumerate(branches)]
 
-    def entries(self, always: bool) -> Iterator[Entry]:
+    def records(self, always: bool) -> Iterator[SaveRecord]:
         """What is kept, or what is so in any case."""
-        for way in self.ways:
-            yield from (entry for entry in way if entry.always or not always)
+        for branch in self.branches:
+            yield from (record for record in branch if record.always or not always)
 
-    def tested(self, read: Callable[[Tensor], Value]) -> Iterator[tuple[Entry, list[Test] | None]]:
+    def tested(self, read: Callable[[Tensor], Value]
+               ) -> Iterator[tuple[SaveRecord, list[SavePredicate] | None]]:
         """What is kept, and when, as a region says it in which the node is: with its values."""
         given = [] if self.first is None else [self.first]
-        for number, way in enumerate(self.ways):
-            for entry in way:
+        for number, branch in enumerate(self.branches):
+            for record in branch:
                 tests = None
-                if not entry.always:
+                if not record.always:
                     values = tuple([read(x) for x in (*given, *self.held)])
                     sense = None if self.first is None else number == 0
-                    tests = [Test(values, partial(_took, sense, entry.when, self.decide[number]))]
-                yield entry, tests
+                    took = partial(_took, sense, record.when, self.decide[number])
+                    tests = [SavePredicate(values, took)]
+                yield record, tests
 
     def intact(self) -> bool:
-        return all(entry.saved.intact() for entry in self.entries(False))
+        return all(record.saved.intact() for record in self.records(False))
 
     def check(self, arriving: Collection[int]) -> None:
         """RuntimeError where what a backward from the results `arriving` needs was written, given
         which way was taken."""
-        written = [[entry for entry in way
-                    if not entry.when.keys().isdisjoint(arriving) and not entry.saved.intact()]
-                   for way in self.ways]
+        written = [[record for record in branch
+                    if not record.when.keys().isdisjoint(arriving) and not record.saved.intact()]
+                   for branch in self.branches]
         if not any(written):
             return
-        certain = [[entry for entry in way if _certain(entry.when, arriving)] for way in written]
+        certain = [[record for record in branch if _certain(record.when, arriving)]
+                   for branch in written]
         if all(certain):
             certain[0][0].refuse()
         if any(x._storage is None for x in (self.first, *self.held) if x is not None):
             tracer: Any = active.tracer
             tracer.undecided()
         number = 0 if self.first is None or bool(self.first) else 1
-        for entry in written[number]:
-            if _needed(entry.when, self.decide[number], arriving, self.held):
-                entry.refuse()
+        for record in written[number]:
+            if _needed(record.when, self.decide[number], arriving, self.held):
+                record.refuse()
 
 
-def only_if(within: Within, flag: Value) -> Within:
+def only_if(within: InnerSave, flag: Value) -> InnerSave:
     """The same where a flag of the region holds as well."""
-    when = {number: [Test((flag, *test.values), partial(_both, test.holds), test.iteration)
-                     for test in ([Test((), all)] if tests is None else tests)]
+    when = {number: [SavePredicate((flag, *test.values), partial(_both, test.holds), test.iteration)
+                     for test in ([SavePredicate((), all)] if tests is None else tests)]
             for number, tests in within.when.items()}
     return within._replace(when=when)
 
@@ -207,13 +211,13 @@ def sizes_of(graph: Graph) -> dict[str, int]:
 
 
 def in_region(graph: Graph, inputs: Sequence[Value], held: Sequence[Tensor],
-              tests: Sequence[Test]) -> list[bool]:
+              tests: Sequence[SavePredicate]) -> list[bool]:
     """Which tests hold in a region that runs once; `inputs`: the values of it that are held."""
     part = extract(graph, graph.name, inputs, [v for test in tests for v in test.values])
     return outcomes(tests, interpret(part, held, symbols=sizes_of(graph)).outputs)
 
 
-def outcomes(tests: Sequence[Test], values: Sequence[Tensor]) -> list[bool]:
+def outcomes(tests: Sequence[SavePredicate], values: Sequence[Tensor]) -> list[bool]:
     """Which tests hold, for all their values in order."""
     rest = iter(values)
     return [test.holds([next(rest) for _ in test.values]) for test in tests]

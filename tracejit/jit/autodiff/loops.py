@@ -11,19 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.core.eager.saved import alias, said_of_itself
+from tracejit.core.eager.saved import alias, label_of_itself
 from tracejit.core.eager.tape import record_custom
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.uncertain import either, if_true
 from tracejit.core.ops.creation import zeros_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import FLOATING, TensorType, bool_
-from tracejit.jit.autodiff.freed_ways import FreedWays
-from tracejit.jit.autodiff.iterations import Iterations
-from tracejit.jit.autodiff.kept_outside import Decide, Kept, KeptOutside, Test, Way, Within
+from tracejit.jit.autodiff.freed_ways import BranchFreed
+from tracejit.jit.autodiff.iterations import RerunLoop
+from tracejit.jit.autodiff.kept_outside import (
+    BranchSaves,
+    Decide,
+    InnerSave,
+    OuterSave,
+    OuterSaves,
+    SavePredicate,
+)
 from tracejit.jit.autodiff.partition import residuals
-from tracejit.jit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.jit.autodiff.reach import freed_within, kept, leaves, memory_kept, reaching
+from tracejit.jit.autodiff.vjp import ArrivalFlag, ControlFlowVjp, vjp
 from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.loop_body import Peel
@@ -73,16 +80,16 @@ class LoopGradient:
     def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
         """Gradients arrive in all iterations alike, or flags tell in each which do."""
         places = len(self.slots), len(self.scans)
-        plain = Plan(self.region, places, outputs, wrt, summed)
+        plain = LoopVjp(self.region, places, outputs, wrt, summed)
         self.plans = [plain] if self._alike(plain) else []
         self.covers = reaching(outputs, outputs)
         if not self.plans or any(len(c) < len(outputs) for c in self.covers):
-            self.plans.append(Plan(self.region, places, outputs, wrt, summed, True))
+            self.plans.append(LoopVjp(self.region, places, outputs, wrt, summed, True))
         arriving = zip(plain.summed, self.sum_arrives)
         self.sum_arrives = [a for (_, g, _), a in arriving if g is not None]
         self._keep(list(dict.fromkeys(v for plan in self.plans for v in plan.saved)))
 
-    def _alike(self, plan: Plan) -> bool:
+    def _alike(self, plan: LoopVjp) -> bool:
         """Whether in each iteration the same gradients arrive, if those of all results do."""
         rest = [c for c in (*plan.scan_conditions, *(c for _, _, c in plan.summed))
                 if c is not False]
@@ -232,13 +239,13 @@ class LoopGradient:
         record_custom("LoopBackward", inputs, results, backward,  # type: ignore[arg-type]
                       freeing=self._freed())
 
-    def _freed(self) -> FreedWays:
+    def _freed(self) -> BranchFreed:
         """What is freed, if there is an iteration."""
         sure = not self.region.may_not_run
-        return FreedWays([self.freed] if sure else [self.freed, ()], len(self.outputs),
+        return BranchFreed([self.freed] if sure else [self.freed, ()], len(self.outputs),
                          None if sure else self.node.count)
 
-    def _kept(self, results: list[Tensor]) -> KeptOutside:
+    def _kept(self, results: list[Tensor]) -> OuterSaves:
         """What iterations keep of what is outside."""
         node, body, region, parent = self.node, self.body, self.region, self.node.parent
         places: list[tuple[Any, Tensor, int | None]] = [
@@ -262,22 +269,22 @@ class LoopGradient:
                 inner = x.tensor if type(x) is LiftedInput else x
                 itself = None if id(x) in rows else within.seen_as(inner, other)
                 own = any(other is r for r in results)  # held, it would hold itself
-                found.append(Kept(memory, within, alias(other) if own else other, itself))
+                found.append(OuterSave(memory, within, alias(other) if own else other, itself))
         first = node.count if region.may_not_run else None
         tests = [t for x in found for some in x.within.when.values() if some for t in some]
         decide: Decide | None = None
         held: list[Any] = []
         if tests:
             op, given, attributes, graph = node.parts([v for t in tests for v in t.values])
-            decide = Iterations(op, attributes, graph, tests)
+            decide = RerunLoop(op, attributes, graph, tests)
             held = [parent.tensor_of(v) if isinstance(v, Value) else v for v in given]
-        return KeptOutside([Way(found, decide), *([Way([])] if first is not None else [])], first,
-                           held)
+        others = [] if first is None else [BranchSaves([])]
+        return OuterSaves([BranchSaves(found, decide), *others], first, held)
 
-    def _within(self, memory: FunctionalStorage, iteration: int | None) -> Within:
+    def _within(self, memory: FunctionalStorage, iteration: int | None) -> InnerSave:
         """How history keeps memory, now or in a later iteration."""
         tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
-        when: dict[int, list[Test] | None] = {}
+        when: dict[int, list[SavePredicate] | None] = {}
         for number, tests in self.memories[memory].when.items():
             later = self.later[tracked[number]] if number < len(tracked) else frozenset()
             for k in {number, *later}:
@@ -285,17 +292,17 @@ class LoopGradient:
                 when[k] = None if before is None or tests is None else [
                     *before, *(test._replace(iteration=iteration) for test in tests)]
         within = self.memories[memory]
-        if within.said.made == Start.__name__:
-            made = [said_of_itself(c.slot.end, within.said.shape) for c in self.slots
+        if within.label.made == Start.__name__:
+            made = [label_of_itself(c.slot.end, within.label.shape) for c in self.slots
                     if c.slot.start is within.tensor]  # by the iteration before
-            within = within._replace(said=made[0] if made else within.said._replace(made=""))
+            within = within._replace(label=made[0] if made else within.label._replace(made=""))
         return within._replace(when=when)
 
-    def _backward(self, plan: Plan, kept: Sequence[Tensor], types: list[TensorType], count: int,
-                  exact: ControlBackward | None) -> ControlBackward:
+    def _backward(self, plan: LoopVjp, kept: Sequence[Tensor], types: list[TensorType], count: int,
+                  masked: ControlFlowVjp | None) -> ControlFlowVjp:
         """The node of a plan, to be recorded when gradients arrive."""
         node, body, graph = self.node, self.body, self.region.graph
-        sums = [Sum(graph, x, g, c) for x, g, c in plan.summed if g is not None]
+        sums = [GradSum(graph, x, g, c) for x, g, c in plan.summed if g is not None]
         tracked = [c.slot.end._requires_grad for c in self.slots]
         start = sum(tracked)
         numbers = iter(range(start))
@@ -326,7 +333,7 @@ class LoopGradient:
                       *(s.input for s in self.read_scans), *(v for v, _ in self.same),
                       *plan.flags[start:]]
             outputs += scan_grads
-            operands = [*first, *scanned, *same, *(Given(k) for k in stacked if plan.flags)]
+            operands = [*first, *scanned, *same, *(ArrivalFlag(k) for k in stacked if plan.flags)]
             attributes |= {"trip": body.trip, "scanned": len(scanned), "reverse": True}
         region = self.region.region(inputs, outputs)
         region.name = f"{self.region.name}_backward"
@@ -334,18 +341,18 @@ class LoopGradient:
         made = len(self.slots) + len(sums)
         places = [k if k < made else k - made + len(first) for k in range(count)]
         told = [made + k if plan.flags else None for k in range(count)]
-        return ControlBackward(op, attributes, (region,), operands, types, places, reached,
-                               Arrival(reached, told), self.covers, exact)
+        return ControlFlowVjp(op, attributes, (region,), operands, types, places, reached,
+                               ArrivalRule(reached, told), self.covers, masked)
 
-    def _add_flags(self, plan: Plan, first: list[Any], inputs: list[Value], outputs: list[Value],
-                   sums: list[Sum]) -> None:
+    def _add_flags(self, plan: LoopVjp, first: list[Any], inputs: list[Value], outputs: list[Value],
+                   sums: list[GradSum]) -> None:
         """Iterations differ in which gradients arrive: flags go along with what is carried."""
         graph, kind = self.region.graph, plan.flags[0].type
         numbers = iter(range(len(self.slots)))
         for c in self.slots:
             number = next(numbers) if c.slot.end._requires_grad else None
             inputs.append(graph.input(kind) if number is None else plan.flags[number])
-            first.append(kind if number is None else Given(number))
+            first.append(kind if number is None else ArrivalFlag(number))
         outputs += [_held(graph, c, kind) for c in plan.carried_conditions]
         for condition in [*(s.condition for s in sums), *plan.scan_conditions]:
             before = graph.input(kind)
@@ -373,7 +380,7 @@ def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | Non
     return [frozenset(arrives) for arrives in found]
 
 
-class Plan:
+class LoopVjp:
     """How the gradient goes through one iteration.
 
     tangents, flags   of what the iteration gives: their gradients, and when they arrive (or none:
@@ -386,7 +393,7 @@ class Plan:
                  read: list[Tensor], flagged: bool = False):
         kind = TensorType(bool_, (), region.traced(outputs[0]).read().type.device)
         self.flags = [region.graph.input(kind, source="arrives") for _ in outputs if flagged]
-        self.tangents, grads, conditions = pull_back(region, outputs, wrt, self.flags)
+        self.tangents, grads, conditions = vjp(region, outputs, wrt, self.flags)
         count, end = places[0], sum(places)
         self.carried, self.scans = grads[:count], grads[count:end]
         self.carried_conditions, self.scan_conditions = conditions[:count], conditions[count:end]
@@ -395,7 +402,7 @@ class Plan:
         self.saved = residuals(region.graph, [*self.tangents, *self.flags], wanted)
 
 
-class Sum:
+class GradSum:
     """The gradient of what all iterations read: summed up from one to the next."""
 
     def __init__(self, graph: Graph, tensor: Tensor, grad: Value, condition: Any):
@@ -405,7 +412,7 @@ class Sum:
         self.end = _select(graph, condition, total, self.input)
 
 
-class Arrival:
+class ArrivalRule:
     """When the gradients that a loop gives arrive.
 
     reached  for each input the tangents that reach it

@@ -1,8 +1,8 @@
 """Gradients within a region, and the node of the tape that runs a gradient region.
 
 In: a recorded region, tensors it gives, tensors it depends on. Out: tangents and gradients as
-values of the region's graph (`pull_back`); `ControlBackward`, what the tape calls. Used by
-`regions.py` and `loops.py`.
+values of the region's graph (`vjp`); `ControlFlowVjp`, what the tape calls. Used by
+`cond_vjp.py` and `loop_vjp.py`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tracejit.core.eager.nodes import Edge, edge_of
 from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.uncertain import (
-    Uncertain,
+    ConditionalGrad,
     condition_of,
     filled,
+    grad_of,
     if_true,
     resolved,
-    sure,
     under,
 )
 from tracejit.core.ops.control import run_over_tensors
@@ -29,16 +29,16 @@ from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.stacks import stack_run
 from tracejit.core.ops.types import TensorType, bool_
-from tracejit.jit.autodiff.absent import missing
-from tracejit.jit.autodiff.kept_outside import KeptOutside
-from tracejit.jit.autodiff.run_again import RunAgain, run_again, without_derivatives
+from tracejit.jit.autodiff.absent import prune_keep_outputs
+from tracejit.jit.autodiff.kept_outside import OuterSaves
+from tracejit.jit.autodiff.run_again import EagerVjp, eager_vjp, without_derivatives
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.region import RegionRecorder, trial
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
-def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
+def vjp(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
               flags: Sequence[Value] = ()) -> tuple[list[Value], list[Value | None], list[Any]]:
     """Tangents (new inputs of the region's graph, one for each output), the gradient values of
     `wrt` (None where nothing arrives), and when they arrive: a bool, or its value.
@@ -54,13 +54,13 @@ def pull_back(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[T
             reachable = [x for x in wrt if x._requires_grad]
             given: list[Any] = tangents
             if flags:
-                given = [Uncertain(t, if_true(region.untracked(flag)))
+                given = [ConditionalGrad(t, if_true(region.untracked(flag)))
                          for t, flag in zip(tangents, flags)]
             found = iter(grad_between([outputs[k] for k in tracked], reachable,
                                       [given[k] for k in tracked]))
             grads = [next(found) if x._requires_grad else None for x in wrt]
             conditions = [condition_of(g) for g in grads]
-            grads = [sure(g) for g in grads]
+            grads = [grad_of(g) for g in grads]
             must_be_dense(grads, "its backward gives a sparse gradient")
             return ([region.traced(t).read() for t in tangents],
                     [None if g is None else region.traced(g).read() for g in grads],
@@ -80,54 +80,54 @@ def must_be_dense(grads: Iterable[Any], reason: str) -> None:
         raise RegionRefused(reason)
 
 
-class Given:
+class ArrivalFlag:
     """An operand of a gradient node: whether there is a tangent."""
 
     def __init__(self, number: int):
         self.number = number
 
 
-class ControlBackward:
+class ControlFlowVjp:
     """Runs a gradient node; what the tape calls.
 
-    operands  of the node: a Tensor, the number of a tangent, `Given` (whether there is one), or a
+    operands  of the node: a Tensor, the number of a tangent, `ArrivalFlag` (whether there is one), or a
               TensorType (zeros of it)
     types     of the tangents
     places    for each input of the tape's node the number of the gradient among the outputs
     arrival   given the operands, when the tangents arrive and what the node gave: for each input
               when its gradient does (bools and Conditions)
     covers    for each tangent those that run its history as well: with one of them zeros do
-    exact     what runs where zeros for tangents that do not arrive could be noticed
+    masked    what runs where zeros for tangents that do not arrive could be noticed
     kept      what must not have been written since
     again     what runs instead where its gradients are to be differentiated
     """
 
-    holds_tensors = takes_uncertain = True
+    holds_tensors = takes_conditional = True
     reached: Sequence[frozenset[int]]  # for each input the tangents that may reach it
 
     def __init__(self, op: Op, attributes: dict, regions: tuple[Graph, ...], operands: list[Any],
                  types: Sequence[TensorType], places: Sequence[int | None],
                  reached: Sequence[frozenset[int]],
                  arrival: Callable[[Sequence[Any], Sequence[Any], Sequence[Tensor]], list[Any]],
-                 covers: Sequence[frozenset[int]] = (), exact: ControlBackward | None = None):
+                 covers: Sequence[frozenset[int]] = (), masked: ControlFlowVjp | None = None):
         self.op, self.attributes, self.regions = op, attributes, regions
         self.operands, self.types, self.places = operands, types, places
         self.reached, self.arrival = reached, arrival
-        self.covers, self.exact = covers, exact
-        self.kept: KeptOutside | None = None
-        self.again: RunAgain | None = None
+        self.covers, self.masked = covers, masked
+        self.kept: OuterSaves | None = None
+        self.again: EagerVjp | None = None
         self.edges: Sequence[Edge] = ()
 
     def intact(self) -> bool:
         return self.kept is None or self.kept.intact()
 
-    def __call__(self, uncertain: tuple, create_graph: bool) -> list[Any]:
-        conditions, grads = [condition_of(g) for g in uncertain], filled(uncertain)
+    def __call__(self, conditional: tuple, create_graph: bool) -> list[Any]:
+        conditions, grads = [condition_of(g) for g in conditional], filled(conditional)
         if self.kept is not None:
             self.kept.check([k for k, c in enumerate(conditions) if c is not False])
         if create_graph:
             return self._differentiable(conditions, grads)
-        return self._run(uncertain, conditions, grads)
+        return self._run(conditional, conditions, grads)
 
     def _differentiable(self, conditions: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
         """Gradients with a history."""
@@ -142,25 +142,25 @@ class ControlBackward:
         without_derivatives([x for x in found if x is not None], [*self.edges, *known])
         return found
 
-    def _run(self, uncertain: Sequence[Any], conditions: Sequence[Any], grads: Sequence[Any]
+    def _run(self, conditional: Sequence[Any], conditions: Sequence[Any], grads: Sequence[Any]
              ) -> list[Any]:
-        if self.exact is not None and not self._covered(conditions):
-            return self.exact(tuple(uncertain), False)
+        if self.masked is not None and not self._covered(conditions):
+            return self.masked(tuple(conditional), False)
         operands: list[Any] = []
         regions = self.regions
-        pruned = self.op.name == "cond" and not any(type(x) is Given for x in self.operands)
+        pruned = self.op.name == "cond" and not any(type(x) is ArrivalFlag for x in self.operands)
         if pruned:
             absent = [k for k, grad in enumerate(grads) if grad is None]
-            left = [missing(r, r.inputs[:len(grads)], absent) for r in regions]
-            if self.exact is not None and not all(x.exact for x in left):
-                return self.exact(tuple(uncertain), False)
+            left = [prune_keep_outputs(r, r.inputs[:len(grads)], absent) for r in regions]
+            if self.masked is not None and not all(x.exact for x in left):
+                return self.masked(tuple(conditional), False)
             regions = tuple([x.graph for x in left])
         for x in self.operands:
             if type(x) is int:
                 if grads[x] is None and pruned:
                     continue
                 x = self.types[x] if grads[x] is None else grads[x]
-            elif type(x) is Given:
+            elif type(x) is ArrivalFlag:
                 given = conditions[x.number]
                 place = self.types[x.number].device
                 x = (full_of(None, (), given, bool_, place) if type(given) is bool
@@ -176,7 +176,7 @@ class ControlBackward:
         """The node on the tape is from `inputs` to `results`; `closed`: what the regions do is all
         in their graphs."""
         self.edges = [edge_of(x) if x._requires_grad else None for x in inputs]
-        self.again = run_again(parent, inputs, results) if closed else None
+        self.again = eager_vjp(parent, inputs, results) if closed else None
 
     def _covered(self, conditions: Sequence[Any]) -> bool:
         given = [k for k, c in enumerate(conditions) if c is not False]

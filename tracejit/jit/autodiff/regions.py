@@ -2,7 +2,7 @@
 
 In: the recorded sides of a branch, the tensors they give and depend on. Out: gradient regions, and
 the node of the tape that runs them. A side is computed again where it is pulled back, so nothing
-of it is kept. Installed into `capture.region`, as is the gradient of loops (`loops.py`).
+of it is kept. Installed into `capture.region`, as is the gradient of loops (`loop_vjp.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,18 @@ from tracejit.core.eager.uncertain import both, either, if_false, if_true
 from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import TensorType, bool_
-from tracejit.jit.autodiff.freed_ways import FreedWays
-from tracejit.jit.autodiff.kept_outside import Kept, KeptOutside, Way, Within, in_region, only_if
+from tracejit.jit.autodiff.freed_ways import BranchFreed
+from tracejit.jit.autodiff.kept_outside import (
+    BranchSaves,
+    InnerSave,
+    OuterSave,
+    OuterSaves,
+    in_region,
+    only_if,
+)
 from tracejit.jit.autodiff.loops import gradient_of
-from tracejit.jit.autodiff.pull_back import ControlBackward, Given, pull_back
 from tracejit.jit.autodiff.reach import freed_within, leaves, memory_kept, reaching
+from tracejit.jit.autodiff.vjp import ArrivalFlag, ControlFlowVjp, vjp
 from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.region import RegionRecorder, install_region_gradients
 from tracejit.jit.ir.graph import Graph, Value
@@ -84,7 +91,7 @@ class CondGradient:
         place = {k: number for number, k in enumerate(reached)}
         says = {k: len(reached) + number for number, k in enumerate(told)}
         numbers = range(len(self.wrt))
-        arrival = Arrival([(one.reached(k), other.reached(k)) for k in numbers],
+        arrival = ArrivalRule([(one.reached(k), other.reached(k)) for k in numbers],
                           [says.get(k) for k in numbers])
         likes = {k: other.grads.get(k, one.grads.get(k)).type  # type: ignore[union-attr]
                  for k in reached}
@@ -100,21 +107,21 @@ class CondGradient:
         for regions, places, arrival, flagged in reversed(self.plans):
             # A side that says what arrives says so for all tangents.
             covers = [frozenset([k]) for k in numbers if arrival.tells]
-            operands = [self.flag, *numbers, *(Given(k) for k in numbers if flagged), *held]
-            backward = ControlBackward(REGISTRY["cond"], {}, regions, operands, self.types, places,
+            operands = [self.flag, *numbers, *(ArrivalFlag(k) for k in numbers if flagged), *held]
+            backward = ControlFlowVjp(REGISTRY["cond"], {}, regions, operands, self.types, places,
                                        self.masks, arrival, covers, backward)
         ways = [*map(self._kept, self.sides, self.memories, self.given, repeat(results))]
-        backward.kept = KeptOutside(ways, self.flag, held)  # type: ignore[union-attr]
+        backward.kept = OuterSaves(ways, self.flag, held)  # type: ignore[union-attr]
         tracked = [results[k] for k in self.tracked]
         closed = not any(region.runs_code for region, _ in self.sides)
         backward.leads_to(self.parent, self.wrt, tracked, closed)  # type: ignore[union-attr]
         record_custom("CondBackward", self.wrt, tracked, backward,  # type: ignore[arg-type]
-                      freeing=FreedWays(self.freed, len(numbers), self.flag))
+                      freeing=BranchFreed(self.freed, len(numbers), self.flag))
 
     def _kept(
-        self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[FunctionalStorage, Within],
+        self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[FunctionalStorage, InnerSave],
         given: list[Tensor], results: list[Tensor]
-    ) -> Way:
+    ) -> BranchSaves:
         """What a side keeps of what is outside, and of its results."""
         region, _ = side
         found = []
@@ -122,18 +129,18 @@ class CondGradient:
             own = item.traced.memory  # type: ignore[union-attr]
             if own in memories:
                 itself = memories[own].seen_as(item.tensor, item.tensor)
-                found.append(Kept(own, memories[own], item.tensor, itself))
+                found.append(OuterSave(own, memories[own], item.tensor, itself))
         for x, result in zip(given, results):
             own = region.traced(x).memory
             if own in memories and own not in region.copies:
                 itself = memories[own].seen_as(x, result)
-                found.append(Kept(own, memories[own], alias(result), itself))
+                found.append(OuterSave(own, memories[own], alias(result), itself))
             for other, flag in region.sharing.memories.of(own):
                 if other in memories and other not in region.copies:
                     within = only_if(memories[other], region.traced(flag).read())
-                    found.append(Kept(other, within, alias(result)))
+                    found.append(OuterSave(other, within, alias(result)))
         inputs = [region.capture(key) for key in self.keys]
-        return Way(found, partial(in_region, region.graph, inputs))
+        return BranchSaves(found, partial(in_region, region.graph, inputs))
 
 
 class SideGradient:
@@ -150,7 +157,7 @@ class SideGradient:
         self.flags = [region.graph.input(kind, source="arrives") for _ in outputs if flagged]
         met = {id(x) for x in region.outer_tensors()}
         numbers = [k for k, x in enumerate(wrt) if id(x) in met]
-        self.tangents, grads, conditions = pull_back(region, outputs, [wrt[k] for k in numbers],
+        self.tangents, grads, conditions = vjp(region, outputs, [wrt[k] for k in numbers],
                                                      self.flags)
         self.grads = {k: g for k, g in zip(numbers, grads) if g is not None}
         self.told = {k: c for k, c in zip(numbers, conditions) if isinstance(c, Value)}
@@ -171,7 +178,7 @@ class SideGradient:
         return made
 
 
-class Arrival:
+class ArrivalRule:
     """When the gradients that a `cond` gives arrive.
 
     sides   for each input, for both sides: the tangents that reach it there

@@ -1,6 +1,6 @@
 """The tape of a recorded call, to be laid again over the tensors of a replay.
 
-In: the nodes behind a recording's results, while they hold deferred tensors. Out: a `RelaidTape`,
+In: the nodes behind a recording's results, while they hold deferred tensors. Out: a `RebuiltTape`,
 which makes the same nodes over concrete tensors. Derivatives of derivatives are taken through
 these: what `detach()`, grad modes, custom Functions and hooks mean to them, the tape says, and the
 graph does not. Made by `differentiate.py`, used by `jit/runtime/later_backward.py`.
@@ -25,26 +25,26 @@ from tracejit.core.memory import CPU
 from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.core.ops.types import TensorType
 from tracejit.jit.autodiff.freed import WHOLE, Freed, Part, laid_class
-from tracejit.jit.autodiff.freed_ways import FreedWays
+from tracejit.jit.autodiff.freed_ways import BranchFreed
 from tracejit.jit.autodiff.gradient_views import Step, chain, look
 from tracejit.jit.autodiff.partition import computed_again
-from tracejit.jit.autodiff.pull_back import ControlBackward
-from tracejit.jit.autodiff.reach import Place, connected, places_behind, places_from
-from tracejit.jit.autodiff.run_again import Gate, RunAgain, at
+from tracejit.jit.autodiff.reach import TapeEdge, connected, places_behind, places_from
+from tracejit.jit.autodiff.run_again import EagerVjp, TapeBoundary, at
+from tracejit.jit.autodiff.vjp import ControlFlowVjp
 from tracejit.jit.capture.breaks import CaptureError, RegionRefused
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret
 
-Recipe = Callable[["_Laid"], Any]
+Rebuilder = Callable[["_Laid"], Any]
 
 
-class NotRelaid(Exception):
+class NotRebuilt(Exception):
     """A tape holds what cannot be made again for another call."""
 
 
-class Was(NamedTuple):
+class CallTensors(NamedTuple):
     """A call, as the tape that is laid for it sees it.
 
     inputs    of the call, as they are now; as they were `before` it
@@ -61,16 +61,16 @@ class Was(NamedTuple):
     freed: Freed
 
 
-class NodeRecipe(NamedTuple):
-    """How to make a node. An edge leads to (node, output), or to the gate (-1 - number, 0)."""
+class NodeRebuilder(NamedTuple):
+    """How to make a node. An edge leads to (node, output), or to the boundary (-1 - number, 0)."""
 
     kind: Any
     edges: list[tuple[int, int] | None]
     extras: Any
-    fields: dict[str, Recipe]
+    fields: dict[str, Rebuilder]
 
 
-class RelaidTape:
+class RebuiltTape:
     """What makes the nodes of a call again.
 
     values   of the recorded graph: what nodes keep
@@ -78,20 +78,20 @@ class RelaidTape:
     tensors  what makes each tensor that nodes keep
     nodes    what makes each node, and `order`: their numbers, operands first
     outputs  (node, output) of each place where gradients arrive
-    choosy   for each node of several outputs that runs code of the user's the results that lead
+    code_paths  for each node of several outputs that runs code of the user's the results that lead
              to each of these; the code was recorded with gradients from all
     seen     for values that are views of inputs which the call does not write: input and steps
     regions  whether branches or loops are run again
-    gates    for each place where gradients end the number of its gate
+    boundaries  for each place where gradients end the number of its boundary
     graph    from the call's inputs and, of what it saved, `made` to `values`
     """
 
     def __init__(self, reader: _Reader, outputs: list[tuple[int, int]],
-                 choosy: list[list[frozenset[int]]]):
+                 code_paths: list[list[frozenset[int]]]):
         self.values, self.inputs = reader.values, reader.inputs
         self.tensors, self.nodes = reader.tensors, reader.nodes
         self.order = sorted(range(len(self.nodes)), key=lambda k: reader.ages[k])
-        self.outputs, self.choosy, self.gates = outputs, choosy, reader.ends
+        self.outputs, self.code_paths, self.boundaries = outputs, code_paths, reader.ends
         self.regions = reader.regions
         self.seen: dict[int, tuple[int, list[Step]]] = {}
         self.recorded = reader.found
@@ -128,47 +128,49 @@ class RelaidTape:
     def differs(self, arrived: Collection[int]) -> bool:
         """Whether code of the user's would notice that nothing arrives at other results."""
         return any(len({results.isdisjoint(arrived) for results in ways}) > 1
-                   for ways in self.choosy)
+                   for ways in self.code_paths)
 
-    def lay(self, tangents: Mapping[int, Tensor], was: Was, behind: Sequence[Edge]
-            ) -> tuple[list[Tensor], list[Place]]:
-        """What is at the places that `tangents` are of, and the gates.
+    def lay(self, tangents: Mapping[int, Tensor], call: CallTensors, behind: Sequence[Edge]
+            ) -> tuple[list[Tensor], list[TapeEdge]]:
+        """What is at the places that `tangents` are of, and the boundaries.
 
-        behind  for each gate where its gradient went at the time of the call
+        behind  for each boundary where its gradient went at the time of the call
         """
         assert self.graph is not None
-        found = _values(self.graph, [*was.before, *(was.saved[k] for k in self.made)], was.sizes)
+        found = _values(self.graph, [*call.before, *(call.saved[k] for k in self.made)], call.sizes)
         for k, (number, steps) in self.seen.items():
-            found[k] = alias(look(was.inputs[number], steps, was.sizes))
-        laid = _Laid(self.tensors, [was.inputs[k] for k in self.numbers], found, was)
-        gates = laid.gates = {k: Gate((behind[k],)) for k in dict.fromkeys(self.gates)}
-        kinds = [laid_class(recipe.kind) for recipe in self.nodes]
+            found[k] = alias(look(call.inputs[number], steps, call.sizes))
+        laid = _Laid(self.tensors, [call.inputs[k] for k in self.numbers], found, call)
+        boundaries = laid.boundaries = {k: TapeBoundary((behind[k],))
+                                        for k in dict.fromkeys(self.boundaries)}
+        kinds = [laid_class(rebuilder.kind) for rebuilder in self.nodes]
         laid.nodes = [kind.__new__(kind) for kind in kinds]
         for k in self.order:
-            edges = [None if e is None else (gates[-1 - e[0]], 0) if e[0] < 0
+            edges = [None if e is None else (boundaries[-1 - e[0]], 0) if e[0] < 0
                      else (laid.nodes[e[0]], e[1]) for e in self.nodes[k].edges]
             Node.__init__(laid.nodes[k], tuple(edges))
             laid.nodes[k].extras = self.nodes[k].extras
-        for recipe, node in zip(self.nodes, laid.nodes):
-            for name, made in recipe.fields.items():
+        for rebuilder, node in zip(self.nodes, laid.nodes):
+            for name, made in rebuilder.fields.items():
                 setattr(node, name, made(laid))
         for number, node in enumerate(laid.nodes):
-            was.freed.add(node, number)
+            call.freed.add(node, number)
         places = [self.outputs[k] for k in tangents]
         results = [at(like, laid.nodes[node], number)
                    for like, (node, number) in zip(tangents.values(), places)]
-        return results, [(gates[k], 0) for k in self.gates]
+        return results, [(boundaries[k], 0) for k in self.boundaries]
 
 
 class _Laid:
     """The tape of one call, while it is laid."""
 
-    def __init__(self, recipes: Sequence[Recipe], inputs: Sequence[Any], values: Sequence[Any],
-                 was: Was):
-        self.recipes, self.inputs, self.values, self.sizes = recipes, inputs, values, was.sizes
-        self.versions = {_counter(was.inputs[k]): version for k, version in was.versions.items()}
+    def __init__(self, rebuilders: Sequence[Rebuilder], inputs: Sequence[Any],
+                 values: Sequence[Any], call: CallTensors):
+        self.rebuilders, self.inputs, self.values = rebuilders, inputs, values
+        self.sizes = call.sizes
+        self.versions = {_counter(call.inputs[k]): version for k, version in call.versions.items()}
         self.nodes: list[Any] = []
-        self.gates: dict[int, Gate] = {}
+        self.boundaries: dict[int, TapeBoundary] = {}
         self.made: dict[int, Any] = {}
 
     def saved(self, number: int) -> Saved:
@@ -180,7 +182,7 @@ class _Laid:
     def tensor(self, number: int) -> Any:
         """The tensor with this number: the same one for all that keep it."""
         if number not in self.made:
-            self.made[number] = self.recipes[number](self)
+            self.made[number] = self.rebuilders[number](self)
         return self.made[number]
 
 
@@ -207,49 +209,50 @@ def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> lis
     return made
 
 
-def relaid(tracer: Any, places: Sequence[Place], ends: Sequence[Place]) -> RelaidTape | None:
+def rebuilt_tape(tracer: Any, places: Sequence[TapeEdge], ends: Sequence[TapeEdge]
+                 ) -> RebuiltTape | None:
     """What makes the tape from `places` to `ends` again, which may be places as well; None where
     nothing can."""
     try:
         return _Reader(tracer, ends).tape(places)
-    except (NotRelaid, RegionRefused, CaptureError):
+    except (NotRebuilt, RegionRefused, CaptureError):
         return None
 
 
 class _Reader:
     """Looks at the nodes of a recording's own."""
 
-    def __init__(self, tracer: Any, ends: Sequence[Place]):
+    def __init__(self, tracer: Any, ends: Sequence[TapeEdge]):
         self.tracer = tracer
         self.values: list[Value] = []
         self.inputs: list[Value] = []
-        self.tensors: list[Recipe] = []
-        self.nodes: list[NodeRecipe] = []
+        self.tensors: list[Rebuilder] = []
+        self.nodes: list[NodeRebuilder] = []
         self.ages: list[int] = []
         self.held: dict[int, tuple[Any, int]] = {}  # tensors, by id
         self.found: dict[Node, int] = {}
         self.left: list[Node] = []
         self.regions = False
-        self.gates: dict[Place, int] = {}
+        self.boundaries: dict[TapeEdge, int] = {}
         for k, end in enumerate(ends):
-            self.gates.setdefault(end, k)
-        self.ends = [self.gates[end] for end in ends]
+            self.boundaries.setdefault(end, k)
+        self.ends = [self.boundaries[end] for end in ends]
 
-    def tape(self, starts: Sequence[Place]) -> RelaidTape:
+    def tape(self, starts: Sequence[TapeEdge]) -> RebuiltTape:
         places = [(self.node(node), number) for node, number in starts]
-        made: dict[int, NodeRecipe] = {}
+        made: dict[int, NodeRebuilder] = {}
         while self.left:
             node = self.left.pop()
-            made[self.found[node]] = NodeRecipe(type(node), [self.place(e) for e in node.edges],
+            made[self.found[node]] = NodeRebuilder(type(node), [self.place(e) for e in node.edges],
                                                 node.extras, self.fields(node))
         self.nodes = [made[k] for k in range(len(made))]
-        return RelaidTape(self, places, self.choosy(starts))
+        return RebuiltTape(self, places, self.code_paths(starts))
 
-    def choosy(self, starts: Sequence[Place]) -> list[list[frozenset[int]]]:
+    def code_paths(self, starts: Sequence[TapeEdge]) -> list[list[frozenset[int]]]:
         """For each place of nodes that run code of the user's: the starts that lead there."""
         found: dict[Node, dict[int, set[int]]] = {}
         for k, start in enumerate(starts):
-            for node, number in [start, *places_from(connected(start), self.gates)]:
+            for node, number in [start, *places_from(connected(start), self.boundaries)]:
                 if node in self.found and _runs_code(node):
                     found.setdefault(node, {}).setdefault(number, set()).add(k)
         return [[frozenset(way) for way in ways.values()] for ways in found.values()]
@@ -258,8 +261,8 @@ class _Reader:
         """Where an edge leads; None to a leaf that the call made, which nobody sees."""
         if edge is None:
             return None
-        if edge in self.gates:
-            return -1 - self.gates[edge], 0
+        if edge in self.boundaries:
+            return -1 - self.boundaries[edge], 0
         if type(edge[0]) is AccumulateGrad or edge[0].sequence < self.tracer.first_node:
             return None
         return self.node(edge[0]), edge[1]
@@ -271,7 +274,7 @@ class _Reader:
             self.left.append(node)
         return self.found[node]
 
-    def fields(self, node: Any) -> dict[str, Recipe]:
+    def fields(self, node: Any) -> dict[str, Rebuilder]:
         """What fills a node, by attribute."""
         if isinstance(node, OpNode):
             kept = ("op", "operands", "outputs", "attributes", "needed", "keeps")
@@ -282,31 +285,31 @@ class _Reader:
             return self.parts(node, ("steps", "base_type", "source_type"))
         if isinstance(node, Overwrite):
             return self.parts(node, ("type",))
-        if isinstance(node, CustomNode) and isinstance(node.backward, ControlBackward):
+        if isinstance(node, CustomNode) and isinstance(node.backward, ControlFlowVjp):
             names = ("saved", "output_count", "frees", "over")
             return self.parts(node, names) | {"backward": self.control(node, node.backward),
-                                              "freeing": self.freed_ways(node.freeing)}
-        raise NotRelaid
+                                              "freeing": self.branch_freed(node.freeing)}
+        raise NotRebuilt
 
-    def freed_ways(self, ways: FreedWays) -> Recipe:
-        first = self.recipe(ways.first)
-        return lambda laid: FreedWays(ways.ways, ways.count, first(laid))
+    def branch_freed(self, freed: BranchFreed) -> Rebuilder:
+        first = self.rebuilder(freed.first)
+        return lambda laid: BranchFreed(freed.branches, freed.count, first(laid))
 
-    def control(self, node: Node, backward: ControlBackward) -> Recipe:
+    def control(self, node: Node, backward: ControlFlowVjp) -> Rebuilder:
         """The backward of a branch or a loop runs it again."""
         self.regions = True
         again, number = backward.again, self.found[node]
         if again is None:
-            raise NotRelaid
+            raise NotRebuilt
         op, regions, sources, numbers = again.op, again.regions, again.sources, again.numbers
-        attributes, operands = self.recipe(again.attributes), self.recipe(again.operands)
-        return lambda laid: RunAgain(op, attributes(laid), regions, operands(laid), sources,
+        attributes, operands = self.rebuilder(again.attributes), self.rebuilder(again.operands)
+        return lambda laid: EagerVjp(op, attributes(laid), regions, operands(laid), sources,
                                      numbers, laid.nodes[number].edges, laid.sizes)
 
-    def parts(self, x: Any, names: Sequence[str]) -> dict[str, Recipe]:
-        return {name: self.recipe(getattr(x, name)) for name in names}
+    def parts(self, x: Any, names: Sequence[str]) -> dict[str, Rebuilder]:
+        return {name: self.rebuilder(getattr(x, name)) for name in names}
 
-    def recipe(self, x: Any) -> Recipe:
+    def rebuilder(self, x: Any) -> Rebuilder:
         """What makes for another call what `x` is for this one."""
         kind = type(x)
         if kind is Saved or kind is SavedOutput:
@@ -321,28 +324,28 @@ class _Reader:
         if kind is TensorType:
             return lambda laid: x._replace(shape=at_size(x.shape, laid.sizes))
         if kind in (tuple, list):
-            parts = [self.recipe(y) for y in x]
+            parts = [self.rebuilder(y) for y in x]
             return lambda laid: kind([part(laid) for part in parts])
         if kind is dict:
-            entries = {key: self.recipe(y) for key, y in x.items()}
+            entries = {key: self.rebuilder(y) for key, y in x.items()}
             return lambda laid: {key: made(laid) for key, made in entries.items()}
         if isinstance(x, Node):
-            raise NotRelaid
+            raise NotRebuilt
         return lambda laid: at_size(x, laid.sizes)
 
-    def saved(self, x: Any) -> Recipe:
+    def saved(self, x: Any) -> Rebuilder:
         if x.version == PACKED:
-            raise NotRelaid
+            raise NotRebuilt
         if type(x) is Saved:
             number = self.tensor(x.tensor)
             return lambda laid: laid.saved(number)
         made = x.node()
         if made is None:
-            raise NotRelaid
+            raise NotRebuilt
         output, value = x.number, self.value(x.tensor)
-        if (made, output) in self.gates:
-            gate = self.gates[made, output]
-            return lambda laid: SavedOutput(laid.values[value], laid.gates[gate], 0)
+        if (made, output) in self.boundaries:
+            boundary = self.boundaries[made, output]
+            return lambda laid: SavedOutput(laid.values[value], laid.boundaries[boundary], 0)
         node = self.node(made)
         return lambda laid: SavedOutput(laid.values[value], laid.nodes[node], output)
 
@@ -351,7 +354,7 @@ class _Reader:
         self.values.append(self.tracer.traced(x).read())
         return len(self.values) - 1
 
-    def number(self, x: Any) -> Recipe:
+    def number(self, x: Any) -> Rebuilder:
         """A number that differs from call to call."""
         value = x.hint if self.tracer.sym_env.is_concretized(x) else x.graph_value(self.tracer)
         if not isinstance(value, Value):
@@ -369,11 +372,11 @@ class _Reader:
             self.tensors[known[1]] = self.kept(x)
         return known[1]
 
-    def kept(self, x: Any) -> Recipe:
+    def kept(self, x: Any) -> Rebuilder:
         if x._traced is None:
             item = self.tracer.lifted.get(id(x))
             if item is None:
-                raise NotRelaid
+                raise NotRebuilt
             self.inputs.append(item.value)
             number = len(self.inputs) - 1
             return lambda laid: laid.inputs[number]
@@ -383,8 +386,8 @@ class _Reader:
         if place is None:
             return lambda laid: alias(laid.values[number])
         if place[0] < 0:
-            gate = -1 - place[0]
-            return lambda laid: at(laid.values[number], laid.gates[gate], 0)
+            boundary = -1 - place[0]
+            return lambda laid: at(laid.values[number], laid.boundaries[boundary], 0)
         node, output = place
         return lambda laid: at(laid.values[number], laid.nodes[node], output)
 
@@ -401,11 +404,11 @@ def _runs_code(node: Node) -> bool:
     return isinstance(node, FunctionNode) or bool(hooked)
 
 
-def _constant(x: Any) -> Recipe:
+def _constant(x: Any) -> Rebuilder:
     return lambda laid: x
 
 
-def _unsaved(x: Unsaved) -> Recipe:
+def _unsaved(x: Unsaved) -> Rebuilder:
     dtype, shape, device = x.dtype, x.shape, x.device
 
     def made(laid: _Laid) -> Unsaved:

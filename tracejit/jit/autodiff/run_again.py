@@ -1,8 +1,8 @@
 """Branches and loops run again op by op, where gradients that they give are to be differentiated.
 
 In: the node of a graph that stands for a branch or a loop, tensors for its operands. Out:
-`RunAgain`, a backward that runs it over tensors, on the tape, and goes back through that. Made by
-`pull_back.py` for nodes of a tape; a tape that is laid again (`relaid.py`) has nothing else.
+`EagerVjp`, a backward that runs it over tensors, on the tape, and goes back through that. Made by
+`vjp.py` for nodes of a tape; a tape that is laid again (`rebuilt_tape.py`) has nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
-class Gate(Node):
+class TapeBoundary(Node):
     """Where a part of the tape ends: at what it was given, whose history lies behind."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class Gate(Node):
         return grads
 
 
-class Underivable(Node):
+class NotDifferentiable(Node):
     """The history of gradients whose derivatives nobody knows."""
 
     __slots__ = ("output_count",)
@@ -50,7 +50,7 @@ class Underivable(Node):
 
 def without_derivatives(made: Sequence[Any], edges: Sequence[Edge]) -> None:
     """Make gradients such that they cannot be differentiated; `edges`: to what they depend on."""
-    node = Underivable(tuple(edges), len(made))
+    node = NotDifferentiable(tuple(edges), len(made))
     for k, x in enumerate(made):
         x._node, x._output_nr, x._requires_grad = node, k, True
 
@@ -65,7 +65,7 @@ def at(like: Any, node: Any, number: int) -> Any:
 Source = tuple[list[int], list[tuple[Op, dict]]]
 
 
-class RunAgain:
+class EagerVjp:
     """operands  of the node, off the tape
     sources   for each input of the tape's node the places among the operands at which it is, and
               as what view of these
@@ -97,7 +97,7 @@ class RunAgain:
                 steps = [(op, at_size(ended_to_hints(x), sizes)) for op, x in views]
                 for op, attributes in steps:
                     seen.append(apply(op, (seen[-1],), attributes))
-                whole = ends[k] = at(seen.pop(), Gate((edge,)), 0)
+                whole = ends[k] = at(seen.pop(), TapeBoundary((edge,)), 0)
                 for (op, attributes), before in zip(reversed(steps), reversed(seen)):
                     whole = op.view_inverse(before, whole, **attributes)
                 for place in places:
@@ -125,7 +125,7 @@ def _source(traced: FunctionalTensor, given: Sequence[Any]) -> Source | None:
     return (places, views) if places and len(views) == len(traced.views) else None
 
 
-def run_again(parent: Any, inputs: Sequence[Any], results: Sequence[Tensor]) -> RunAgain | None:
+def eager_vjp(parent: Any, inputs: Sequence[Any], results: Sequence[Tensor]) -> EagerVjp | None:
     """What runs again the node that `results` are outputs of, on the way back to `inputs`; None
     where it is not the inputs as they are that the node was given."""
     values = [parent.traced(x).read() for x in results]
@@ -140,5 +140,5 @@ def run_again(parent: Any, inputs: Sequence[Any], results: Sequence[Tensor]) -> 
             return None
         sources.append(found or ([], []))
     operands = [parent.tensor_of(v) if isinstance(v, Value) else v for v in node.inputs]
-    return RunAgain(node.op, node.attributes, node.regions, operands, sources,
+    return EagerVjp(node.op, node.attributes, node.regions, operands, sources,
                     [v.index for v in values], edges)

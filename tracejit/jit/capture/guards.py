@@ -1,7 +1,7 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
 In: the `ReachableState` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
-`Guards.find(arguments)`
+`GuardSet.find(arguments)`
 -> graph inputs and what their binding depends on, or the number of the source that differs;
 `explain` names path, old and new.
 """
@@ -40,6 +40,7 @@ from tracejit.jit.capture.contents import (
     length,
     reads_itself,
 )
+from tracejit.jit.capture.fast_guards import FastGuards, Lines, check_text
 from tracejit.jit.capture.guard_texts import describe, kind_text, shown, tells
 from tracejit.jit.capture.looking import (
     ABSENT,
@@ -65,13 +66,12 @@ from tracejit.jit.capture.place import (
     weak_key,
 )
 from tracejit.jit.capture.runtime_numbers import SymGuard
-from tracejit.jit.capture.shortcut import Lines, Shortcut, check_text
 from tracejit.jit.capture.sources import hooks_of
 from tracejit.jit.capture.state import ReachableState
 
 
 @dataclass(frozen=True)
-class Miss:
+class GuardFailure:
     """Why an entry does not serve a call."""
 
     path: str
@@ -82,7 +82,7 @@ class Miss:
         return f"{self.path}: {self.old} -> {self.new}"
 
 
-class Guards:
+class GuardSet:
     """The generated check of one entry."""
 
     def __init__(
@@ -153,7 +153,7 @@ class Guards:
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
             self._alias(one, other)
-        apart = self._distinct(distinct)
+        must_differ = self._distinct(distinct)
         plain = self._without_methods(state.modules() if state.reads else ())
         del self.is_call_sym, self.entered, self.tensor_sources  # the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
@@ -163,9 +163,9 @@ class Guards:
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
         sources = [x if is_a(x, Source) else None for x in inputs]
-        lines = Lines(self.lines, self.spans, self.aliases, apart, plain)
+        lines = Lines(self.lines, self.spans, self.aliases, must_differ, plain)
         names_of = [self.variables[id(source)] for source in self.sources]
-        self.shortcut = Shortcut(
+        self.fast_guards = FastGuards(
             lines, self.sources, names_of, list(zip(sources, names)), keys, namespace
         )
         del self.variables, self.lines, self.spans
@@ -173,10 +173,10 @@ class Guards:
     def find(self, arguments: tuple) -> Any:
         """(inputs, what their binding depends on, the snapshot that vouches for the others, where
         what it does not vouch for lies), or the number of the source that differs. For where the
-        shortcut found nothing, which may do so after this."""
+        fast guards found nothing, which may do so after this."""
         found = self.check(arguments)
-        if type(found) is tuple and self.shortcut.patience:
-            self.shortcut.remember(arguments, self.check)
+        if type(found) is tuple and self.fast_guards.patience:
+            self.fast_guards.remember(arguments, self.check)
         return found
 
     def __str__(self) -> str:
@@ -510,19 +510,19 @@ class Guards:
                 f"{len(hooks)} hooks",
             )
 
-    def explain(self, number: int, arguments: tuple) -> Miss:
+    def explain(self, number: int, arguments: tuple) -> GuardFailure:
         """Path, old and new of the source that differs."""
         if number == 0:
-            return Miss("state", "as recorded", "a part of it is gone")
+            return GuardFailure("state", "as recorded", "a part of it is gone")
         source, what = self.described[number - 1]
         if source is None:
-            return Miss("mode", what, "changed")
+            return GuardFailure("mode", what, "changed")
         if is_a(source, Asked):
-            return Miss(source.text, what, "another answer")
-        now = current(source, arguments)
+            return GuardFailure(source.text, what, "another answer")
+        now = read_from(source, arguments)
         if source.kind == "missing_names":
-            return Miss(f"{source.text}.{now[0]}", what, "there")
-        return Miss(source.text, what, describe(now))
+            return GuardFailure(f"{source.text}.{now[0]}", what, "there")
+        return GuardFailure(source.text, what, describe(now))
 
 
 def _leaf_text(name: str, leaf: bool) -> str:
@@ -574,7 +574,7 @@ def holds(container: Iterable[Any], known: tuple) -> bool:
     )
 
 
-def current(source: Source, arguments: tuple) -> Any:
+def read_from(source: Source, arguments: tuple) -> Any:
     """What is at a source now."""
     if source.how == "argument":
         return arguments[source.key]
@@ -584,15 +584,15 @@ def current(source: Source, arguments: tuple) -> Any:
         return source.value
     if source.how == "cell":
         return source.read(None)
-    parent = current(source.parent, arguments)  # type: ignore[arg-type]
+    parent = read_from(source.parent, arguments)  # type: ignore[arg-type]
     if source.how == "grad":
         return getattr(parent, "_grad", ABSENT)
     return ABSENT if parent is ABSENT else source.read(parent)
 
 
-def found_at(source: Source, arguments: tuple) -> Any:
-    """As `current`; ABSENT also where what led to the source is gone."""
+def try_read_from(source: Source, arguments: tuple) -> Any:
+    """As `read_from`; ABSENT also where what led to the source is gone."""
     try:
-        return current(source, arguments)
+        return read_from(source, arguments)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
         return ABSENT

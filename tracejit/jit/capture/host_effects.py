@@ -19,7 +19,7 @@ from typing import Any
 from tracejit.core.eager.nodes import Node
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.guards import current
+from tracejit.jit.capture.guards import read_from
 from tracejit.jit.capture.host_reads import (
     AFTER_SYMS,
     AfterSymInt,
@@ -57,15 +57,15 @@ class HostEffect:
         keywords = {k: _plain(v) for k, v in self.keywords.items()}
         self.function(*[_plain(x) for x in self.arguments], **keywords)
 
-    def recipe(self, recipes: Any) -> Callable[[Any], None]:
+    def output_spec(self, builder: Any) -> Callable[[Any], None]:
         """How a replay does it."""
         function, names = self.function, tuple(self.keywords)
-        parts = [_found(x, recipes) for x in self.arguments]
-        named = [_found(x, recipes) for x in self.keywords.values()]
+        parts = [_found(x, builder) for x in self.arguments]
+        named = [_found(x, builder) for x in self.keywords.values()]
 
-        def perform(replay: Any) -> None:
-            keywords = dict(zip(names, [part(replay) for part in named]))
-            function(*[part(replay) for part in parts], **keywords)
+        def perform(frame: Any) -> None:
+            keywords = dict(zip(names, [part(frame) for part in named]))
+            function(*[part(frame) for part in parts], **keywords)
 
         perform.shows = True  # type: ignore[attr-defined]  # people see it: never twice
         return perform
@@ -79,13 +79,13 @@ def _plain(x: Any) -> Any:
     return x.hint if is_a(x, SymNumber) or type(x) is SymInt else x
 
 
-def _found(x: Any, recipes: Any) -> Callable[[Any], Any]:
+def _found(x: Any, builder: Any) -> Callable[[Any], Any]:
     if type(x) is Stdout:
-        return lambda replay: sys.stdout
+        return lambda frame: sys.stdout
     if is_a(x, logging.Logger):  # one object for each name, wherever it was found
-        source = recipes.state.source_of(x)
-        return lambda replay: x if source is None else current(source, replay.arguments)
-    return recipes.of(x)
+        source = builder.state.source_of(x)
+        return lambda frame: x if source is None else read_from(source, frame.arguments)
+    return builder.of(x)
 
 
 class History(Node):

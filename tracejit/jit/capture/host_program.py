@@ -1,6 +1,6 @@
 """What a replay does on the host once its program has run: pending numbers, texts and output.
 
-In: the pending values that recipes and recorded output need. Out: `HostProgram`, the steps of a
+In: the pending values that specs and recorded output need. Out: `HostProgram`, the steps of a
 replay in order, and its effects; `settle`, which puts the plain values where a recorded call left
 pending ones. Called when an entry is made, and when a recorded call ends.
 """
@@ -28,7 +28,7 @@ from tracejit.jit.capture.host_reads import (
 from tracejit.jit.capture.looking import has_in_class, instance_dict, is_a, is_exactly
 from tracejit.jit.capture.plain import refill
 
-Step = Callable[[Any], Any]  # of a Replay
+Step = Callable[[Any], Any]  # of a ReplayFrame
 
 
 class HostProgram:
@@ -39,36 +39,36 @@ class HostProgram:
         self.positions: dict[int, int] = {}
         self.kept: list[AfterSym] = []  # their ids are in use
 
-    def recipe(self, pending: AfterSym, recipes: Any) -> Step:
+    def output_spec(self, pending: AfterSym, builder: Any) -> Step:
         """How a replay makes a pending value, from what it has computed by then."""
         known = pending.known  # what refers to `pending` itself is made plain after the call
         if known is not UNKNOWN:
-            return lambda replay: known
+            return lambda frame: known
         for x in in_order(pending, set(self.positions)):
             self.positions[id(x)] = len(self.steps)
             self.kept.append(x)
-            self.steps.append(self._step(x, recipes))
+            self.steps.append(self._step(x, builder))
         position = self.positions[id(pending)]
-        return lambda replay: replay.host[position]
+        return lambda frame: frame.host[position]
 
-    def _step(self, pending: AfterSym, recipes: Any) -> Step:
-        parts = [recipes.of(x) for x in pending.operands]
+    def _step(self, pending: AfterSym, builder: Any) -> Step:
+        parts = [builder.of(x) for x in pending.operands]
         shape = _Shape(pending)
-        return lambda replay: computed(shape, [part(replay) for part in parts])  # type: ignore[arg-type]
+        return lambda frame: computed(shape, [part(frame) for part in parts])  # type: ignore[arg-type]
 
-    def effects(self, output: list[Any], recipes: Any) -> list[Step]:
+    def effects(self, output: list[Any], builder: Any) -> list[Step]:
         """What a replay does first: the values, then what was printed and logged, in order. No
-        recipe is asked for after this."""
-        shown = [effect.recipe(recipes) for effect in output]
+        spec is asked for after this."""
+        shown = [effect.output_spec(builder) for effect in output]
         self.positions.clear()
         self.kept.clear()
         return [self.run, *shown] if self.steps or shown else []
 
-    def run(self, replay: Any) -> None:
+    def run(self, frame: Any) -> None:
         """Compute the values: nothing the caller can see is changed yet."""
-        replay.host = values = []
+        frame.host = values = []
         for step in self.steps:
-            values.append(step(replay))
+            values.append(step(frame))
 
 
 class _Shape:

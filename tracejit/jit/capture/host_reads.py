@@ -76,9 +76,9 @@ class AfterSym:
         over = active.tracer is None and any(map(_is_deferred, leaves(self)))
         return self if over else self.concretize()
 
-    def recipe(self, recipes: Any) -> Callable[[Any], Any]:
+    def output_spec(self, builder: Any) -> Callable[[Any], Any]:
         """How a replay makes it again."""
-        return recipes.host.recipe(self, recipes)
+        return builder.host.output_spec(self, builder)
 
     def __repr__(self) -> str:
         return repr(self.concretize("shown"))

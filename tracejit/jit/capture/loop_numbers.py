@@ -61,7 +61,7 @@ class GraphSymNumber:
     def __bool__(self) -> bool:
         return bool(self.concretize())
 
-    def recipe(self, recipes: Any) -> Any:
+    def output_spec(self, builder: Any) -> Any:
         return self.concretize()
 
 
@@ -306,8 +306,8 @@ class RegionSymNumber:
             return super().comparison(op, left, right)  # type: ignore[misc]
         return self.arithmetic(op, (left, right))
 
-    def recipe(self, recipes: Any) -> Any:
-        return recipes.of(self.pending)
+    def output_spec(self, builder: Any) -> Any:
+        return builder.of(self.pending)
 
     def waiting(self) -> Any:
         return self.pending

@@ -4,7 +4,7 @@ In: the sources the state walker finds, the names the executed code stores, the 
 was seen to change. Out: `NumberLifter.look()`, called before each code object's first run, puts a
 runtime scalar where such a number lies; `restore()`, called however the call ends, leaves plain
 numbers everywhere. A number is only replaced when its source is first seen, so that nobody can have
-read it before. Called by `runtime.capture_call`.
+read it before. Called by `runtime.session`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from tracejit.jit.capture.behaviour import function_of, is_mutable_class, module_name
 from tracejit.jit.capture.computed_names import is_shared_module, is_user_class
 from tracejit.jit.capture.contents import put
-from tracejit.jit.capture.guards import current, found_at
+from tracejit.jit.capture.guards import read_from, try_read_from
 from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
@@ -214,7 +214,7 @@ def put_plain(sources: Iterable[Source], arguments: tuple) -> None:
             now = source.read(owner)
             if (fresh := concretize_tree(now, seen)) is not now:
                 _set(source, owner, fresh)
-        now = found_at(source, arguments)
+        now = try_read_from(source, arguments)
         if (fresh := concretize_tree(now, seen)) is not now:
             write(source, fresh, arguments)
 
@@ -234,19 +234,19 @@ def _with_made(sources: Iterable[Source], arguments: tuple) -> Iterator[Source]:
 def _owner(source: Source, arguments: tuple) -> Any:
     """The object of which a source tells which attributes it has, or ABSENT."""
     parent: Any = source.parent
-    return found_at(parent, arguments) if parent.value is None else parent.value
+    return try_read_from(parent, arguments) if parent.value is None else parent.value
 
 
 def objects_at(sources: Iterable[Source], arguments: tuple) -> set[int]:
     """The ids of objects that are at sources."""
-    found = (found_at(source, arguments) for source in _with_made(sources, arguments))
+    found = (try_read_from(source, arguments) for source in _with_made(sources, arguments))
     return {id(x) for x in found if is_object(x)}
 
 
 def plain_inside(value: Any, sources: Iterable[Source], arguments: tuple, known: set[int]) -> Any:
     """`value` with plain numbers, also in objects that are not `known`, which the call made: those
     that `value` holds, or that were put to sources."""
-    left = [found_at(source, arguments) for source in _with_made(sources, arguments)]
+    left = [try_read_from(source, arguments) for source in _with_made(sources, arguments)]
     return concretize_objects([value, left], known)[0]
 
 
@@ -349,7 +349,7 @@ def changed_numbers(guarded: Iterable[tuple[Source, Any]], arguments: tuple) -> 
     """Which numbers guarded by value are another number in this call."""
     found = set()
     for source, old in guarded:
-        now = found_at(source, arguments)
+        now = try_read_from(source, arguments)
         if is_exactly(now, _NUMBERS) and (type(now) is not type(old) or now != old):
             found.add(path_of(source))
     return frozenset(found)
@@ -402,7 +402,7 @@ def _speaks_unseen(cls: type) -> bool:
 
 
 def write(source: Source, value: Any, arguments: tuple) -> None:
-    owner = None if source.parent is None else current(source.parent, arguments)
+    owner = None if source.parent is None else read_from(source.parent, arguments)
     _set(source, owner, value)
 
 

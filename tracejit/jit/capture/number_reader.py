@@ -1,7 +1,7 @@
 """What a replay computes on the host: runtime numbers that are returned or written back.
 
-In: the numbers recipes need, and where their roots lie. Out: one generated function of the
-arguments. Made by `runtime.capture_call`, called at the start of each replay.
+In: the numbers specs need, and where their roots lie. Out: one generated function of the
+arguments. Made by `runtime.session`, called at the start of each replay.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.jit.capture.guards import current
+from tracejit.jit.capture.guards import read_from
 from tracejit.jit.capture.looking import instance_dict, reads_plainly
 from tracejit.jit.capture.number_text import NumberText
 from tracejit.jit.capture.place import Source
@@ -22,7 +22,7 @@ def reader(
     if not numbers:
         return None
     lines: list[str] = []
-    constants: dict[str, Any] = {"current": current}
+    constants: dict[str, Any] = {"read_from": read_from}
     text = NumberText(lambda root: _read(source_of(root), lines, constants), lines, constants)
     names = [text.of(number) for number in numbers]
     lines.append(f"return ({', '.join(names)},)")
@@ -50,4 +50,4 @@ def _reading(source: Source, constant: str, constants: dict[str, Any]) -> str:
             constants["instance_dict"] = instance_dict
             return f"instance_dict({whole})[{source.key!r}]"
         return f"{whole}.__dict__[{source.key!r}]"
-    return f"current({constant}, arguments)"
+    return f"read_from({constant}, arguments)"

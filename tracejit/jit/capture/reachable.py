@@ -22,7 +22,7 @@ _CONTAINERS = (tuple, list, dict, set)
 
 def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
     """ids of the results and of every deferred tensor their histories and views keep alive. Not of
-    their gradients: no recipe sets the `.grad` of what a replay makes. A leaf that only histories
+    their gradients: no output spec sets the `.grad` of what a replay makes. A leaf that only histories
     hold keeps its own: nobody gets at it once the call is over, or it is a result itself."""
     found: set[int] = set()
     seen: set[int] = set()

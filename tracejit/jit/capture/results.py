@@ -1,8 +1,8 @@
-"""What a replay must produce: a recipe for the return value and for every effect.
+"""What a replay must produce: a spec for the return value and for every effect.
 
 In: objects made by a recorded call (return value, new attributes, container contents). Out:
-recipes: small trees that
-`build` turns into fresh Python objects from the tensors a replay computed. What has no recipe is
+specs: small trees that
+`build` turns into fresh Python objects from the tensors a replay computed. What has no spec is
 named (C1).
 """
 
@@ -26,7 +26,7 @@ from tracejit.jit.capture.contents import (
     refill_dict,
     refill_sequence,
 )
-from tracejit.jit.capture.guards import current
+from tracejit.jit.capture.guards import read_from
 from tracejit.jit.capture.host_program import HostProgram
 from tracejit.jit.capture.host_reads import AFTER_SYMS
 from tracejit.jit.capture.looking import (
@@ -57,55 +57,55 @@ class NotCacheable(Exception):
 
 
 @dataclass
-class Replay:
+class ReplayFrame:
     """What a replay has at hand: arguments, tensors standing for each recorded result, sizes.
 
-    before  what was at the sources that recipes name, when nothing was changed yet
+    before  what was at the sources that specs name, when nothing was changed yet
     """
 
     arguments: tuple
     tensors: list[Any]
     sizes: dict[str, int]
-    numbers: tuple = ()  # the runtime numbers that recipes need
+    numbers: tuple = ()  # the runtime numbers that specs need
     before: Sequence[Any] = ()
     host: Any = None  # values that only the program knows, once it has run
-    made: dict[Any, Any] = field(default_factory=dict)  # containers that are found twice, by recipe
+    made: dict[Any, Any] = field(default_factory=dict)  # containers that are found twice, by spec
 
 
-Recipe = Callable[[Replay], Any]
+OutputSpec = Callable[[ReplayFrame], Any]
 
 
-class ResultNumber:
-    """The recipe of a tensor that the call made."""
+class OutputRef:
+    """The spec of a tensor that the call made."""
 
     __slots__ = ("number",)
 
     def __init__(self, number: int):
         self.number = number
 
-    def __call__(self, replay: Replay) -> Any:
-        return replay.tensors[self.number]
+    def __call__(self, frame: ReplayFrame) -> Any:
+        return frame.tensors[self.number]
 
 
-def _of_class(cls: type, number: int) -> Recipe:
-    """The recipe of a tensor that the call made, of a class derived from `Tensor`."""
-    return lambda replay: of_class(replay.tensors[number], cls)
+def _of_class(cls: type, number: int) -> OutputSpec:
+    """The spec of a tensor that the call made, of a class derived from `Tensor`."""
+    return lambda frame: of_class(frame.tensors[number], cls)
 
 
-class ResultNumbers:
-    """The recipe of a container of nothing but tensors that the call made."""
+class OutputRefs:
+    """The spec of a container of nothing but tensors that the call made."""
 
     __slots__ = ("make", "numbers")
 
     def __init__(self, make: Callable[[list[Any]], Any], numbers: list[int]):
         self.make, self.numbers = make, numbers
 
-    def __call__(self, replay: Replay) -> Any:
-        return self.make([replay.tensors[k] for k in self.numbers])
+    def __call__(self, frame: ReplayFrame) -> Any:
+        return self.make([frame.tensors[k] for k in self.numbers])
 
 
-class Made:
-    """The recipe of a container that the call made: one, wherever it is found."""
+class SharedContainer:
+    """The spec of a container that the call made: one, wherever it is found."""
 
     __slots__ = ("build", "shared")
 
@@ -113,21 +113,21 @@ class Made:
         self.build: Any = None
         self.shared = False
 
-    def __call__(self, replay: Replay) -> Any:
+    def __call__(self, frame: ReplayFrame) -> Any:
         if not self.shared:
-            return self.build(replay)
-        if self not in replay.made:
-            replay.made[self] = self.build(replay)
-        return replay.made[self]
+            return self.build(frame)
+        if self not in frame.made:
+            frame.made[self] = self.build(frame)
+        return frame.made[self]
 
 
-def plainest(recipe: Recipe) -> Recipe:
-    """What does the same in fewer steps, when all recipes are there."""
-    return recipe.build if is_a(recipe, Made) and not recipe.shared else recipe
+def plainest(spec: OutputSpec) -> OutputSpec:
+    """What does the same in fewer steps, when all specs are there."""
+    return spec.build if is_a(spec, SharedContainer) and not spec.shared else spec
 
 
-class Recipes:
-    """Makes recipes; collects the distinct result tensors in `tensors`, in order of appearance."""
+class EpilogueBuilder:
+    """Makes specs; collects the distinct result tensors in `tensors`, in order of appearance."""
 
     def __init__(self, state: ReachableState, scope: Any):
         self.state, self.scope = state, scope
@@ -137,27 +137,27 @@ class Recipes:
         self.host = HostProgram()  # what it computes after the program
         self.sources: list[Source] = []  # where it looks before it changes anything
         self.looked: dict[int, int] = {}  # their numbers, by id
-        self.containers: dict[int, tuple[Any, Made]] = {}  # by id
+        self.containers: dict[int, tuple[Any, SharedContainer]] = {}  # by id
         self.objects = False  # the call made objects of the user's classes
         self.changed: list[Any] = []  # objects of the caller's that effects change
 
-    def of(self, value: Any) -> Recipe:
+    def of(self, value: Any) -> OutputSpec:
         if type(value) is SymInt:
             if value.scope is not self.scope:  # left by a recording that is over
-                return lambda replay: value.hint
-            return lambda replay: evaluate(value, replay.sizes)
+                return lambda frame: value.hint
+            return lambda frame: evaluate(value, frame.sizes)
         if is_a(value, SymNumber) or is_exactly(value, AFTER_SYMS):
-            return value.recipe(self)
+            return value.output_spec(self)
         if is_a(value, Tensor):
             return self._tensor(value)
         if is_a(value, PRIMITIVE):
-            return lambda replay: value
+            return lambda frame: value
         source = self.state.source_of(value)
         if source is not None:
             return self.before(source)
         _, known = self.containers.get(id(value), (value, None))
         if known is None:
-            known = Made()
+            known = SharedContainer()
             self.containers[id(value)] = value, known
             known.build = self._container(value)
         elif known.build is None:
@@ -166,31 +166,31 @@ class Recipes:
             known.shared = True
         return known
 
-    def key(self, value: Any, text: str) -> Recipe:
-        """The recipe of a key: plain, or an object of the caller's that is itself and no other's
+    def key(self, value: Any, text: str) -> OutputSpec:
+        """The spec of a key: plain, or an object of the caller's that is itself and no other's
         equal. NotCacheable, with the text, for the rest."""
         value = concretize_tree(value)
         if is_a(value, PRIMITIVE):
-            return lambda replay: value
+            return lambda frame: value
         itself = is_a(value, Tensor) or told_by_identity(value)
         source = self.state.source_of(value) if itself else None
         if source is None:
             raise NotCacheable(text)
         return self.before(source)
 
-    def before(self, source: Source) -> Recipe:
+    def before(self, source: Source) -> OutputSpec:
         """What was at a source before the call: its effects may put other things there."""
         number = self.looked.setdefault(id(source), len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
-        return lambda replay: replay.before[number]
+        return lambda frame: frame.before[number]
 
     def computed(self, number: SymNumber) -> int:
         """The position of a runtime number among those a replay computes."""
         self.numbers.append(number)
         return len(self.numbers) - 1
 
-    def _tensor(self, tensor: Tensor) -> Recipe:
+    def _tensor(self, tensor: Tensor) -> OutputSpec:
         if tensor._traced is None:
             source = self.state.source_of(tensor)
             if source is None:
@@ -206,37 +206,37 @@ class Recipes:
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
-        return ResultNumber(number) if cls is Tensor else _of_class(cls, number)
+        return OutputRef(number) if cls is Tensor else _of_class(cls, number)
 
-    def _container(self, value: Any) -> Recipe:
+    def _container(self, value: Any) -> OutputSpec:
         cls = type(value)
         if is_a(value, dict) and module_name(cls) in ("builtins", "collections"):
             text = "a dict with keys that the call made is returned or stored"
             items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
             if cls is not dict:
                 return self._filled(value, items)
-            return lambda replay: {k(replay): r(replay) for k, r in items}
+            return lambda frame: {k(frame): r(frame) for k, r in items}
         if is_a(value, (list, tuple)):
             parts = [self.of(v) for v in elements(value)]
             if not is_exactly(value, (list, tuple, StackedList)) and not _is_plain_record(cls):
                 return self._like(value, parts)
             make = list if cls is StackedList else cls
             make = cls._make if has_in_class(value, "_make") else make
-            numbers = [r.number for r in parts if type(r) is ResultNumber]
+            numbers = [r.number for r in parts if type(r) is OutputRef]
             if len(numbers) == len(parts):
-                return ResultNumbers(make, numbers)
-            return lambda replay: make([r(replay) for r in parts])
+                return OutputRefs(make, numbers)
+            return lambda frame: make([r(frame) for r in parts])
         if has_in_class(value, "sparse_product"):
             parts = [self.of(v) for v in value.parts()]
-            return lambda replay: cls(*[r(replay) for r in parts])
+            return lambda frame: cls(*[r(frame) for r in parts])
         if cls is deque:
             parts, most = [self.of(v) for v in value], value.maxlen
-            return lambda replay: deque([r(replay) for r in parts], most)
+            return lambda frame: deque([r(frame) for r in parts], most)
         if can_be_made(value, self.state.sources, self.state.entered):
             return self._object(value)
         raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
-    def _object(self, value: Any) -> Recipe:
+    def _object(self, value: Any) -> OutputSpec:
         """An object of a class of the user's, whose constructor has run already."""
         cls, attributes, entries = type(value), self._attributes(value), []
         filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
@@ -245,55 +245,55 @@ class Recipes:
             entries = [(self.key(k, text), self.of(v)) for k, v in items(value)]
         self.objects = True
 
-        def make(replay: Replay) -> Any:
+        def make(frame: ReplayFrame) -> Any:
             made = blank(cls)
-            for slot, recipe in filled:
-                slot.__set__(made, recipe(replay))
-            for key, recipe in entries:
-                put(made, key(replay), recipe(replay))
-            attributes(made, replay)
+            for slot, spec in filled:
+                slot.__set__(made, spec(frame))
+            for key, spec in entries:
+                put(made, key(frame), spec(frame))
+            attributes(made, frame)
             return made
 
         return make
 
-    def _filled(self, value: Any, items: list[tuple[Recipe, Recipe]]) -> Recipe:
+    def _filled(self, value: Any, items: list[tuple[OutputSpec, OutputSpec]]) -> OutputSpec:
         """A dict of one of the classes of `collections`."""
         cls, attributes = type(value), self._attributes(value)
         factory = attribute_of(value, "default_factory")
         if factory is not None and module_name(factory) != "builtins":
             raise NotCacheable("a defaultdict with a factory of the user's is returned or stored")
 
-        def make(replay: Replay) -> Any:
+        def make(frame: ReplayFrame) -> Any:
             made = cls(factory) if issubclass(cls, defaultdict) else cls()
-            for key, recipe in items:
-                made[key(replay)] = recipe(replay)
-            attributes(made, replay)
+            for key, spec in items:
+                made[key(frame)] = spec(frame)
+            attributes(made, frame)
             return made
 
         return make
 
-    def _like(self, value: Any, parts: list[Recipe]) -> Recipe:
+    def _like(self, value: Any, parts: list[OutputSpec]) -> OutputSpec:
         """A list or tuple of a class of its own, whose constructor has run already."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
             raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
-        def make(replay: Replay) -> Any:
-            found = [r(replay) for r in parts]
+        def make(frame: ReplayFrame) -> Any:
+            found = [r(frame) for r in parts]
             made = tuple.__new__(cls, found) if issubclass(cls, tuple) else list.__new__(cls)
             if is_a(made, list):
                 list.extend(made, found)
-            attributes(made, replay)
+            attributes(made, frame)
             return made
 
         return make
 
-    def _attributes(self, value: Any) -> Callable[[Any, Replay], None]:
+    def _attributes(self, value: Any) -> Callable[[Any, ReplayFrame], None]:
         """What gives another object the attributes of this one."""
         found = [(name, self.of(x)) for name, x in (instance_dict(value) or {}).items()]
         if not found:
-            return lambda made, replay: None
-        return lambda made, replay: instance_dict(made).update({n: r(replay) for n, r in found})
+            return lambda made, frame: None
+        return lambda made, frame: instance_dict(made).update({n: r(frame) for n, r in found})
 
 
 def _is_plain_record(cls: type) -> bool:
@@ -307,25 +307,25 @@ def _is_all_contents(cls: type) -> bool:
     return not any(names_in(c).get("__slots__", ()) for c in mine)
 
 
-Effect = Callable[[Replay], None]
+Effect = Callable[[ReplayFrame], None]
 
 
 class SetGrad:
     """The effect of a backward inside the call: a tensor of the caller's has another gradient."""
 
-    __slots__ = ("source", "target", "recipe")
+    __slots__ = ("source", "target", "spec")
 
-    def __init__(self, source: Source, target: Recipe, recipe: Recipe):
-        self.source, self.target, self.recipe = source, target, recipe
+    def __init__(self, source: Source, target: OutputSpec, spec: OutputSpec):
+        self.source, self.target, self.spec = source, target, spec
 
-    def __call__(self, replay: Replay) -> None:
-        self.target(replay)._grad = self.recipe(replay)
+    def __call__(self, frame: ReplayFrame) -> None:
+        self.target(frame)._grad = self.spec(frame)
 
 
 def effects(
     state: ReachableState,
     arguments: tuple,
-    recipes: Recipes,
+    builder: EpilogueBuilder,
     held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
@@ -340,19 +340,19 @@ def effects(
         except ValueError:  # an empty closure cell
             continue
         if source.kind not in ("own_names", "missing_names") and not _unchanged(source, now, held):
-            found.append(_assignment(source, now, recipes))
+            found.append(_assignment(source, now, builder))
         was = source.value  # it may be elsewhere by now, and changed
         if id(source) in grown:
-            fresh = [recipes.of(v) for v in elements(was)[grown[id(source)] :]]
-            found.append(appending(recipes.before(source), fresh))
-            recipes.changed.append(was)
+            fresh = [builder.of(v) for v in elements(was)[grown[id(source)] :]]
+            found.append(appending(builder.before(source), fresh))
+            builder.changed.append(was)
         elif source.kind == "class" and class_fingerprint(was) != source.keys:
             raise NotCacheable(f"the methods of {source.text} were changed")
         elif source.kind == "set" and frozenset(elements(was)) != source.keys:
             raise NotCacheable(f"the set {source.text} was changed")
         elif source.kind in ("sequence", "mapping") and _contents_changed(source, was, held):
-            found.append(_refill(source, was, recipes))
-            recipes.changed.append(was)
+            found.append(_refill(source, was, builder))
+            builder.changed.append(was)
     return found
 
 
@@ -371,7 +371,7 @@ def _in_order_of_making(sources: list[Source]) -> list[Source]:
 def _now(source: Source, arguments: tuple) -> Any:
     """What is where the source was, in the object that held it then."""
     owner = source.parent
-    return current(source, arguments) if owner is None else source.read(owner.value)
+    return read_from(source, arguments) if owner is None else source.read(owner.value)
 
 
 def _unchanged(source: Source, now: Any, held: dict[int, SymNumber]) -> bool:
@@ -432,67 +432,67 @@ def _contents_changed(source: Source, now: Any, held: dict[int, SymNumber]) -> b
     return False
 
 
-def _assignment(source: Source, now: Any, recipes: Recipes) -> Effect:
+def _assignment(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
     key = source.key
     parent: Any = source.parent
     if now is ABSENT and source.how == "attr":
-        owner = recipes.before(parent)
-        recipes.changed.append(parent.value)
-        return lambda replay: _own_attributes(owner(replay)).pop(key, None)
+        owner = builder.before(parent)
+        builder.changed.append(parent.value)
+        return lambda frame: _own_attributes(owner(frame)).pop(key, None)
     if now is ABSENT:
         raise NotCacheable(f"{source.text} was deleted")
-    recipe = recipes.of(now)
+    spec = builder.of(now)
     if source.how == "type" and not is_a(parent.value, type):
-        return _class_assignment(source, recipes, recipe)
+        return _class_assignment(source, builder, spec)
     if source.how in ("attr", "slot", "type"):
-        owner = recipes.before(parent)
-        recipes.changed.append(parent.value)
+        owner = builder.before(parent)
+        builder.changed.append(parent.value)
         if source.how == "attr":  # past `__setattr__` of the user's, whose effects are others
-            return lambda replay: _own_attributes(owner(replay)).__setitem__(key, recipe(replay))
+            return lambda frame: _own_attributes(owner(frame)).__setitem__(key, spec(frame))
         put = type.__setattr__ if source.how == "type" else object.__setattr__
-        return lambda replay: put(owner(replay), key, recipe(replay))
+        return lambda frame: put(owner(frame), key, spec(frame))
     if source.how == "context":
-        recipes.changed.append(parent.value)
+        builder.changed.append(parent.value)
         variable = parent.value
-        return lambda replay: variable.set(recipe(replay))
+        return lambda frame: variable.set(spec(frame))
     if source.how == "global":
         container = source.container
-        return lambda replay: container.__setitem__(key, recipe(replay))
+        return lambda frame: container.__setitem__(key, spec(frame))
     if source.how == "closure":
-        owner = recipes.before(parent)
-        recipes.changed.append(parent.value.__closure__[key])
-        return lambda replay: setattr(
-            owner(replay).__closure__[key], "cell_contents", recipe(replay)
+        owner = builder.before(parent)
+        builder.changed.append(parent.value.__closure__[key])
+        return lambda frame: setattr(
+            owner(frame).__closure__[key], "cell_contents", spec(frame)
         )
     if source.how == "cell":
-        recipes.changed.append(key)
-        return lambda replay: setattr(key, "cell_contents", recipe(replay))
+        builder.changed.append(key)
+        return lambda frame: setattr(key, "cell_contents", spec(frame))
     raise NotCacheable(f"{source.text} was changed")
 
 
-def _class_assignment(source: Source, recipes: Recipes, recipe: Recipe) -> Effect:
+def _class_assignment(source: Source, builder: EpilogueBuilder, spec: OutputSpec) -> Effect:
     """`type(x).name = value`, of a class that is found by its objects."""
     parent, key = source.parent, source.key
     cls = type(parent.value)  # type: ignore[union-attr]
     if key not in names_in(cls):  # a base's was changed, or this one's deleted
         raise NotCacheable(f"{source.text}, an attribute of a base class, was changed")
-    recipes.changed.append(cls)
-    owner = recipes.before(parent)  # type: ignore[arg-type]
-    return lambda replay: type.__setattr__(type(owner(replay)), key, recipe(replay))
+    builder.changed.append(cls)
+    owner = builder.before(parent)  # type: ignore[arg-type]
+    return lambda frame: type.__setattr__(type(owner(frame)), key, spec(frame))
 
 
 def _own_attributes(value: Any) -> dict[str, Any]:
     return instance_dict(value)
 
 
-def _refill(source: Source, now: Any, recipes: Recipes) -> Effect:
-    target = recipes.before(source)
+def _refill(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
+    target = builder.before(source)
     if is_a(now, (list, deque)):
-        parts = [recipes.of(v) for v in elements(now)]
-        return lambda replay: refill_sequence(target(replay), [r(replay) for r in parts])
+        parts = [builder.of(v) for v in elements(now)]
+        return lambda frame: refill_sequence(target(frame), [r(frame) for r in parts])
     text = f"{source.text}, a dict, got keys that the call made"
-    items = [(recipes.key(k, text), recipes.of(item(now, k))) for k in elements(now)]
-    return lambda replay: refill_dict(target(replay), {k(replay): r(replay) for k, r in items})
+    items = [(builder.key(k, text), builder.of(item(now, k))) for k in elements(now)]
+    return lambda frame: refill_dict(target(frame), {k(frame): r(frame) for k, r in items})
 
 
 def memories(tensors: list[Tensor]) -> list[FunctionalStorage]:

@@ -7,7 +7,7 @@ value becomes a rank-0 input of the graph. Comparing asks for the answer, everyt
 shape, an index, text, a C function) for the value: what was asked is guarded (C2).
 
 A number that only the program knows subclasses `CallSymInt` or `CallSymFloat`, sets `on_host` to
-False and says in `arithmetic`, `comparison`, `concretize`, `graph_value` and `recipe` what becomes
+False and says in `arithmetic`, `comparison`, `concretize`, `graph_value` and `output_spec` what becomes
 of it.
 """
 
@@ -122,10 +122,10 @@ class SymNumber:
         """What texts and pending numbers keep of it."""
         return self
 
-    def recipe(self, recipes: Any) -> Callable[[Any], Any]:
+    def output_spec(self, builder: Any) -> Callable[[Any], Any]:
         """How a replay makes it again."""
-        number = recipes.computed(self)
-        return lambda replay: replay.numbers[number]
+        number = builder.computed(self)
+        return lambda frame: frame.numbers[number]
 
     @staticmethod
     def dispatch(op: Any, operands: tuple, attributes: dict) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import edge_of, grad_fn_of, reaches
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import View, actual, family_of, stand_for, standing_for
+from tracejit.core.eager.views import View, canonical, family_of, stand_for, standing_for
 from tracejit.core.ops.pointwise import where
 from tracejit.core.ops.shapes import known_same_shape
 from tracejit.jit.capture.aliasing import FunctionalStorage
@@ -127,7 +127,7 @@ class Sharing:
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
         """A tensor made just now is the very tensor `other` if `flag` holds."""
-        other = actual(other)
+        other = canonical(other)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
         memory = self.tracer.traced(new).memory
@@ -184,10 +184,10 @@ def _holds(flag: Tensor, roots: dict[FunctionalStorage, Tensor]) -> bool:
 
 def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
     """`one is other`; where a value decides, it is needed."""
-    known = actual(other)
-    if any(actual(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
+    known = canonical(other)
+    if any(canonical(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
         tracer.break_graph(one, "which tensor a variable is depends on a value")
-    if actual(one) is actual(other):
+    if canonical(one) is canonical(other):
         return True
     around = [one, other, *(t for x in (one, other) for t, _ in tracer.sharing.twins(x))]
     if any(tracer.carries(tensor) for tensor in around):
@@ -202,7 +202,7 @@ def known_as(tracer: Any, tensor: Tensor) -> Tensor:
         raise RegionRefused("which tensor a variable of a loop is is asked")
     if twins:
         tracer.break_graph(tensor, "which tensor a variable is depends on a value")
-    return actual(tensor)
+    return canonical(tensor)
 
 
 def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
@@ -227,7 +227,7 @@ def may_be_another(tracer: Any, x: Any) -> bool:
     """Whether a value decides, or decided, which tensor `x` is."""
     if not is_a(x, Tensor):
         return False
-    return actual(x) is not x or tracer.carries(x) or bool(tracer.sharing.twins(x))
+    return canonical(x) is not x or tracer.carries(x) or bool(tracer.sharing.twins(x))
 
 
 def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:

@@ -1,10 +1,10 @@
 """The short way through an entry's guards: what did not change since the last call is not asked.
 
 In: the lines of the generated check, the sources they read, the arguments of calls whose check
-passed. Out: a `Snapshot`, and `Shortcut.fast(arguments, snapshot)`: what `Guards.find` gives, or
-None, which means nothing but that the whole check has to be run. Called by `guards.Guards`.
+passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`: what `GuardSet.find` gives, or
+None, which means nothing but that the whole check has to be run. Called by `guards.GuardSet`.
 
-From two calls that passed, a `Snapshot` is made. The function generated here reads in Python what
+From two calls that passed, a `GuardSnapshot` is made. The function generated here reads in Python what
 no snapshot covers (new arguments, numbers that change), checks that, and lets one native comparison
 vouch for everything else.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from tracejit.jit.capture.looking import ABSENT
 from tracejit.jit.capture.place import Source
-from tracejit.jit.capture.snapshot import Coverage, Owner, Snapshot, available
+from tracejit.jit.capture.snapshot import Coverage, GuardSnapshot, Owner, available
 
 _PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
 _SHORT = 64  # calls that pay for a snapshot
@@ -31,12 +31,12 @@ _RETURN = re.compile(r": return \d+$")
 class Lines:
     """The lines of a check, and which of them belong to which source.
 
-    read[k]    the line that reads source k
-    checks[k]  the lines that check what is there
-    aliases    lines that compare two sources
-    apart      lines that compare many: no two objects are one
-    plain      lines that ask for attributes of many: none replaces a method
-    loose      all others: modes, runtime numbers and questions about them
+    read[k]      the line that reads source k
+    checks[k]    the lines that check what is there
+    aliases      lines that compare two sources
+    must_differ  lines that compare many: no two objects are one
+    plain        lines that ask for attributes of many: none replaces a method
+    unplaced     all others: modes, runtime numbers and questions about them
     """
 
     def __init__(
@@ -44,17 +44,18 @@ class Lines:
         lines: Sequence[str],
         spans: Sequence[tuple[int, int]],
         aliases: dict[int, tuple[Source, Source]],
-        apart: dict[int, Sequence[Source]],
+        must_differ: dict[int, Sequence[Source]],
         plain: dict[int, Sequence[Source]],
     ):
         self.lines = [_RETURN.sub(": return None", line) for line in lines]
-        self.aliases, self.apart, self.plain = aliases, apart, plain
+        self.aliases, self.must_differ, self.plain = aliases, must_differ, plain
         self.read = [read for read, _ in spans]
         self.checks = [range(read + 1, end) for read, end in spans]
         defined = (_DEFINED.match(line) for line in self.lines)
         self.defined = {found[1]: n for n, found in enumerate(defined) if found}
-        placed = {n for own in self.checks for n in own} | {*self.read, *aliases, *apart, *plain}
-        self.loose = set(range(len(lines))) - placed
+        placed = {n for own in self.checks for n in own}
+        placed |= {*self.read, *aliases, *must_differ, *plain}
+        self.unplaced = set(range(len(lines))) - placed
 
     def asks_only(self, line: int, names: set[str]) -> bool:
         """Whether what a line tells follows from these variables."""
@@ -73,7 +74,7 @@ class Lines:
         return [self.lines[n] for n in sorted(wanted)]
 
 
-class Shortcut:
+class FastGuards:
     """Makes snapshots and the function that uses them, as long as they last."""
 
     def __init__(
@@ -87,8 +88,8 @@ class Shortcut:
     ):
         self.lines, self.sources, self.variables = lines, sources, variables
         self.inputs, self.keys, self.constants = inputs, keys, constants
-        self.snapshot: Snapshot | None = None
-        self.fast: Callable[[tuple, Snapshot], Any] | None = None
+        self.snapshot: GuardSnapshot | None = None
+        self.fast: Callable[[tuple, GuardSnapshot], Any] | None = None
         self.made_for: Any = None
         self.patience = _PATIENCE if available() else 0
         self.short: Counter[Owner] = Counter()
@@ -124,7 +125,8 @@ class Shortcut:
         found = check(arguments)
         if type(found) is tuple:
             numbers = [name in fixed for _, name in self.inputs]
-            self.snapshot = Snapshot(coverage, self._inputs(), self._apart(), found[0], numbers)
+            self.snapshot = GuardSnapshot(
+                coverage, self._inputs(), self._must_differ(), found[0], numbers)
 
     def _fixed(self, coverage: Coverage) -> set[str]:
         """Variables that hold what they held while the snapshot does: what is at covered sources,
@@ -140,10 +142,10 @@ class Shortcut:
         number = {id(source): k for k, source in enumerate(self.sources)}
         return [None if p is None else number[id(p)] for p, _ in self.inputs]
 
-    def _apart(self) -> list[int]:
+    def _must_differ(self) -> list[int]:
         """Sources at which no two objects are one."""
         number = {id(source): k for k, source in enumerate(self.sources)}
-        return [number[id(p)] for sources in self.lines.apart.values() for p in sources]
+        return [number[id(p)] for sources in self.lines.must_differ.values() for p in sources]
 
     def _coverage(self, arguments: tuple) -> Coverage:
         values: dict[int, Any] = {}
@@ -161,7 +163,7 @@ class Shortcut:
             return
         uncovered = [k for k in range(len(self.sources)) if k not in coverage.checks]
         wanted = {n for k in uncovered for n in self.lines.checks[k]}
-        wanted |= {n for n in self.lines.loose if not self.lines.asks_only(n, fixed)}
+        wanted |= {n for n in self.lines.unplaced if not self.lines.asks_only(n, fixed)}
         number = {id(source): k for k, source in enumerate(self.sources)}
         wanted |= {n for n, pair in self.lines.aliases.items()
                    if not all(number[id(p)] in coverage.checks for p in pair)}  # fmt: skip
@@ -176,7 +178,8 @@ class Shortcut:
         moving = [self.inputs[n][1] for n in others if numbers[n] is not None
                   and self.sources[numbers[n]].kind == "tensor"]  # type: ignore[index]
         sources = "".join(f"{name}._storage._ptr, {name}._offset, " for name in moving)
-        moved = [f"id({self.variables[k]})" for k in self._apart() if k not in coverage.checks]
+        moved = [f"id({self.variables[k]})" for k in self._must_differ()
+                 if k not in coverage.checks]
         again = [f"if len({{{', '.join(moved)}}}) != {len(moved)} "
                  f"or not snapshot.ids.isdisjoint(({', '.join(moved)},)): return None"]
         again = again if moved else []

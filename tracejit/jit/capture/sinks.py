@@ -177,8 +177,8 @@ def appending(
 ) -> Callable[[Any], None]:
     """The effect: the new elements of a replay at the end of the list that `found` gives."""
 
-    def append(replay: Any) -> None:
-        target, more = found(replay), [part(replay) for part in parts]
+    def append(frame: Any) -> None:
+        target, more = found(frame), [part(frame) for part in parts]
         if type(target) is deque:
             target.extend(more)
         else:

@@ -1,6 +1,6 @@
 """Snapshots: what of an entry's state did not change since the last call, told by a few words.
 
-In: an entry's sources, and the objects found there in a call whose guards held. Out: a `Snapshot`:
+In: an entry's sources, and the objects found there in a call whose guards held. Out: a `GuardSnapshot`:
 rows (address, expected word) that prove, while they hold, that the checks of the sources they cover
 would pass again and find the same objects. Built and used by `guards`; compared natively by what
 the runtime installs here.
@@ -81,13 +81,13 @@ class Coverage:
         self.reads: set[int] = set()  # numbers of sources found by rows alone
         self.roots: list[int] = []  # sources that Python reads and rows go on from
         self.checks: set[int] = set()  # sources whose check the rows replace
-        self.loose: set[int] = set()  # sources that hold another object each time
+        self.volatile: set[int] = set()  # sources that hold another object each time
         for k, source in enumerate(sources):
             self._cover(k, source)
 
     def _cover(self, k: int, source: Source) -> None:
-        if (k, "root") in self.changing or self.number.get(id(source.parent)) in self.loose:
-            self.loose.add(k)
+        if (k, "root") in self.changing or self.number.get(id(source.parent)) in self.volatile:
+            self.volatile.add(k)
             return
         value = self.values[k]
         before = len(self.pins)
@@ -292,29 +292,29 @@ def _sequence_rows(value: Any) -> Rows:
     raise Uncovered
 
 
-class Snapshot:
+class GuardSnapshot:
     """The rows of one call, ready to be compared.
 
     compare   function of (*roots, *inputs not covered): the graph's inputs, or None
-    addresses of the inputs that are covered tensors; `loose` are the numbers of the others
+    addresses of the inputs that are covered tensors; `uncovered` are the numbers of the others
     found     the graph's inputs of the call that it is made of; `fixed` are those that rows tell
     ids       of the covered objects among those that are different ones
     hits      calls it has served
     """
 
-    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "loose")
+    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "uncovered")
 
     def __init__(
         self,
         coverage: Coverage,
         inputs: Sequence[int | None],
-        apart: Sequence[int],
+        must_differ: Sequence[int],
         found: Sequence[Any],
         fixed: Sequence[bool],
     ):
         values, covered = coverage.values, coverage.checks
         self.rows, self.pins, self.hits = coverage.rows, coverage.pins, 0
-        self.ids = frozenset([id(values[k]) for k in apart if k in covered])
+        self.ids = frozenset([id(values[k]) for k in must_differ if k in covered])
         self.roots = {k: id(values[k]) for k in coverage.roots}
         taken, others = [], 0
         for k, x, known in zip(inputs, found, fixed):
@@ -325,7 +325,7 @@ class Snapshot:
         self.addresses = [
             _address(values[k]) if k is not None and k in covered else None for k in inputs
         ]
-        self.loose = [n for n, address in enumerate(self.addresses) if address is None]
+        self.uncovered = [n for n, address in enumerate(self.addresses) if address is None]
         rows = [row for part in self.rows.values() for row in part]
         self.compare = _comparer[0](list(self.roots.values()), rows, taken)
 

@@ -2,7 +2,7 @@
 
 In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
 methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
-`runtime.capture_call` for each recorded call. How tensors come in is in `lifting.py`, how a segment
+`runtime.session` for each recorded call. How tensors come in is in `lifting.py`, how a segment
 ends in `segment_end.py`.
 """
 
@@ -24,7 +24,7 @@ from tracejit.core.eager.nodes import Node
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.state import make, of_array
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import Family, actual, counting_family
+from tracejit.core.eager.views import AliasFamily, canonical, counting_family
 from tracejit.core.eager.writing import bump_version, check_writable, write_memory
 from tracejit.core.memory import CPU
 from tracejit.core.memory.readers import shown_in
@@ -123,7 +123,7 @@ class Tracer:
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
-        self.arrivals: Any = None  # what gradients depend on, in such a pass
+        self.tangent_tracker: Any = None  # what gradients depend on, in such a pass
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
         self.sym_env = SymEnv(self, call_sym)
         self.pending: list[weakref.ref] = []  # values that only the program knows
@@ -254,13 +254,13 @@ class Tracer:
         """As long as `saved` is there, the tape needs its tensor as it is now."""
         self.root.kept.append(weakref.ref(saved))
 
-    def check_kept(self, memory: FunctionalStorage, family: Family | None) -> None:
+    def check_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> None:
         """RegionRefused where a backward would depend on whether memory of this graph is written;
         `family`: of what it is written through, if that counts writes of its own."""
         if self.is_kept(memory, family):
             raise RegionRefused("a tensor is written that history outside needs as it is")
 
-    def is_kept(self, memory: FunctionalStorage, family: Family | None) -> bool:
+    def is_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> bool:
         """Whether a backward needs memory of this graph as it is, and sees writes that the family,
         or none, counts."""
         storage = None if memory.input_tensor is None else memory.input_tensor._storage
@@ -292,7 +292,7 @@ class Tracer:
             else:
                 self.break_graph(
                     tensor, "memory is written that overlaps another tensor's, or itself")
-            tensor = actual(tensor)
+            tensor = canonical(tensor)
             self._write_now(tensor, value)
             counter = self.version_counters.get(id(tensor._storage))
             if counter is not None:
@@ -303,7 +303,7 @@ class Tracer:
         if self.remains(lambda: self._must_know(traced.memory, tracked, family)):
             self.break_graph(
                 tensor, "a tensor is written that may be another one, depending on a value")
-            self._write_now(actual(tensor), value)
+            self._write_now(canonical(tensor), value)
             return
         self.graph.location, self.graph.detached = user_location(), True
         happens = self.write_predicate is not False
@@ -318,7 +318,7 @@ class Tracer:
         """Whether something holds without garbage; that is let go only for a program's sake."""
         return remains(holds) if self.root.cacheable else holds()
 
-    def _must_know(self, memory: FunctionalStorage, tracked: bool, family: Family | None) -> bool:
+    def _must_know(self, memory: FunctionalStorage, tracked: bool, family: AliasFamily | None) -> bool:
         """Whether it matters at once, when memory is written, which other memory it is: for its
         history (`tracked`), or to a backward. Of the caller's the program counts the writes."""
         return any(tracked or other.input_tensor is None and self.is_kept(other, family)
@@ -612,7 +612,8 @@ class Tracer:
 
     def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
         """What a backward pass made of gradients."""
-        return results if self.arrivals is None else self.arrivals.linked(given, results)
+        tracker = self.tangent_tracker
+        return results if tracker is None else tracker.linked(given, results)
 
     def undecided(self) -> None:
         """Whether a gradient arrives matters, and a value decides that."""

@@ -1,7 +1,7 @@
 """Code that hands numbers to C code which takes nothing for an int but an int.
 
 In: code of a traced function, which nobody rewrites, when it begins. Out: whether it names such C
-code, so that it is to meet plain numbers. Called by `runtime.capture_call`.
+code, so that it is to meet plain numbers. Called by `runtime.session`.
 
 What breaks the recording anyway loses nothing by plain numbers; of the functions that only compute
 most ask what they are given for `__index__` or `__float__`.

@@ -1,6 +1,6 @@
 """Whether memory that a program writes is nobody else's: asked before a replay.
 
-In: an entry's graph inputs of one call, and which of them the program writes. Out: `Apart.holds`.
+In: an entry's graph inputs of one call, and which of them the program writes. Out: `NoAliasCheck.holds`.
 Inputs that were apart when the program was recorded were taken as such: in a later call they may
 overlap, or be read-only. Called by `entry`.
 
@@ -21,7 +21,7 @@ from tracejit.jit.capture.aliasing import byte_range, has_internal_overlap
 Span = tuple[int, int, bool]  # first address, address after the last, whether it is written
 
 
-class Apart:
+class NoAliasCheck:
     """`written`: the numbers of the inputs that the program writes."""
 
     def __init__(self, written: Sequence[int]):
@@ -34,11 +34,11 @@ class Apart:
             return self._spans(inputs, range(len(inputs))) is not None
         vouched, count, fixed = self.known
         if vouched is not snapshot or count != readonly.count:
-            loose = set(snapshot.loose)
-            rest = [k for k in range(len(inputs)) if k not in loose]
+            uncovered = set(snapshot.uncovered)
+            rest = [k for k in range(len(inputs)) if k not in uncovered]
             fixed = self._spans(inputs, rest)
             self.known = snapshot, readonly.count, fixed
-        moving = self._spans(inputs, snapshot.loose)
+        moving = self._spans(inputs, snapshot.uncovered)
         if fixed is None or moving is None:
             return False
         return not any(map(fixed.meets, moving.sorted))

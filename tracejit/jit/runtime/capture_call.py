@@ -1,7 +1,7 @@
 """One recorded call: run the user's Python with deferred tensors, compile what it did, make an
 entry if it can be replayed.
 
-In: a function, its normalised arguments. Out: the plain function's result, and an `Entry` or the
+In: a function, its normalised arguments. Out: the plain function's result, and a `CacheEntry` or the
 reasons why there is none.
 Called by `jit.CompiledFunction` when no entry serves a call.
 """
@@ -27,7 +27,7 @@ from tracejit.core.eager.interrupts import HeldInterrupts
 from tracejit.core.eager.modes import is_grad_enabled
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import actual
+from tracejit.core.eager.views import canonical
 from tracejit.core.memory.devices import default
 from tracejit.core.ops import autocast
 from tracejit.core.ops.random import default_generator
@@ -37,7 +37,7 @@ from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.computed_names import RETURNED
 from tracejit.jit.capture.deferred_warnings import changes_filters
 from tracejit.jit.capture.foreign_compilers import unseen_call
-from tracejit.jit.capture.guards import found_at
+from tracejit.jit.capture.guards import try_read_from
 from tracejit.jit.capture.host_program import concretize_for_callee, give_up, settle, settle_numbers
 from tracejit.jit.capture.known_contents import stays
 from tracejit.jit.capture.known_reads import OF_FILTERS
@@ -79,17 +79,17 @@ from tracejit.jit.capture.wants_numbers import wants_numbers
 from tracejit.jit.capture.watch import CodeNames, CodeWatcher, names_of
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.verify import GraphError
-from tracejit.jit.runtime.entry import Entry
-from tracejit.jit.runtime.entry_maker import EntryMaker
+from tracejit.jit.runtime.entry import CacheEntry
+from tracejit.jit.runtime.entry_maker import CacheEntryBuilder
 from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.op_by_op import op_by_op
-from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.segment import CompiledGraph
 
-Compile = Callable[[Graph], Segment]
+Compile = Callable[[Graph], CompiledGraph]
 _CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # begins handlers, `finally` and the ends of `with`
 
 
-class CapturedCall:
+class CaptureSession:
     """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became
     of it."""
 
@@ -141,10 +141,10 @@ class CapturedCall:
         self.append_only = AppendOnlyLists()
         self.names = signature.names
         self.spread = signature.spread
-        self.entry: Entry | None = None
+        self.entry: CacheEntry | None = None
         self.made_objects = False  # which the entry's recording gives away
         self.catches = False  # code of the user's may catch what a program raises
-        self.segments: list[Segment] = []
+        self.segments: list[CompiledGraph] = []
         self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
         self.compiling = 0.0  # seconds that its segments took, which count apart
         self.ended = False  # by Ctrl-C, or an exit
@@ -176,7 +176,7 @@ class CapturedCall:
         value, known = None, set() if self.watch else objects_at(self.sources, self.arguments)
         for source in () if self.watch else self.sources:
             if source.kind == "opaque":
-                tracer.exposes_what(found_at(source, self.arguments))
+                tracer.exposes_what(try_read_from(source, self.arguments))
         error: BaseException | None = None
         active.tracer = tracer
         try:
@@ -252,12 +252,12 @@ class CapturedCall:
         def own(x: Any) -> Any:
             if not is_a(x, Tensor):
                 return x
-            x = actual(x)
+            x = canonical(x)
             other = next((other for one, other in found if one is x), None)
             return x if other is None else own(other)
 
         for source in self.sources:
-            now = found_at(source, self.arguments)
+            now = try_read_from(source, self.arguments)
             if (same := replaced(now, own, seen)) is not now:
                 write(source, same, self.arguments)
         return replaced(value, own, seen)
@@ -335,7 +335,7 @@ class CapturedCall:
         finally:
             active.tracer = self.tracer
 
-    def _compiled(self, graph: Graph) -> Segment:
+    def _compiled(self, graph: Graph) -> CompiledGraph:
         try:
             return self.compile(graph)
         except Exception as error:
@@ -344,7 +344,7 @@ class CapturedCall:
             reason = f"could not be compiled ({type(error).__name__}: {error}); it runs op by op"
             warnings.warn(f"tracejit: {self.tracer.name} {reason}", RuntimeWarning, stacklevel=2)
             self.tracer.add_break(reason, "please report it")
-            return Segment(graph, "graph", "fast")
+            return CompiledGraph(graph, "graph", "fast")
 
     # -- what the watcher and the state walker report --------------------------------------------
     def _entered(self, names: CodeNames, frame: FrameType) -> None:
@@ -510,7 +510,7 @@ class CapturedCall:
     def _make_entry(self, value: Any) -> None:
         started, others = perf_counter(), self.compiling
         try:
-            self.entry = EntryMaker(self, value).make()
+            self.entry = CacheEntryBuilder(self, value).make()
             if self.entry is not None:
                 self.entry.catches = self.catches
             self.seconds["guards"] = perf_counter() - started - self.compiling + others

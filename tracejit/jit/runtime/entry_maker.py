@@ -1,8 +1,8 @@
-"""A finished recording becomes a replay entry: guards, a program, recipes for all it changed.
+"""A finished recording becomes a replay entry: guards, a program, specs for all it changed.
 
-In: a recorded call without a break, and the value it returned. Out: an `Entry`, whose program has
+In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`, whose program has
 run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a replay
-could not do what the call did. Called by `runtime.capture_call`.
+could not do what the call did. Called by `runtime.session`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tracejit.core.eager.nodes import AccumulateGrad
 from tracejit.core.eager.origins import NO_GRAD
 from tracejit.core.eager.tape import grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import Family, View, counting_family, family_of
-from tracejit.jit.autodiff.differentiate import Joint, differentiate
+from tracejit.core.eager.views import AliasFamily, View, counting_family, family_of
+from tracejit.jit.autodiff.differentiate import JointGraph, differentiate
 from tracejit.jit.autodiff.reach import extras_behind, is_freed, kept, leaves
 from tracejit.jit.capture.aliasing import UNKNOWN, FunctionalStorage
 from tracejit.jit.capture.deferred_warnings import must_be_over
-from tracejit.jit.capture.guards import Guards, current, made_in_inference
+from tracejit.jit.capture.guards import GuardSet, made_in_inference, read_from
 from tracejit.jit.capture.known_contents import KnownContents
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.number_reader import reader
@@ -28,11 +28,11 @@ from tracejit.jit.capture.place import Source
 from tracejit.jit.capture.reachable import accounted_tensors, remains
 from tracejit.jit.capture.results import (
     Effect,
+    EpilogueBuilder,
     NotCacheable,
-    Recipe,
-    Recipes,
-    Replay,
-    ResultNumber,
+    OutputRef,
+    OutputSpec,
+    ReplayFrame,
     SetGrad,
     effects,
     memories,
@@ -45,30 +45,30 @@ from tracejit.jit.capture.sources import RngInput, tensor_history, values_of
 from tracejit.jit.ir.graph import Value
 from tracejit.jit.runtime.attach_backward import attach_backward
 from tracejit.jit.runtime.backward_maker import backward_plan
-from tracejit.jit.runtime.call_nodes import DeadEnd, FreedBackward, record_dead_end
-from tracejit.jit.runtime.entry import Entry
-from tracejit.jit.runtime.result_views import Lines, Made, ResultTensor
+from tracejit.jit.runtime.call_nodes import FreedBackward, NoGradient, record_no_gradient
+from tracejit.jit.runtime.entry import CacheEntry
+from tracejit.jit.runtime.result_views import CreationMeta, Lines, ResultTensor
 
 if TYPE_CHECKING:
-    from tracejit.jit.runtime.capture_call import CapturedCall
+    from tracejit.jit.runtime.capture_call import CaptureSession
 
 
-class EntryMaker:
+class CacheEntryBuilder:
     """Turns a finished, unbroken recording into an entry; runs its program on the way."""
 
-    def __init__(self, call: CapturedCall, value: Any):
+    def __init__(self, call: CaptureSession, value: Any):
         self.call, self.tracer, self.state = call, call.tracer, call.state
         self.graph = call.tracer.graph
         self.value = value
         self.given: set[FunctionalStorage] = set()  # memory whose root tensor some result is
         # what is one if a flag says
-        self.united: list[tuple[FunctionalStorage, FunctionalStorage | Recipe, Recipe]] = []
+        self.storage_choices: list[tuple[FunctionalStorage, FunctionalStorage | OutputSpec, OutputSpec]] = []
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
         self.grads: dict[int, Source] | None = None  # by id of a gradient: whose it is
         # memory that is written if a flag says so
-        self.maybe: list[tuple[FunctionalStorage, Recipe]] = []
+        self.conditional_versions: list[tuple[FunctionalStorage, OutputSpec]] = []
 
-    def make(self) -> Entry | None:
+    def make(self) -> CacheEntry | None:
         """Return the entry; None if only the next recording can give one."""
         tracer, arguments = self.tracer, self.call.arguments
         if self.call.may_fill and self.state.kept.filled():
@@ -83,44 +83,45 @@ class EntryMaker:
         needed = [self._found(origin) for origin in tracer.input_sources().values()]
         grown = self.call.append_only.find(self.state, needed, self.held)
         forget(self.state, grown)
-        recipes = Recipes(self.state, self.graph.scope)
-        returned = recipes.of(self.value)
+        builder = EpilogueBuilder(self.state, self.graph.scope)
+        returned = builder.of(self.value)
         try:
-            changed = effects(self.state, arguments, recipes, self.held, grown)
+            changed = effects(self.state, arguments, builder, self.held, grown)
         except NotCacheable:  # an import or a cache, perhaps, which the next call finds done
             if not self.call.may_fill or tracer.fullgraph:
                 raise
             self.call.filled = True
             return None
-        changed += self._gradients(recipes) + self._own_gradients(recipes)
-        changed = [*recipes.host.effects(tracer.output, recipes), *changed]
-        changed = [*self._shared(recipes), *changed]
-        self.maybe = [(m, recipes.of(x)) for m in tracer.written() for _, x in m.conditional_writes]
-        results = recipes.tensors
+        changed += self._gradients(builder) + self._own_gradients(builder)
+        changed = [*builder.host.effects(tracer.output, builder), *changed]
+        changed = [*self._shared(builder), *changed]
+        self.conditional_versions = [(m, builder.of(x))
+                                     for m in tracer.written() for _, x in m.conditional_writes]
+        results = builder.tensors
         for tensor in results:
             refresh(tensor)  # its history may be that of a later write to what it is a view of
-        self.lines = Lines(tracer, results, {memory for memory, _, _ in self.united})
+        self.lines = Lines(tracer, results, {memory for memory, _, _ in self.storage_choices})
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
         sources = self._named()  # a rule may have read a number that the function did not
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
-        guards = Guards(
+        guards = GuardSet(
             self.state,
             [sources[v] for v in inputs],
             self._checked(),
             self._is_call_sym,
-            [*self._aliases(), *tracer.identities.same(self.state, recipes.changed)],
+            [*self._aliases(), *tracer.identities.same(self.state, builder.changed)],
             tracer.sym_env.expression_guards(),
             self._number_source,
-            self._distinct(recipes.changed, changed),
+            self._distinct(builder.changed, changed),
             tracer.identities.numbered(self.state),
             tracer.offsets_read,
         )
-        self.numbers = reader(recipes.numbers, self._number_source)
-        self.sources = recipes.sources
-        self.call.made_objects = recipes.objects
+        self.numbers = reader(builder.numbers, self._number_source)
+        self.sources = builder.sources
+        self.call.made_objects = builder.objects
         sources = tracer.input_sources()
         concrete = [sources[v] for v in inputs]
         return self._run(joint, inputs, concrete, results, guards, returned, changed)
@@ -144,7 +145,7 @@ class EntryMaker:
             value.source = source.text if is_a(source, Source) else number_text(source)
         return found
 
-    def _gradients(self, recipes: Recipes) -> list[Effect]:
+    def _gradients(self, builder: EpilogueBuilder) -> list[Effect]:
         """`.grad` of the caller's tensors, where the call changed it."""
         known = [(item.tensor, item.before) for item in self.tracer.lifted_tensors()]
         known += [(p.value, p.keys) for p in self.state.objects() if p.kind == "tensor"]
@@ -157,17 +158,17 @@ class EntryMaker:
                 )
             if now is not grad:
                 other[id(tensor)] = tensor
-        return [_set_grad(self._source_of(t), recipes, t._grad) for t in other.values()]
+        return [_set_grad(self._source_of(t), builder, t._grad) for t in other.values()]
 
     @staticmethod
-    def _own_gradients(recipes: Recipes) -> list[Effect]:
+    def _own_gradients(builder: EpilogueBuilder) -> list[Effect]:
         """`.grad` of leaves that the call made and gives away."""
         found: list[Effect] = []
-        for number, tensor in enumerate(recipes.tensors):  # gradients become results too
+        for number, tensor in enumerate(builder.tensors):  # gradients become results too
             if tensor._grad is not None:
                 if grad_fn_of(tensor) is not None:
                     raise NotCacheable("a result retains its gradient")
-                found.append(_set_grad_of(number, recipes.of(tensor._grad)))
+                found.append(_set_grad_of(number, builder.of(tensor._grad)))
         return found
 
     def _found(self, origin: Any) -> Source | SymNumber:
@@ -286,21 +287,21 @@ class EntryMaker:
                 pairs.append((self._source_of(item.tensor), self._source_of(other.tensor)))
         return pairs
 
-    def _shared(self, recipes: Recipes) -> list[Effect]:
+    def _shared(self, builder: EpilogueBuilder) -> list[Effect]:
         """Results that are a tensor of the caller's if a value of the program says so."""
         found: list[Effect] = []
         sharing = self.tracer.sharing
-        for leaf in sharing.leaves_of(list(recipes.tensors)):
-            recipes.of(leaf)
-        for memory, known, flag in sharing.of_memories(memories(recipes.tensors)):
+        for leaf in sharing.leaves_of(list(builder.tensors)):
+            builder.of(leaf)
+        for memory, known, flag in sharing.of_memories(memories(builder.tensors)):
             given = known.input_tensor
-            at = known if given is None else recipes.before(self._source_of(given))
-            self.united.append((memory, at, recipes.of(flag)))
-        for tensor, owner, flag in sharing.of_results(list(recipes.tensors)):
-            numbers = {id(t): k for k, t in enumerate(recipes.tensors)}
+            at = known if given is None else builder.before(self._source_of(given))
+            self.storage_choices.append((memory, at, builder.of(flag)))
+        for tensor, owner, flag in sharing.of_results(list(builder.tensors)):
+            numbers = {id(t): k for k, t in enumerate(builder.tensors)}
             same = numbers.get(id(owner))
-            other = recipes.before(self._source_of(owner)) if same is None else ResultNumber(same)
-            found.append(_replace_if(numbers[id(tensor)], other, recipes.of(flag)))
+            other = builder.before(self._source_of(owner)) if same is None else OutputRef(same)
+            found.append(_replace_if(numbers[id(tensor)], other, builder.of(flag)))
         return found
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
@@ -324,7 +325,7 @@ class EntryMaker:
         found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
         return bool(found) and all(any(x is t for t in own) for x in found)
 
-    def _differentiate(self, results: list[Tensor]) -> Joint | None:
+    def _differentiate(self, results: list[Tensor]) -> JointGraph | None:
         tracked = [
             t
             for t in results
@@ -342,14 +343,14 @@ class EntryMaker:
         self._refuse_kept_data(tracked, results)
         return differentiate(self.tracer, tracked, wrt, memories(results))
 
-    def _end(self, result: Tensor) -> type[DeadEnd]:
+    def _end(self, result: Tensor) -> type[NoGradient]:
         """The history of a result that no backward can be made for."""
         first = self.tracer.first_node
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
         if extras_behind([result], first):
             raise NotCacheable("a hook of what leads nowhere, for a later backward")
-        return DeadEnd
+        return NoGradient
 
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
         """A result from `.data` counts writes of its own, which a later backward would not see."""
@@ -360,52 +361,52 @@ class EntryMaker:
 
     def _run(
         self,
-        joint: Joint | None,
+        joint: JointGraph | None,
         inputs: list[Value],
         concrete: list[Any],
         results: list[Tensor],
-        guards: Guards,
+        guards: GuardSet,
         returned: Any,
         changed: list[Effect],
-    ) -> Entry:
+    ) -> CacheEntry:
         tracer = self.tracer
         fresh = memories(results)
         roots_of: dict[FunctionalStorage, int] = {m: k for k, m in enumerate(fresh)}
         tracked = {} if joint is None else {id(t): k for k, t in enumerate(joint.outputs)}
-        united = [
+        storage_choices = [
             (roots_of[memory], roots_of[other] if is_a(other, FunctionalStorage) else other, flag)
-            for memory, other, flag in self.united
+            for memory, other, flag in self.storage_choices
         ]
-        strewn = [
+        strided_outputs = [
             (k, m.strides) for m, k in roots_of.items()
             if m.strides is not None and m.strides is not UNKNOWN
         ]
-        self.given.update(memory for memory, _, _ in self.united)
-        self.given.update(fresh[k] for k, _ in strewn)
+        self.given.update(memory for memory, _, _ in self.storage_choices)
+        self.given.update(fresh[k] for k, _ in strided_outputs)
         self.numbered = {id(t): k for k, t in enumerate(results)}
         described = [self._describe(t, roots_of, tracked) for t in results]
         written = tracer.written()
         primal = {v: k for k, v in enumerate(inputs)}
-        draws = [(primal[d.value], d.count) for d in tracer.generators.values()]
+        rng_advances = [(primal[d.value], d.count) for d in tracer.generators.values()]
         extra: list[Value] = []
         backward = None
         if joint is not None:
             extra, backward = backward_plan(tracer, joint, primal, roots_of, self.call.compile)
         writes = [(primal[m.input], m.mutations - m.uncounted - len(m.conditional_writes))
                   for m in written]
-        maybe = [(primal[m.input], flag) for m, flag in self.maybe]
+        conditional_versions = [(primal[m.input], flag) for m, flag in self.conditional_versions]
         contents = self._contents(primal)
         placed = [*results, *self.lines.between()]
         roots = finish(tracer, inputs, concrete, placed, fresh, extra)
         segment = self.call.segments[-1]
-        entry = Entry(
-            guards, segment, described, plainest(returned), changed, writes, draws, backward,
+        entry = CacheEntry(
+            guards, segment, described, plainest(returned), changed, writes, rng_advances, backward,
             self.numbers,
             self.sources,
             [(k, memory.version) for k, memory in enumerate(fresh) if memory.version],
-            united,
-            strewn,
-            maybe,
+            storage_choices,
+            strided_outputs,
+            conditional_versions,
             [(primal[m.input], m.data_writes) for m in written if m.data_writes],
             self.state.kept.calls,
             contents,
@@ -416,7 +417,7 @@ class EntryMaker:
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
             for tensor, found in zip(results, described):
                 if found.end is not None:  # what its history keeps was not computed for it
-                    record_dead_end(tensor, found.end)
+                    record_no_gradient(tensor, found.end)
             self.lines.renew(entry.made)
         return entry
 
@@ -444,7 +445,7 @@ class EntryMaker:
                 found.root = self._at(line.parent)
             return found
         found.root = roots[memory] if memory.input_tensor is None else self._at(memory.input_tensor)
-        found.steps = [(op, self._numbers(operands), attributes, Made(NO_GRAD, None, 0))
+        found.steps = [(op, self._numbers(operands), attributes, CreationMeta(NO_GRAD, None, 0))
                        for op, operands, attributes in traced.views]
         # Two results over the same memory are two tensors: only one can be the root itself.
         found.alias = memory.input_tensor is not None or memory in self.given
@@ -458,15 +459,15 @@ class EntryMaker:
         """Of the results that further operands of a view are."""
         return [self.numbered[id(self.lines.places[v])] for v in operands]
 
-    def _at(self, tensor: Tensor) -> Recipe:
+    def _at(self, tensor: Tensor) -> OutputSpec:
         """Where a replay finds a tensor of the caller's."""
         source = self._source_of(tensor)
-        return lambda replay: current(source, replay.arguments)
+        return lambda frame: read_from(source, frame.arguments)
 
     def _counted(self, tensor: Tensor) -> tuple[int, int] | None:
         """Whose writes a tensor from `.data` counts, and how many there were."""
         family = tensor._view
-        if type(family) is not Family or family.version is None:
+        if type(family) is not AliasFamily or family.version is None:
             return None
         given = [item.tensor for item in self.tracer.lifted_tensors()]
         if any(x._view is not None and family_of(x) is family for x in given):
@@ -476,22 +477,22 @@ class EntryMaker:
         return (-1 if first == number else first), family.version
 
 
-def _set_grad(source: Source, recipes: Recipes, grad: Any) -> Effect:
-    return SetGrad(source, recipes.before(source), recipes.of(grad))
+def _set_grad(source: Source, builder: EpilogueBuilder, grad: Any) -> Effect:
+    return SetGrad(source, builder.before(source), builder.of(grad))
 
 
-def _set_grad_of(number: int, recipe: Recipe) -> Effect:
-    def set_grad(replay: Replay) -> None:
-        replay.tensors[number]._grad = recipe(replay)
+def _set_grad_of(number: int, spec: OutputSpec) -> Effect:
+    def set_grad(frame: ReplayFrame) -> None:
+        frame.tensors[number]._grad = spec(frame)
 
     return set_grad
 
 
-def _replace_if(number: int, other: Recipe, flag: Recipe) -> Effect:
+def _replace_if(number: int, other: OutputSpec, flag: OutputSpec) -> Effect:
     """Result `number` is a tensor of the caller's, or an earlier result, if the flag holds."""
 
-    def replace(replay: Replay) -> None:
-        if bool(flag(replay).array):
-            replay.tensors[number] = other(replay)
+    def replace(frame: ReplayFrame) -> None:
+        if bool(flag(frame).array):
+            frame.tensors[number] = other(frame)
 
     return replace

@@ -2,7 +2,7 @@
 
 In: the tensors a recorded call leaves behind. Out: for each that is a view of another one what it
 is a view of, and by which steps; `ResultTensor`, which makes it so on replay: a later write to
-one of them reaches the history of the others as in eager mode. Called by `entry_maker` and `entry`.
+one of them reaches the history of the others as in eager mode. Called by `build` and `entry`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tracejit.core.eager.origins import mark
 from tracejit.core.eager.saved import alias, over_same_memory
 from tracejit.core.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import Family, View, family_of
+from tracejit.core.eager.views import AliasFamily, View, family_of
 from tracejit.core.ops.record import Op
 from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor, substitute
-from tracejit.jit.capture.results import Replay
+from tracejit.jit.capture.results import ReplayFrame
 from tracejit.jit.ir.graph import Value
-from tracejit.jit.runtime.call_nodes import DeadEnd, record_dead_end
+from tracejit.jit.runtime.call_nodes import NoGradient, record_no_gradient
 
 
-class Made(NamedTuple):
+class CreationMeta(NamedTuple):
     """How a view was made; `missed`: how often its memory was written since."""
 
     origin: str | None
@@ -35,7 +35,7 @@ class Made(NamedTuple):
 
 
 # (op, numbers of the results that are its further operands, attributes, how it was made)
-Step = tuple[Op, Sequence[int], dict, Made]
+Step = tuple[Op, Sequence[int], dict, CreationMeta]
 
 
 @dataclass
@@ -43,13 +43,14 @@ class ResultTensor:
     """One tensor a call made: output number of its memory (or a place of the caller's), views,
     history."""
 
-    root: int | Callable[[Replay], Any]
+    root: int | Callable[[ReplayFrame], Any]
     steps: Sequence[Step] = ()
     alias: bool = False  # of the root, which is another tensor
     base: bool = True  # no view of another tensor, whatever the steps are
     of: int = -1  # the result that it is a view of
     shared: bool = False  # its history is that of what it is a view of
-    end: type[DeadEnd] | None = None  # all its history: freed inside the call, or leading nowhere
+    # all its history: freed inside the call, or leading nowhere
+    end: type[NoGradient] | None = None
     leaf: bool = False  # requires grad without history
     inference: bool = False  # made in inference mode
     counted: tuple[int, int] | None = None  # `.data`: result whose writes it counts, or -1; writes
@@ -75,19 +76,19 @@ class ResultTensor:
                 and not self.operands())
 
     def make(
-        self, tensors: list[Any], roots: list[Tensor], sizes: dict[str, int], replay: Any
+        self, tensors: list[Any], roots: list[Tensor], sizes: dict[str, int], frame: Any
     ) -> Tensor:
         if self.of >= 0:
             tensor = tensors[self.of]
         else:
             root = self.root
-            tensor = roots[root] if type(root) is int else root(replay)  # type: ignore[operator]
+            tensor = roots[root] if type(root) is int else root(frame)  # type: ignore[operator]
             if self.alias:
                 tensor = alias(tensor)
         if self.steps:
             tensor = self._seen(tensor, tensors, sizes)
         if self.end is not None:
-            record_dead_end(tensor, self.end)
+            record_no_gradient(tensor, self.end)
         elif self.leaf:
             tensor._requires_grad = True
         elif self.inference:
@@ -95,7 +96,7 @@ class ResultTensor:
         if self.counted is not None:
             other, writes = self.counted
             tensor = over_same_memory(tensor)  # other results over it do not count in it
-            tensor._view = Family(writes) if other < 0 else family_of(tensors[other])
+            tensor._view = AliasFamily(writes) if other < 0 else family_of(tensors[other])
         return tensor
 
     def _seen(self, tensor: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
@@ -247,9 +248,9 @@ class Lines:
             line.renew()
 
 
-def _made(x: Tensor) -> Made:
+def _made(x: Tensor) -> CreationMeta:
     view: Any = x._view
-    return Made(view.origin, view.output, x._traced.memory.version - view.version)
+    return CreationMeta(view.origin, view.output, x._traced.memory.version - view.version)
 
 
 def _follows(at: FunctionalTensor, above: FunctionalTensor) -> bool:

@@ -1,6 +1,6 @@
 """A graph made runnable: passes, lowering, and the mode it runs in.
 
-In: a recorded Graph. Out: a `Segment` whose `run(inputs)` returns one fresh tensor per graph
+In: a recorded Graph. Out: a `CompiledGraph` whose `run(inputs)` returns one fresh tensor per graph
 output and has written what the
 graph writes. Called by the jit for recorded segments, replayed entries and backward programs.
 """
@@ -33,7 +33,7 @@ from tracejit.jit.runtime.launch import plan_of
 _keeping = forks.rlock()
 
 
-class Segment:
+class CompiledGraph:
     """A compiled graph. `seconds` holds the time by stage."""
 
     def __init__(self, graph: Graph, mode: str, numerics: str):
@@ -101,24 +101,24 @@ class Segment:
         self.graph.scope.complete(values)
         return values
 
-    def bind(self, inputs: Sequence[Any]) -> Bound | None:
+    def bind(self, inputs: Sequence[Any]) -> BoundGraph | None:
         """Everything worked out for these shapes; None where a size guard does not hold."""
         key = self.key(inputs)
         bound = self.bindings.get(key, False)
         if bound is False:
             sizes = self.sizes(inputs)
             held = all(guard.holds(sizes) for guard in self.guards)
-            bound = self._keep(key, Bound(self, sizes) if held else None)
+            bound = self._keep(key, BoundGraph(self, sizes) if held else None)
         return bound
 
-    def bound(self, inputs: Sequence[Any]) -> Bound:
+    def bound(self, inputs: Sequence[Any]) -> BoundGraph:
         """The binding for the inputs this graph was just recorded from: its guards hold."""
         bound = self.bind(inputs)
         if bound is None:
             raise RuntimeError(f"{self.captured.name}: {self.failing_guard(inputs)} does not hold")
         return bound
 
-    def bind_given(self, inputs: Sequence[Any], sizes: Mapping[str, int]) -> Bound:
+    def bind_given(self, inputs: Sequence[Any], sizes: Mapping[str, int]) -> BoundGraph:
         """The binding of a part of a larger program: what no input shows has its value there.
 
         All else is read from the inputs: this segment may have been made for another function,
@@ -128,7 +128,7 @@ class Segment:
         key = ("given", self.key(inputs), tuple(free.values()))
         bound = self.bindings.get(key)
         if bound is None:
-            bound = self._keep(key, Bound(self, self.sizes(inputs, free)))
+            bound = self._keep(key, BoundGraph(self, self.sizes(inputs, free)))
         return bound
 
     def _keep(self, key: tuple, bound: Any) -> Any:
@@ -144,7 +144,7 @@ class Segment:
         return next((g for g in self.guards if not g.holds(sizes)), None)
 
     # -- running ----------------------------------------------------------------------------------
-    def run(self, inputs: Sequence[Any], bound: Bound, snapshot: Any = None) -> list[Tensor]:
+    def run(self, inputs: Sequence[Any], bound: BoundGraph, snapshot: Any = None) -> list[Tensor]:
         """Fresh tensors for the outputs; written inputs hold their new content."""
         direct = bound.direct
         if direct is not None:
@@ -158,7 +158,7 @@ class Segment:
             pointers = [_pointer(x, held) for x in inputs]
         else:
             pointers = snapshot.addresses.copy()
-            for number in snapshot.loose:
+            for number in snapshot.uncovered:
                 pointers[number] = _pointer(inputs[number], held)
         storages = self.executable.run(bound.binding, pointers)
         bound.direct = plan_of(self.executable, bound.binding, inputs, bound.outputs,
@@ -170,7 +170,7 @@ class Segment:
             for k, (storage, (shape, dtype, device)) in enumerate(zip(storages, bound.outputs))
         ]
 
-    def _interpret(self, inputs: Sequence[Any], bound: Bound) -> list[Tensor]:
+    def _interpret(self, inputs: Sequence[Any], bound: BoundGraph) -> list[Tensor]:
         arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
         with stack_run() as stacks:
             results = interpret(self.graph, arrays, symbols=bound.sizes)
@@ -198,12 +198,12 @@ def _pointer(x: Any, held: list[array]) -> int:
     return cell.buffer_info()[0]
 
 
-class Bound:
+class BoundGraph:
     """A segment at given sizes."""
 
     __slots__ = ("sizes", "binding", "outputs", "direct")
 
-    def __init__(self, segment: Segment, sizes: dict[str, int]):
+    def __init__(self, segment: CompiledGraph, sizes: dict[str, int]):
         self.sizes = sizes
         self.binding: Any = None
         self.direct: tuple | None = None  # a launcher and its plan, once a call has shown the kinds
