@@ -147,7 +147,7 @@ class GradScaler:
         if found is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         tracer = active.tracer
-        where = step_where if tracer is None else tracer.adapted(step_where)
+        where = step_where if tracer is None else tracer.convert_call(step_where)
         result = where(found.logical_not(), optimizer.step, args, kwargs)
         self._stages[id(optimizer)] = _STEPPED
         return result

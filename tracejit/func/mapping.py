@@ -41,7 +41,7 @@ PART = (
     "is a copy here. Please write x[i] = value."
 )
 _NOBODY = SimpleNamespace(
-    graph=SimpleNamespace(scope=None), root=SimpleNamespace(trials=0, exact=False),
+    graph=SimpleNamespace(scope=None), root=SimpleNamespace(speculation_depth=0, exact=False),
     created_here=[])
 
 
@@ -360,8 +360,8 @@ class Mapping:
         if self.below is not None:
             self.outside(self.below.commit_container, container)
 
-    def adapted(self, function: Any) -> Any:
-        return function if self.below is None else self.outside(self.below.adapted, function)
+    def convert_call(self, function: Any) -> Any:
+        return function if self.below is None else self.outside(self.below.convert_call, function)
 
     def alias(self, tensor: Any) -> Any:
         if not self.has(tensor):

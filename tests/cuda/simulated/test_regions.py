@@ -13,7 +13,7 @@ LOOPS = """
 graph loops(in0: float32[4] on cuda:0, in1: bool[] on cuda:0):
   %0: float32[4] on cuda:0 = add(%in0, 1.0)
   %1: float32[4] on cuda:0, %2: float32[3, 4] on cuda:0 =
-      for_loop(%0, trip=3, carried=1, scanned=0, reverse=False) {
+      for_loop(%0, trip_count=3, carried=1, scanned=0, reverse=False) {
     graph body(in0: int64[], in1: float32[4] on cuda:0):
       %0: float32[4] on cuda:0 = mul(%in1, 2.0)
       return %0, %in1
@@ -76,7 +76,8 @@ def test_loops_and_branches(mode):
 def test_a_failure_in_a_region():
     text = """
     graph failing(in0: float32[2] on cuda:0, in1: bool[] on cuda:0):
-      %0: float32[2] on cuda:0 = for_loop(%in0, %in1, trip=2, carried=1, scanned=0, reverse=False) {
+      %0: float32[2] on cuda:0 =
+        for_loop(%in0, %in1, trip_count=2, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float32[2] on cuda:0, in2: bool[] on cuda:0):
           %0: bool[] on cuda:0 = raise_if(%in2, error=error("ValueError", "no"))
           %1: float32[2] on cuda:0 = add(%in1, 1.0)

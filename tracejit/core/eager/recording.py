@@ -73,7 +73,7 @@ class Tracer(Protocol):
     def concretize_tree(self, data: Any) -> Any: ...
     # its contents were just made for good, not by the program
     def commit_container(self, container: Any) -> None: ...
-    def adapted(self, function: Any) -> Any: ...  # what to call instead of a user's function
+    def convert_call(self, function: Any) -> Any: ...  # what to call instead of a user's function
     def alias(self, tensor: Any) -> Any: ...  # deferred, the same memory, no history
     # a tensor that is about to lose its history, without that which others have of it
     def severed(self, tensor: Any) -> Any: ...
@@ -120,7 +120,7 @@ def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call instead of a user's function: where it is captured, one whose control flow is in
     sight."""
     tracer = active.tracer
-    return function if tracer is None else tracer.adapted(function)
+    return function if tracer is None else tracer.convert_call(function)
 
 
 def _unchanged(x: Any) -> Any:

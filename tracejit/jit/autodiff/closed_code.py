@@ -19,17 +19,17 @@ from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.calls import is_harmless
 from tracejit.jit.capture.instructions import Step, steps
 from tracejit.jit.capture.location import is_internal_code
-from tracejit.jit.capture.trial_watch import TrialWatch, is_installed, is_own_doing
+from tracejit.jit.capture.trial_watch import SpeculationWatcher, is_installed, is_own_doing
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 _OF_OPS = ("tracejit", "tracejit.nn.functional")
 _STEADY = ("tracejit", "builtins", "math", "cmath", "operator", "functools", "numpy")
 
 
-class ClosedWatch(TrialWatch):
+class ClosedWatch(SpeculationWatcher):
     """Context manager around a backward that is recorded for later."""
 
-    def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:
+    def veto(self, frame: FrameType, event: str, argument: Any) -> str | None:
         code = frame.f_code
         if is_internal_code(code) or is_installed(code):
             return None if event != "call" or is_own_doing(frame) or is_internal_code(code) else (

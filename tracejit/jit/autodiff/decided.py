@@ -61,13 +61,13 @@ class PartialEvaluator:
     def _start(self, node: Node, value: Value) -> Value | None:
         """What a loop without an iteration gives: what it starts from."""
         if node.op.name == "for_loop":
-            trip, first = at_size(node.attributes["trip"], self.sizes), 0
+            trip_count, first = at_size(node.attributes["trip_count"], self.sizes), 0
         elif node.op.name == "unwind_loop":
-            trip, first = int(self.made[node.inputs[0]]), 2
+            trip_count, first = int(self.made[node.inputs[0]]), 2
         else:
             return None
         number = _number(node, value)
-        goes = trip == 0 and number < node.attributes["carried"]
+        goes = trip_count == 0 and number < node.attributes["carried"]
         return node.inputs[first + number] if goes else None
 
     def _make(self, value: Value) -> None:

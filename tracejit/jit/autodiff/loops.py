@@ -33,7 +33,7 @@ from tracejit.jit.autodiff.reach import freed_within, kept, leaves, memory_kept,
 from tracejit.jit.autodiff.vjp import ArrivalFlag, ControlFlowVjp, vjp
 from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
-from tracejit.jit.capture.loop_body import Peel
+from tracejit.jit.capture.loop_body import PeelIteration
 from tracejit.jit.capture.loop_exit import RETURNED
 from tracejit.jit.capture.region import Start
 from tracejit.jit.capture.sources import LiftedInput
@@ -53,14 +53,15 @@ class LoopGradient:
         self.node, self.body, self.region = node, node.body, node.region
         self.residuals: list[Value] = []
         self.sum_arrives: list[frozenset[int]] = []  # as `arrives`, of what is read
-        self.slots = [c for c in node.carried if c.slot is not None and _differentiable(c.slot)]
+        self.carried_vars = [c for c in node.carried
+                             if c.var is not None and _differentiable(c.var)]
         self.stacked = [k for k, t in enumerate(node.stacked) if _tracked(t)]
-        outputs = [c.slot.end for c in self.slots if c.slot.end._requires_grad]
+        outputs = [c.var.end for c in self.carried_vars if c.var.end._requires_grad]
         outputs += [node.stacked[k] for k in self.stacked]
         self.scans = [s for s in self.body.scans if s.origin is not None]
         invariant = [s for s in node.invariant if s.origin is not None]
         outer = self.region.outer_tensors()
-        wrt = [*(c.slot.origin for c in self.slots), *(s.origin for s in self.scans),
+        wrt = [*(c.var.origin for c in self.carried_vars), *(s.origin for s in self.scans),
                *(s.origin for s in invariant), *outer]
         self.found = bool(outputs and wrt)
         if self.found:
@@ -75,11 +76,11 @@ class LoopGradient:
     @property
     def surely_runs(self) -> bool:
         """Whether there is an iteration in each call."""
-        return not self.region.may_not_run
+        return not self.region.may_run_zero_times
 
     def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
         """Gradients arrive in all iterations alike, or flags tell in each which do."""
-        places = len(self.slots), len(self.scans)
+        places = len(self.carried_vars), len(self.scans)
         plain = LoopVjp(self.region, places, outputs, wrt, summed)
         self.plans = [plain] if self._alike(plain) else []
         self.covers = reaching(outputs, outputs)
@@ -93,7 +94,7 @@ class LoopGradient:
         """Whether in each iteration the same gradients arrive, if those of all results do."""
         rest = [c for c in (*plan.scan_conditions, *(c for _, _, c in plan.summed))
                 if c is not False]
-        tracked = [c.slot.end._requires_grad for c in self.slots]
+        tracked = [c.var.end._requires_grad for c in self.carried_vars]
         return (all(c is True for c in rest) and not (rest and not self.surely_runs)
                 and all(c is True if goes else c is False or self.surely_runs
                         for c, goes in zip(plan.carried_conditions, tracked)))
@@ -101,7 +102,7 @@ class LoopGradient:
     def _check_written(self, outputs: list[Any]) -> None:
         """What an iteration keeps for its gradient, the next one must not write."""
         region = self.region
-        lasting = {region.traced(s.start).memory for s in self.body.slots if s.is_tensor}
+        lasting = {region.traced(s.start).memory for s in self.body.carried_vars if s.is_tensor}
         written = {m for m in lasting | set(region.copies) if m.mutations}
         for x in kept(outputs, results=True) if written else ():
             item = region.lifted.get(id(x))
@@ -114,26 +115,26 @@ class LoopGradient:
         """Which results reach which inputs, through any number of iterations."""
         direct = reaching(outputs, wrt)
         numbers = {id(c): k for k, c in enumerate(
-            [c for c in self.slots if c.slot.end._requires_grad])}
+            [c for c in self.carried_vars if c.var.end._requires_grad])}
         arrives = [set(d) for d in direct]  # the results an input reaches
-        for _ in self.slots:
-            for k, c in enumerate(self.slots):
+        for _ in self.carried_vars:
+            for k, c in enumerate(self.carried_vars):
                 own = numbers.get(id(c))
                 for found in arrives:
                     if own in found:  # what reaches this variable reaches what it reaches later
                         found |= arrives[k]
-        count = len(self.slots)
-        for k, c in enumerate(self.slots):  # after no iteration a variable is its own result
+        count = len(self.carried_vars)
+        for k, c in enumerate(self.carried_vars):  # after no iteration a variable is its own result
             if not self.surely_runs and id(c) in numbers:
                 arrives[k].add(numbers[id(c)])
         self.arrives = [frozenset(a) for a in arrives]
         self.later = self.arrives[:count]  # also those of one iteration that reach an earlier one
         least = self._check_histories(outputs, direct, [
-            *(None for _ in self.slots), *(s.whole for s in self.scans),
+            *(None for _ in self.carried_vars), *(s.whole for s in self.scans),
             *(s.outer for s in invariant), *(None for _ in outer)])
         if least > 1:
             self.arrives[:count] = _after(least, direct[:count], [
-                numbers.get(id(c)) for c in self.slots])
+                numbers.get(id(c)) for c in self.carried_vars])
         self.scan_arrives = self.arrives[count:count + len(self.scans)]
         self.sum_arrives = self.arrives[count + len(self.scans):]
 
@@ -146,13 +147,13 @@ class LoopGradient:
         beyond  for the same, the tensor outside whose history goes on from there
         """
         first = self.node.parent.root.first_node
-        count = len(self.slots)
+        count = len(self.carried_vars)
         own = [leaves([x], first) | leaves([b for b, numbers in zip(beyond, direct)
                                             if b is not None and k in numbers], first)
                for k, x in enumerate(outputs)]
-        starts = [leaves([c.slot.outer], first) for c in self.slots]
+        starts = [leaves([c.var.outer], first) for c in self.carried_vars]
         numbers = {id(c): k for k, c in enumerate(
-            [c for c in self.slots if c.slot.end._requires_grad])}
+            [c for c in self.carried_vars if c.var.end._requires_grad])}
 
         def after(before: list[set]) -> list[set]:
             """What outputs reach, given what variables reached before the iteration."""
@@ -165,9 +166,10 @@ class LoopGradient:
             found = after(reached[-1])
             stacked.append(found[len(numbers):])
             reached.append([found[numbers[id(c)]] if id(c) in numbers else set()
-                            for c in self.slots])
+                            for c in self.carried_vars])
         if any(x != stacked[0] for x in stacked):
-            raise Peel("what an element of a list has for history differs between iterations")
+            raise PeelIteration(
+                "what an element of a list has for history differs between iterations")
         if reached[-1] != reached[-2]:
             raise RegionRefused(
                 "which tensors receive a gradient differs from iteration to iteration")
@@ -181,7 +183,7 @@ class LoopGradient:
         fixed += [(s.origin, s.whole) for s in self.scans]
         known = {origin._node: leaves([outer], first, True) for origin, outer in fixed}
         for before in reached:
-            known |= {c.slot.origin._node: found for c, found in zip(self.slots, before)}
+            known |= {c.var.origin._node: found for c, found in zip(self.carried_vars, before)}
             for sides in self.region.leaf_constraints:
                 one, other = (set().union(*(known.get(n, {n}) for n in side)) for side in sides)
                 self.node.parent.same_leaves(one, other)
@@ -189,16 +191,16 @@ class LoopGradient:
 
     def _check_settled(self, reached: list[list[set]]) -> int:
         body = self.body
-        names = body.variables.live | body.variables.loose
+        names = body.variables.live_out | body.variables.upward_exposed
         least = needed = int(self.surely_runs)
-        for k, c in enumerate(self.slots):
+        for k, c in enumerate(self.carried_vars):
             seen = [x[k] for x in reached]
-            if c.slot.name not in names and c.slot.name != RETURNED:
+            if c.var.name not in names and c.var.name != RETURNED:
                 continue
-            begin = max(least, 1 if c.slot.filled else 0)
+            begin = max(least, 1 if c.var.filled else 0)
             differing = [n for n in range(begin, len(seen)) if seen[n] != seen[-1]]
             needed = max([needed, *(n + 1 for n in differing)])
-        if needed > least and (body.trip is None or not body.trip >= needed):
+        if needed > least and (body.trip_count is None or not body.trip_count >= needed):
             raise RegionRefused("a tensor receives a gradient only if the body runs often enough")
         return needed
 
@@ -208,26 +210,27 @@ class LoopGradient:
         captured = {inner: key for key, inner in self.region.captured.items()}
         for _, inner in node.memories:  # its content differs from iteration to iteration
             captured.pop(inner.input, None)
-        for slot in node.invariant:
-            captured[slot.input] = node.parent.traced(slot.outer).read()
+        for var in node.invariant:
+            captured[var.input] = node.parent.traced(var.outer).read()
         scanned = {s.input: s for s in body.scans}
         self.same = [(v, captured[v]) for v in saved if v in captured]
-        self.read_scans = [scanned[v] for v in saved if v in scanned and body.trip is not None]
+        self.read_scans = [scanned[v] for v in saved
+                           if v in scanned and body.trip_count is not None]
         known = {v for v, _ in self.same} | {s.input for s in self.read_scans}
-        self.index = body.position if body.trip is not None else None
+        self.index = body.position if body.trip_count is not None else None
         self.residuals = [v for v in saved if v not in known and v is not self.index]
-        if body.trip is None and not self.residuals:
+        if body.trip_count is None and not self.residuals:
             self.residuals = [node.carried[0].input]
 
     # -- after the node is made ------------------------------------------------------------------
     def attach(self, node: Any, stacked: Sequence[Tensor], kept: Sequence[Tensor]) -> None:
         """Put the gradient loop on the tape."""
-        inputs = [*(c.slot.outer for c in self.slots),
+        inputs = [*(c.var.outer for c in self.carried_vars),
                   *(x for x, g, _ in self.plans[0].summed if g is not None),
-                  *(s.whole for s in self.scans if self.body.trip is not None)]
-        reached = [*self.arrives[:len(self.slots)], *self.sum_arrives, *self.scan_arrives]
+                  *(s.whole for s in self.scans if self.body.trip_count is not None)]
+        reached = [*self.arrives[:len(self.carried_vars)], *self.sum_arrives, *self.scan_arrives]
         inputs = [x if goes else alias(x) for x, goes in zip(inputs, reached)]  # nobody waits
-        results = [c.result for c in self.slots if c.slot.end._requires_grad]
+        results = [c.result for c in self.carried_vars if c.var.end._requires_grad]
         results += [stacked[k] for k in self.stacked]
         types = [node.parent.traced(x).read().type for x in results]
         backward = None
@@ -241,7 +244,7 @@ class LoopGradient:
 
     def _freed(self) -> BranchFreed:
         """What is freed, if there is an iteration."""
-        sure = not self.region.may_not_run
+        sure = not self.region.may_run_zero_times
         return BranchFreed([self.freed] if sure else [self.freed, ()], len(self.outputs),
                          None if sure else self.node.count)
 
@@ -250,12 +253,12 @@ class LoopGradient:
         node, body, region, parent = self.node, self.body, self.region, self.node.parent
         places: list[tuple[Any, Tensor, int | None]] = [
             (x, r, -1) for x, r in zip(self.outputs, results)]
-        for c in self.slots:  # what a variable was an iteration ago another one may be now
-            places += [(c.slot.start, r, -1) for x, r in zip(self.outputs, results)
-                       if x is c.slot.start]
-            places += [(c.slot.end, r, -2) for x, r in zip(self.outputs, results)
-                       if x is c.slot.start]
-            places.append((c.slot.start, c.slot.outer, None if c.slot.end is c.slot.start else 0))
+        for c in self.carried_vars:  # what a variable was an iteration ago another one may be now
+            places += [(c.var.start, r, -1) for x, r in zip(self.outputs, results)
+                       if x is c.var.start]
+            places += [(c.var.end, r, -2) for x, r in zip(self.outputs, results)
+                       if x is c.var.start]
+            places.append((c.var.start, c.var.outer, None if c.var.end is c.var.start else 0))
         places += [(s.start, s.outer, None) for s in self.invariant]
         places += [(s.item, s.source, None) for s in body.scans]
         rows = {id(s.item) for s in body.scans}
@@ -270,7 +273,7 @@ class LoopGradient:
                 itself = None if id(x) in rows else within.seen_as(inner, other)
                 own = any(other is r for r in results)  # held, it would hold itself
                 found.append(OuterSave(memory, within, alias(other) if own else other, itself))
-        first = node.count if region.may_not_run else None
+        first = node.count if region.may_run_zero_times else None
         tests = [t for x in found for some in x.within.when.values() if some for t in some]
         decide: Decide | None = None
         held: list[Any] = []
@@ -283,7 +286,7 @@ class LoopGradient:
 
     def _within(self, memory: FunctionalStorage, iteration: int | None) -> InnerSave:
         """How history keeps memory, now or in a later iteration."""
-        tracked = [k for k, c in enumerate(self.slots) if c.slot.end._requires_grad]
+        tracked = [k for k, c in enumerate(self.carried_vars) if c.var.end._requires_grad]
         when: dict[int, list[SavePredicate] | None] = {}
         for number, tests in self.memories[memory].when.items():
             later = self.later[tracked[number]] if number < len(tracked) else frozenset()
@@ -293,8 +296,8 @@ class LoopGradient:
                     *before, *(test._replace(iteration=iteration) for test in tests)]
         within = self.memories[memory]
         if within.label.made == Start.__name__:
-            made = [label_of_itself(c.slot.end, within.label.shape) for c in self.slots
-                    if c.slot.start is within.tensor]  # by the iteration before
+            made = [label_of_itself(c.var.end, within.label.shape) for c in self.carried_vars
+                    if c.var.start is within.tensor]  # by the iteration before
             within = within._replace(label=made[0] if made else within.label._replace(made=""))
         return within._replace(when=when)
 
@@ -303,15 +306,15 @@ class LoopGradient:
         """The node of a plan, to be recorded when gradients arrive."""
         node, body, graph = self.node, self.body, self.region.graph
         sums = [GradSum(graph, x, g, c) for x, g, c in plan.summed if g is not None]
-        tracked = [c.slot.end._requires_grad for c in self.slots]
+        tracked = [c.var.end._requires_grad for c in self.carried_vars]
         start = sum(tracked)
         numbers = iter(range(start))
         bars, first = [], []
-        for c, goes in zip(self.slots, tracked):
+        for c, goes in zip(self.carried_vars, tracked):
             number = next(numbers) if goes else None
             bars.append(graph.input(c.input.type) if number is None else plan.tangents[number])
             first.append(c.input.type if number is None else number)
-        carried_grads = [_or_zeros(g, c.input) for g, c in zip(plan.carried, self.slots)]
+        carried_grads = [_or_zeros(g, c.input) for g, c in zip(plan.carried, self.carried_vars)]
         scan_grads = [_select(graph, c, _or_zeros(g, s.input), None)
                       for g, s, c in zip(plan.scans, self.scans, plan.scan_conditions)]
         first += [s.input.type for s in sums]
@@ -321,7 +324,7 @@ class LoopGradient:
             self._add_flags(plan, first, inputs, outputs, sums)
         attributes: dict[str, Any] = {"carried": len(first)}
         same: list[Any] = [node.parent.tensor_of(key) for _, key in self.same]
-        if body.trip is None:
+        if body.trip_count is None:
             op = REGISTRY["unwind_loop"]
             inputs += [*self.residuals, *(v for v, _ in self.same)]
             operands = [node.count, kept[0], *first, *same]
@@ -334,11 +337,12 @@ class LoopGradient:
                       *plan.flags[start:]]
             outputs += scan_grads
             operands = [*first, *scanned, *same, *(ArrivalFlag(k) for k in stacked if plan.flags)]
-            attributes |= {"trip": body.trip, "scanned": len(scanned), "reverse": True}
+            attributes |= {"trip_count": body.trip_count, "scanned": len(scanned), "reverse": True}
         region = self.region.region(inputs, outputs)
         region.name = f"{self.region.name}_backward"
-        reached = [*self.arrives[:len(self.slots)], *self.sum_arrives, *self.scan_arrives][:count]
-        made = len(self.slots) + len(sums)
+        reached = [*self.arrives[:len(self.carried_vars)], *self.sum_arrives,
+                   *self.scan_arrives][:count]
+        made = len(self.carried_vars) + len(sums)
         places = [k if k < made else k - made + len(first) for k in range(count)]
         told = [made + k if plan.flags else None for k in range(count)]
         return ControlFlowVjp(op, attributes, (region,), operands, types, places, reached,
@@ -348,9 +352,9 @@ class LoopGradient:
                    sums: list[GradSum]) -> None:
         """Iterations differ in which gradients arrive: flags go along with what is carried."""
         graph, kind = self.region.graph, plan.flags[0].type
-        numbers = iter(range(len(self.slots)))
-        for c in self.slots:
-            number = next(numbers) if c.slot.end._requires_grad else None
+        numbers = iter(range(len(self.carried_vars)))
+        for c in self.carried_vars:
+            number = next(numbers) if c.var.end._requires_grad else None
             inputs.append(graph.input(kind) if number is None else plan.flags[number])
             first.append(kind if number is None else ArrivalFlag(number))
         outputs += [_held(graph, c, kind) for c in plan.carried_conditions]
@@ -369,12 +373,12 @@ def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | Non
     direct  the results that they reach through one iteration
     own     the number of each variable's own result
     """
-    slots = {number for number in own if number is not None}
+    carried_vars = {number for number in own if number is not None}
     found: list[set[int]] = [set() for _ in direct]
     through = list(direct)
     for count in range(1, least + 2 * len(direct) + 2):
         for arrives, reached in zip(found, through):  # elements of lists are of all iterations
-            arrives |= reached if count >= least else reached - slots
+            arrives |= reached if count >= least else reached - carried_vars
         through = [frozenset().union(*(through[k] for k, number in enumerate(own) if number in d))
                    for d in direct]
     return [frozenset(arrives) for arrives in found]
@@ -455,5 +459,5 @@ def _tracked(x: Any) -> bool:
     return isinstance(x, Tensor) and x._requires_grad and x._dtype.category >= FLOATING
 
 
-def _differentiable(slot: Any) -> bool:
-    return slot.is_tensor and slot.origin is not None and slot.start._dtype.category >= FLOATING
+def _differentiable(var: Any) -> bool:
+    return var.is_tensor and var.origin is not None and var.start._dtype.category >= FLOATING

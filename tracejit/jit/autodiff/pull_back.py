@@ -33,12 +33,12 @@ from tracejit.jit.autodiff.absent import prune_keep_outputs
 from tracejit.jit.autodiff.kept_outside import OuterSaves
 from tracejit.jit.autodiff.run_again import EagerVjp, eager_vjp, without_derivatives
 from tracejit.jit.capture.breaks import RegionRefused
-from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.jit.capture.region import SubgraphTracer, speculate
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
-def vjp(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
+def vjp(region: SubgraphTracer, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
               flags: Sequence[Value] = ()) -> tuple[list[Value], list[Value | None], list[Any]]:
     """Tangents (new inputs of the region's graph, one for each output), the gradient values of
     `wrt` (None where nothing arrives), and when they arrive: a bool, or its value.
@@ -48,7 +48,7 @@ def vjp(region: RegionRecorder, outputs: Sequence[Tensor], wrt: Sequence[Tensor]
         x._hooks = None  # hooks of what comes from outside run where its gradient arrives
     region.differentiating = True
     try:
-        with trial(region), enable_grad():
+        with speculate(region), enable_grad():
             tangents = [region.tangent(x) for x in outputs]
             tracked = [k for k, x in enumerate(outputs) if x._requires_grad]
             reachable = [x for x in wrt if x._requires_grad]

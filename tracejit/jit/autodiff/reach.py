@@ -21,7 +21,7 @@ from tracejit.core.eager.tape import CustomNode, OpNode
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.autodiff.kept_outside import InnerSave, OuterSaves, SaveRecord
 from tracejit.jit.capture.aliasing import FunctionalStorage
-from tracejit.jit.capture.region import RegionRecorder, Start
+from tracejit.jit.capture.region import Start, SubgraphTracer
 from tracejit.jit.capture.results import NotCacheable
 
 _BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
@@ -60,7 +60,7 @@ def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 
-def freed_within(region: RegionRecorder, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
+def freed_within(region: SubgraphTracer, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
     """The parts of the history within a region that are freed by themselves: for each the outputs
     that lead through it."""
     found: dict[Any, set[int]] = {}
@@ -174,7 +174,7 @@ def _held_by(x: Any) -> list[Any]:
 
 
 def memory_kept(
-    region: RegionRecorder, outputs: Sequence[Tensor]
+    region: SubgraphTracer, outputs: Sequence[Tensor]
 ) -> dict[FunctionalStorage, InnerSave]:
     """The memory that history within a region keeps, and how."""
     found: dict[FunctionalStorage, InnerSave] = {}

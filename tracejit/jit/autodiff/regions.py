@@ -33,7 +33,7 @@ from tracejit.jit.autodiff.loops import gradient_of
 from tracejit.jit.autodiff.reach import freed_within, leaves, memory_kept, reaching
 from tracejit.jit.autodiff.vjp import ArrivalFlag, ControlFlowVjp, vjp
 from tracejit.jit.capture.aliasing import FunctionalStorage
-from tracejit.jit.capture.region import RegionRecorder, install_region_gradients
+from tracejit.jit.capture.region import SubgraphTracer, install_region_gradients
 from tracejit.jit.ir.graph import Graph, Value
 
 
@@ -41,10 +41,10 @@ class Gradients:
     """What `capture.region` asks for."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value],
-                sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
-                tracked: list[int], alone: list[int | None],
+                sides: list[tuple[SubgraphTracer, list[Tensor]]], wrt: list[Tensor],
+                tracked: list[int], from_one_side: list[int | None],
                 given: list[list[Tensor]]) -> CondGradient:
-        return CondGradient(parent, flag, keys, sides, wrt, tracked, alone, given)
+        return CondGradient(parent, flag, keys, sides, wrt, tracked, from_one_side, given)
 
     def of_loop(self, node: Any) -> Any:
         return gradient_of(node)
@@ -54,18 +54,19 @@ class CondGradient:
     """The gradient of a `cond`: each side is computed again and pulled back.
 
     tracked  numbers of the results that require grad
-    alone    for each of them the only side whose value anybody reads, or None
+    from_one_side  for each of them the only side whose value anybody reads, or None
     given    what each side gives for all results
     """
 
     def __init__(self, parent: Any, flag: Tensor, keys: list[Value],
-                 sides: list[tuple[RegionRecorder, list[Tensor]]], wrt: list[Tensor],
-                 tracked: list[int], alone: list[int | None], given: list[list[Tensor]]):
+                 sides: list[tuple[SubgraphTracer, list[Tensor]]], wrt: list[Tensor],
+                 tracked: list[int], from_one_side: list[int | None], given: list[list[Tensor]]):
         self.parent, self.flag, self.wrt, self.tracked = parent, flag, wrt, tracked
         self.given = given
         masks = [reaching(outputs, wrt) for _, outputs in sides]
         first = parent.root.first_node
-        for number, side in enumerate(alone):  # what is not reached has none, which is not zero
+        # what is not reached has none, which is not zero
+        for number, side in enumerate(from_one_side):
             if side is not None:
                 continue
             one, other = [leaves([x for x, m in zip(wrt, mask) if number in m], first, True)
@@ -119,7 +120,7 @@ class CondGradient:
                       freeing=BranchFreed(self.freed, len(numbers), self.flag))
 
     def _kept(
-        self, side: tuple[RegionRecorder, list[Tensor]], memories: dict[FunctionalStorage, InnerSave],
+        self, side: tuple[SubgraphTracer, list[Tensor]], memories: dict[FunctionalStorage, InnerSave],
         given: list[Tensor], results: list[Tensor]
     ) -> BranchSaves:
         """What a side keeps of what is outside, and of its results."""
@@ -150,7 +151,7 @@ class SideGradient:
     told   by the number: when it does, where that is for the program to know
     """
 
-    def __init__(self, region: RegionRecorder, outputs: list[Tensor], wrt: list[Tensor],
+    def __init__(self, region: SubgraphTracer, outputs: list[Tensor], wrt: list[Tensor],
                  masks: list[frozenset[int]], flagged: bool):
         self.region, self.masks = region, masks
         kind = TensorType(bool_, (), region.traced(outputs[0]).read().type.device)

@@ -20,24 +20,24 @@ from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.merge import Ending, Given, Merge
-from tracejit.jit.capture.region import RegionRecorder, own_work, trial, without_breaks
-from tracejit.jit.capture.signals import Return, Signal
+from tracejit.jit.capture.merge import BranchJoin, JoinedExit, JoinedValue
+from tracejit.jit.capture.region import SubgraphTracer, forbid_breaks, refuse_on_bug, speculate
+from tracejit.jit.capture.signals import ControlExit, Return
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.variables import UNBOUND, Variables
 
 
-class Side:
+class BranchTrace:
     """One side of a branch, recorded: what variables hold after it, how it ends."""
 
-    def __init__(self, parent: Tracer, name: str, function: Callable[[], Signal],
+    def __init__(self, parent: Tracer, name: str, function: Callable[[], ControlExit],
                  variables: Variables):
-        self.region = RegionRecorder(parent, name)
+        self.region = SubgraphTracer(parent, name)
         self.error: Exception | None = None
-        self.signal: Signal = None
+        self.signal: ControlExit = None
         before = variables.values()
         try:
-            with parent.root.blocks.on_trial(), trial(self.region):
+            with parent.root.blocks.speculating(), speculate(self.region):
                 try:
                     self.signal = function()
                 except RecursionError:  # the frames may be ours
@@ -50,49 +50,51 @@ class Side:
         self.region.unchanged()
 
 
-def branch(parent: Tracer, predicate: Tensor, then: Callable[[], Signal],
-           otherwise: Callable[[], Signal], variables: Variables) -> Signal:
+def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
+           otherwise: Callable[[], ControlExit], variables: Variables) -> ControlExit:
     """Record `then() if predicate else otherwise()`; returns how it ends."""
     flag = truth(predicate)
-    one = Side(parent, f"{parent.name}_then", then, variables)
-    other = Side(parent, f"{parent.name}_else", otherwise, variables)
+    one = BranchTrace(parent, f"{parent.name}_then", then, variables)
+    other = BranchTrace(parent, f"{parent.name}_else", otherwise, variables)
     if one.error is not None or other.error is not None:
         return _raising(flag, one, other, then, otherwise)
-    with own_work():
-        merge = Merge(parent, flag, one.region, other.region)
-        signal = _merged(merge, one, other, variables)
+    with refuse_on_bug():
+        join = BranchJoin(parent, flag, one.region, other.region)
+        signal = _joined(join, one, other, variables)
     one.region.created_here.clear()
     other.region.created_here.clear()
     return signal
 
 
-def _merged(merge: Merge, one: Side, other: Side, variables: Variables) -> Signal:
+def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
+            variables: Variables) -> ControlExit:
     """Make the node and set the variables; how the branch ends."""
     before = variables.values()
-    with without_breaks(merge.parent.root):
-        changed = {name: _merged_variable(merge, name, one, other, name in variables.loose)
+    with forbid_breaks(join.parent.root):
+        changed = {name: _joined_variable(join, name, one, other, name in variables.upward_exposed)
                    for name in before
                    if one.after[name] is not before[name] or other.after[name] is not before[name]
-                   if name in variables.live or before[name] is not UNBOUND}
-        ending = Ending(merge, one.signal, other.signal)
+                   if name in variables.live_out or before[name] is not UNBOUND}
+        ending = JoinedExit(join, one.signal, other.signal)
     # A returned value counts where variables that others may read later are all that is left.
-    later = [given for name, given in changed.items() if name in variables.loose]
-    merge.record([[*changed.values()], [*later, *ending.values]])
-    variables.set({name: merge.built(given) for name, given in changed.items()})
+    later = [given for name, given in changed.items() if name in variables.upward_exposed]
+    join.record([[*changed.values()], [*later, *ending.values]])
+    variables.set({name: join.built(given) for name, given in changed.items()})
     return ending.signal()
 
 
-def _merged_variable(merge: Merge, name: str, one: Side, other: Side, loose: bool) -> Given:
-    """What a variable holds after the branch; `loose`: somebody may read it after a `return`, or
+def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
+                     other: BranchTrace, upward_exposed: bool) -> JoinedValue:
+    """What a variable holds after the branch; `upward_exposed`: somebody may read it after a `return`, or
     where only one side binds it. Else it is bound again before anybody does."""
     values = one.after[name], other.after[name]
     returns = [is_a(side.signal, Return) for side in (one, other)]
-    if loose or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):
-        return merge.of(*values, name)
+    if upward_exposed or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):
+        return join.of(*values, name)
     if all(returns) or not any(returns):
-        return merge.of(UNBOUND, UNBOUND, name)
+        return join.of(UNBOUND, UNBOUND, name)
     side = returns.index(False)
-    return merge.only(side, values[side], name)
+    return join.only(side, values[side], name)
 
 
 def truth(predicate: Tensor) -> Tensor:
@@ -107,7 +109,8 @@ def truth(predicate: Tensor) -> Tensor:
         return tracer.tensor_of(tracer.traced(flag).read())  # whatever is written there later
 
 
-def _raising(flag: Tensor, one: Side, other: Side, then: Callable, otherwise: Callable) -> Signal:
+def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
+             otherwise: Callable) -> ControlExit:
     """A side that raises: the program fails there, and what remains is the other side."""
     if one.error is not None and other.error is not None:
         raise RegionRefused("both sides raise")

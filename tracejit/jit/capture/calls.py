@@ -113,7 +113,7 @@ def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
 USER_CALL_WRAPPERS.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
 
 
-def adapted(tracer: Any, function: Any) -> Any:
+def convert_call(tracer: Any, function: Any) -> Any:
     """The rewritten form of a user's function or method; anything else as it is."""
     joined = _joining(function)
     if joined is not None:
@@ -134,9 +134,9 @@ def adapted(tracer: Any, function: Any) -> Any:
     if _wants_tensor(function):
         return _of_tensors(function)
     if type(function) is FunctionType:
-        return _adapted_function(tracer, function)
+        return _convert_function(tracer, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
-        return MethodType(_adapted_function(tracer, function.__func__), function.__self__)
+        return MethodType(_convert_function(tracer, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
         return asking_again(tracer, function)
     if is_compiled(function):
@@ -152,7 +152,7 @@ def adapted(tracer: Any, function: Any) -> Any:
         return of_plain_data(function)
     special = class_attribute(type(function), "__call__")
     if type(special) is FunctionType and not is_internal_code(special.__code__):
-        return MethodType(_adapted_function(tracer, special), function)
+        return MethodType(_convert_function(tracer, special), function)
     if function is pow:
         return power
     if function is getattr or function is hasattr:
@@ -209,7 +209,7 @@ def _of_known_tensors(tracer: Any, kind: type) -> Any:
 USER_CALL_WRAPPERS.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
-def _adapted_function(tracer: Any, function: FunctionType) -> Any:
+def _convert_function(tracer: Any, function: FunctionType) -> Any:
     found = tracer.root.adapt(function)
     foreign = (found is function and not is_internal_code(function.__code__)
                and not is_understood(function))
@@ -317,8 +317,8 @@ _TOGETHER: dict[Any, Any] = {
 }
 
 
-def check_call(tracer: Any, function: Any) -> Any:
-    """As `adapted`, in a trial: raises RegionRefused where the call could be seen from outside."""
+def convert_call_in_region(tracer: Any, function: Any) -> Any:
+    """As `convert_call`, in a trial: raises RegionRefused where the call could be seen from outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):
@@ -328,25 +328,25 @@ def check_call(tracer: Any, function: Any) -> Any:
         if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
             raise RegionRefused(f"calls {target.__name__}")
         if type(target) is FunctionType:
-            return MethodType(check_call(tracer, target), function.__self__)
+            return MethodType(convert_call_in_region(tracer, target), function.__self__)
         return _checked_builtin(tracer, function)  # Cython's
     if kind is FunctionType:
         return _checked_function(tracer, function)
     if function is type:
         return _type_of
     if function is id or function is hash:
-        return adapted(tracer, function)
+        return convert_call(tracer, function)
     if is_a(function, type):
         return _guarding(tracer, _checked_class(function))
     builtin = is_a(function, (BuiltinFunctionType, MethodWrapperType))
     code = None if builtin else _code_of_calls(kind)
     if kind is functools.partial:
-        check_call(tracer, function.func)
+        convert_call_in_region(tracer, function.func)
     if code is None:
         return _checked_builtin(tracer, function)
     if is_internal_code(code):
-        return function  # a module: its forward is adapted when it is called
-    return MethodType(check_call(tracer, kind.__call__), function)
+        return function  # a module: its forward is converted when it is called
+    return MethodType(convert_call_in_region(tracer, kind.__call__), function)
 
 
 def _code_of_calls(kind: type) -> CodeType | None:
@@ -357,7 +357,7 @@ def _code_of_calls(kind: type) -> CodeType | None:
 def _checked_function(tracer: Any, function: FunctionType) -> Any:
     code = function.__code__
     if is_internal_code(code):
-        return _guarding(tracer, adapted(tracer, function))
+        return _guarding(tracer, convert_call(tracer, function))
     found = tracer.root.adapt(function)
     if found is function and not is_understood(function):
         module = (function.__module__ or "").partition(".")[0]

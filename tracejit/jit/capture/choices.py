@@ -18,7 +18,7 @@ from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.jit.capture.region import SubgraphTracer, speculate
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.ir.graph import Value
 
@@ -40,7 +40,7 @@ class Choices:
     """All choices of a branch; `pairs`: what the first and the second side give, `apart`: numbers
     of those that somebody may look at side by side."""
 
-    def __init__(self, regions: tuple[RegionRecorder, RegionRecorder],
+    def __init__(self, regions: tuple[SubgraphTracer, SubgraphTracer],
                  pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
         self.regions, self.found = regions, []
         for side, region in enumerate(regions):
@@ -69,7 +69,7 @@ class Choices:
     def outputs(self, side: int) -> list[Value]:
         """The flags, as values of a side's region: further outputs of it."""
         region = self.regions[side]
-        with trial(region):
+        with speculate(region):
             return [region.traced(c.flag if c.side == side and c.flag is not None
                                   else full_of(None, (), False, bool_)).read()
                     for c in self.flagged]
@@ -94,7 +94,7 @@ class Choices:
             parent.may_share(memory, other, flag, choice.whole)
 
 
-def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
     """Memory made outside, and earlier results, in whose memory a result may be."""
     earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
@@ -114,7 +114,7 @@ def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
             yield earlier[memory], whole, flag
 
 
-def _tensors(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
              ) -> Iterator[tuple[Any, Tensor | None]]:
     """Tensors made outside, and earlier results, that a result may be."""
     earlier = {id(tensor): k for k, tensor in enumerate(before)}
@@ -125,7 +125,7 @@ def _tensors(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
             yield earlier[id(tensor)], flag
 
 
-def _check_views(region: RegionRecorder, tensor: Tensor, found: list, pair: Sequence[Tensor]
+def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequence[Tensor]
                  ) -> None:
     """A view stands for a part of its memory: only one that both sides give can be followed."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:

@@ -107,7 +107,7 @@ def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
 def give_up(tracer: Any) -> None:
     """Something unseen is about to happen: what is waiting comes first, and numbers are plain."""
     recording = tracer is active.tracer
-    if recording and not tracer.trials:
+    if recording and not tracer.speculation_depth:
         tracer.flush()
         settle(tracer.pending)
         tracer.pending = [r for r in tracer.pending if r() is not None]

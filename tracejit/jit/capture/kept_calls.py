@@ -241,7 +241,7 @@ def asking_again(tracer: Any, function: Any) -> Callable[..., Any]:
         asked = function
         if type(asked) is not CACHED:  # a method
             asked, arguments = asked.__func__, (asked.__self__, *arguments)
-        if tracer.trials:
+        if tracer.speculation_depth:
             tracer.add_break(f"{title(asked)}, which keeps results, is called in a trial")
         return tracer.root.cached.call(asked, arguments, keywords, tracer.root.identities.asked)
 

@@ -45,7 +45,7 @@ class KnownContents:
 def knowable(tracer: Any) -> Callable[[Value], bool] | None:
     """Return who tells if an entry may depend on what an input of the graph holds: the caller's
     numbers, and his tensors where these are small. None if it may not at all."""
-    root = tracer.root is tracer and not tracer.trials and not tracer.differentiating
+    root = tracer.root is tracer and not tracer.speculation_depth and not tracer.differentiating
     if not root or not tracer.cacheable or tracer.breaks or tracer.knows is None:
         return None
     numbers = {value for _, value in tracer.scalars}

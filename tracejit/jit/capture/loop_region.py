@@ -18,38 +18,39 @@ from tracejit.core.ops.types import TensorType, int64
 from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder
+from tracejit.jit.capture.region import SubgraphTracer
 from tracejit.jit.capture.sources import RngInput
 
 if TYPE_CHECKING:
-    from tracejit.jit.capture.loop_body import Body
+    from tracejit.jit.capture.loop_body import LoopBodyTrace
 
 
-class LoopRegion(RegionRecorder):
+class LoopBodyTracer(SubgraphTracer):
     """The region of a body; knows the loop it belongs to."""
 
-    body: Body
+    body: LoopBodyTrace
 
     @property
-    def may_not_run(self) -> bool:  # type: ignore[override]
-        return self.body.trip is None and not (self.body.counted and self.body.before is None)
+    def may_run_zero_times(self) -> bool:  # type: ignore[override]
+        return self.body.trip_count is None and not (self.body.counted and self.body.before is None)
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
         if one != other:  # the gradient of the loop knows what its variables lead to
             self.leaf_constraints.append((one, other))
 
     def carries(self, tensor: Tensor) -> bool:
-        return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
+        return any(s.start is tensor for s in self.body.carried_vars) or super().carries(tensor)
 
     def before(self, tensor: Tensor) -> list[Tensor]:
-        found = next((s.outer for s in self.body.slots if s.start is tensor), None)
+        found = next((s.outer for s in self.body.carried_vars if s.start is tensor), None)
         if found is None:
             return super().before(tensor)
-        same = [s.start for s in self.body.slots if s.outer is found and s.start is not tensor]
+        same = [s.start for s in self.body.carried_vars
+                if s.outer is found and s.start is not tensor]
         return [found, *same, *(twin for twin, _ in self.parent.sharing.twins(found))]
 
     def rng_input_of(self, generator: random.Generator) -> RngInput:
-        if self.body.trip is None:
+        if self.body.trip_count is None:
             raise RegionRefused(
                 "random numbers are drawn in a loop whose end is decided by a value")
         draws = self.generators.get(id(generator))
@@ -61,7 +62,7 @@ class LoopRegion(RegionRecorder):
         return draws
 
     def commit_container(self, container: Any) -> None:
-        if self.may_not_run:
+        if self.may_run_zero_times:
             super().commit_container(container)
         self.parent.commit_container(container)
 

@@ -16,13 +16,13 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import bool_
 from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.jit.capture.region import SubgraphTracer, speculate
 
 Happened = bool | Tensor
 
 
 def write_condition(
-    region: RegionRecorder, memory: FunctionalStorage | None, before: int
+    region: SubgraphTracer, memory: FunctionalStorage | None, before: int
 ) -> Happened:
     """Whether a region writes memory that had `before` writes: a flag of its own where values
     decide."""
@@ -30,13 +30,13 @@ def write_condition(
         return False
     if memory.version - before > len(memory.conditional_writes):
         return True
-    with trial(region), no_grad():
+    with speculate(region), no_grad():
         return reduce(or_, [flag for _, flag in memory.conditional_writes])
 
 
-def as_flag(region: RegionRecorder, happened: Happened, like: Happened = True) -> Tensor:
+def as_flag(region: SubgraphTracer, happened: Happened, like: Happened = True) -> Tensor:
     """The same as a flag of the region; `like`: another one, where that is."""
     if is_a(happened, Tensor):
         return happened
-    with trial(region):
+    with speculate(region):
         return full_of(None, (), happened, bool_, like.device if is_a(like, Tensor) else None)

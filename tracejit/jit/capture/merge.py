@@ -29,49 +29,56 @@ from tracejit.jit.capture.loop_numbers import (
     number_tensor,
 )
 from tracejit.jit.capture.maybe_written import as_flag, write_condition
-from tracejit.jit.capture.region import RegionRecorder, region_gradients, trial, without_breaks
-from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
+from tracejit.jit.capture.region import SubgraphTracer, forbid_breaks, region_gradients, speculate
+from tracejit.jit.capture.signals import (
+    BREAK,
+    CONTINUE,
+    CONTINUE_THROUGH,
+    ControlExit,
+    Return,
+    TracedExit,
+)
 from tracejit.jit.capture.structure import (
-    Structure,
+    TreeSpec,
     common_kind,
     difference,
     plain_constants,
-    put_together,
     same_kind,
-    take_apart,
     text,
+    tree_flatten,
+    tree_unflatten,
 )
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.viewable import known_strides, merged_strides, same_strides
 from tracejit.jit.ir.graph import Value
 
-Given = tuple[Structure, list[int]]  # a value of both sides: its structure, numbers of pairs
+JoinedValue = tuple[TreeSpec, list[int]]  # a value of both sides: its structure, numbers of pairs
 
 
-class Merge:
+class BranchJoin:
     """Pairs of tensors that two sides give for the same place; `record` makes the node."""
 
-    def __init__(self, parent: Tracer, flag: Tensor, one: RegionRecorder, other: RegionRecorder):
+    def __init__(self, parent: Tracer, flag: Tensor, one: SubgraphTracer, other: SubgraphTracer):
         self.parent, self.flag, self.sides = parent, flag, (one, other)
         self.claim_created = one.claim_created(), other.claim_created()
         self.pairs: list[tuple[Tensor, Tensor]] = []
         self.known: dict[tuple[int, int], int] = {}
-        self.alone: dict[int, int] = {}  # a pair's number -> the side that gives it
+        self.from_one_side: dict[int, int] = {}  # a pair's number -> the side that gives it
         self.numbers: dict[int, tuple[type, bool]] = {}  # of Python numbers: type, bounded?
         self.strides: list[Any] = []  # of pairs
         self.results: list[Any] = []
 
     # -- what both sides give --------------------------------------------------------------------
-    def of(self, one: Any, other: Any, what: str) -> Given:
+    def of(self, one: Any, other: Any, what: str) -> JoinedValue:
         """Take both values apart; the numbers of their tensors among the pairs."""
         leaves: tuple[list[Tensor], list[Tensor]] = [], []
-        mine, others = [take_apart(value, into, claim)
+        mine, others = [tree_flatten(value, into, claim)
                         for value, into, claim in zip((one, other), leaves, self.claim_created)]
         numbers: list[int] = []
         return self._joined(mine, others, [iter(x) for x in leaves], what, numbers), numbers
 
-    def _joined(self, one: Structure, other: Structure, leaves: list[Iterator[Tensor]], what: str,
-                numbers: list[int]) -> Structure:
+    def _joined(self, one: TreeSpec, other: TreeSpec, leaves: list[Iterator[Tensor]], what: str,
+                numbers: list[int]) -> TreeSpec:
         if one.kind == other.kind == "tensor":
             numbers.append(self.pair(next(leaves[0]), next(leaves[1]), what))
             return one
@@ -79,30 +86,30 @@ class Merge:
             kind = common_kind(one.value, other.value)
             if kind is not None:
                 numbers.append(self._number((one.value, other.value), kind))
-                return Structure("number", kind)
+                return TreeSpec("number", kind)
         if not same_kind(one, other):
             raise RegionRefused(f"{what} is {difference(one, other)}")
         parts = [self._joined(a, b, leaves, what, numbers) for a, b in zip(one.parts, other.parts)]
-        return Structure(one.kind, one.value, tuple(parts))
+        return TreeSpec(one.kind, one.value, tuple(parts))
 
-    def pair(self, one: Tensor, other: Tensor, what: str, alone: int | None = None) -> int:
+    def pair(self, one: Tensor, other: Tensor, what: str, from_one_side: int | None = None) -> int:
         key = (id(one), id(other))
         if key not in self.known:
             strides = None
             if one is not other or not self.sides[0].is_outer(one):
                 self._agree(one, other, what)
-                strides = self._lie((one, other), what, alone)
+                strides = self._lie((one, other), what, from_one_side)
             self.known[key] = len(self.pairs)
             self.pairs.append((one, other))
             self.strides.append(strides)
         return self.known[key]
 
-    def _lie(self, pair: tuple[Tensor, Tensor], what: str, alone: int | None) -> Any:
+    def _lie(self, pair: tuple[Tensor, Tensor], what: str, from_one_side: int | None) -> Any:
         """The strides of what is one of the pair."""
         cases = [region.traced(t) for region, t in zip(self.sides, pair)]
         found = [known_strides(traced) for traced in cases]
-        if alone is not None:
-            return found[alone]
+        if from_one_side is not None:
+            return found[from_one_side]
         same = same_strides(cases[0].shape, *found)
         return found[0] if same else merged_strides(what, *cases)
 
@@ -114,7 +121,7 @@ class Merge:
 
     def _held(self, side: int, number: Any, kind: type) -> Tensor:
         """A Python number of a side as a tensor of its region."""
-        with trial(self.sides[side]), no_grad():
+        with speculate(self.sides[side]), no_grad():
             return number_tensor(self.sides[side], number, kind)
 
     def _agree(self, one: Tensor, other: Tensor, what: str) -> None:
@@ -134,15 +141,15 @@ class Merge:
                 raise RegionRefused(f"{what} is a view of a tensor made outside in one case only")
 
     # -- what one side gives ---------------------------------------------------------------------
-    def only(self, side: int, value: Any, what: str) -> Given:
+    def only(self, side: int, value: Any, what: str) -> JoinedValue:
         """As `of`, for what counts only if `side` is taken."""
         leaves: list[Any] = []
         graph = self.sides[side].graph
-        structure = take_apart(value, leaves, self.claim_created[side], lambda x: made_in(x, graph))
-        if not plain_constants(structure):
-            raise RegionRefused(f"{what} is {text(structure)} in one case only")
-        return structure, [self._filled_up(side, x, what) if is_a(x, Tensor)
-                           else self._number_alone(side, x) for x in leaves]
+        spec = tree_flatten(value, leaves, self.claim_created[side], lambda x: made_in(x, graph))
+        if not plain_constants(spec):
+            raise RegionRefused(f"{what} is {text(spec)} in one case only")
+        return spec, [self._filled_up(side, x, what) if is_a(x, Tensor)
+                           else self._number_from_one_side(side, x) for x in leaves]
 
     def _filled_up(self, side: int, tensor: Tensor, what: str) -> int:
         """The number of a pair of a side's tensor and zeros."""
@@ -151,26 +158,26 @@ class Merge:
         known = (id(tensor), ~side)
         if known not in self.known:
             other = self.sides[1 - side]
-            with trial(other), no_grad():
+            with speculate(other), no_grad():
                 zeros = zeros_of(None, self.sides[side].traced(tensor).read().type)
             if keeps_class(type(tensor)):
                 of_class(zeros, type(tensor))
             one, another = (tensor, zeros) if side == 0 else (zeros, tensor)
             number = self.known[known] = self.pair(one, another, what, side)
-            self.alone[number] = side
+            self.from_one_side[number] = side
         return self.known[known]
 
-    def _number_alone(self, side: int, number: Any) -> int:
+    def _number_from_one_side(self, side: int, number: Any) -> int:
         kind = number.kind
         values = (number, kind()) if side == 0 else (kind(), number)
         return self._number(values, kind)
 
     # -- the node --------------------------------------------------------------------------------
-    def record(self, together: Sequence[Sequence[Given]]) -> None:
+    def record(self, together: Sequence[Sequence[JoinedValue]]) -> None:
         """Make the node; from now on memory holds what the taken side left there. `together`: what
         somebody may look at side by side."""
         parent, (one, other) = self.parent, self.sides
-        with without_breaks(parent.root):  # the sides are made of the graph so far
+        with forbid_breaks(parent.root):  # the sides are made of the graph so far
             kept = [a is b and one.is_outer(a) for a, b in self.pairs]
             places = [k for k, same in enumerate(kept) if not same]
             rest = [self.pairs[k] for k in places]
@@ -185,7 +192,7 @@ class Merge:
                     + [region.traced(flags[side]).read() for flags in unsure]
                     + choices.outputs(side) for side, region in enumerate(self.sides)]
             keys = list(dict.fromkeys([*one.captured, *other.captured]))
-            gradient = self._gradient(rest, [self.alone.get(k) for k in places], keys)
+            gradient = self._gradient(rest, [self.from_one_side.get(k) for k in places], keys)
             made: Sequence[Tensor] = ()
             if outs[0] or one.may_fail() or other.may_fail():
                 regions = tuple(region.region([region.capture(k) for k in keys], values)
@@ -235,7 +242,7 @@ class Merge:
         shape = one.traced(like).shape
         if known_same_shape(shape, other.traced(tensor).shape):
             return tensor
-        with trial(other):
+        with speculate(other):
             return tensor.reshape(shape)
 
     def _result(self, number: int, tensor: Tensor) -> Any:
@@ -243,7 +250,7 @@ class Merge:
             return tensor
         return number_result(self.parent, tensor, *self.numbers[number])
 
-    def _gradient(self, rest: list[tuple[Tensor, Tensor]], alone: list[int | None],
+    def _gradient(self, rest: list[tuple[Tensor, Tensor]], from_one_side: list[int | None],
                   keys: list[Value]) -> Any:
         """How gradients flow through the node; None where they do not."""
         tracked = [k for k, (a, b) in enumerate(rest)
@@ -258,29 +265,29 @@ class Merge:
         sides = [(region, [rest[k][side] for k in tracked])
                  for side, region in enumerate(self.sides)]
         return region_gradients().of_cond(self.parent, self.flag, keys, sides, wrt, tracked,
-                                          [alone[k] for k in tracked],
+                                          [from_one_side[k] for k in tracked],
                                           [[pair[side] for pair in rest] for side in (0, 1)])
 
-    def built(self, given: Given) -> Any:
+    def built(self, given: JoinedValue) -> Any:
         """The value that both sides gave."""
         return self.built_anew(given)[0]
 
-    def built_anew(self, given: Given) -> tuple[Any, list[Any]]:
+    def built_anew(self, given: JoinedValue) -> tuple[Any, list[Any]]:
         """The same, and the containers made for it."""
-        structure, numbers = given
+        spec, numbers = given
         own: list[Any] = []
-        value = put_together(structure, iter([self.results[k] for k in numbers]), own)
+        value = tree_unflatten(spec, iter([self.results[k] for k in numbers]), own)
         self.parent.owned(own)
         return value, own
 
 
-class Ending:
+class JoinedExit:
     """How a branch ends, given how its sides do; made before the node is."""
 
-    def __init__(self, merge: Merge, one: Signal, other: Signal):
-        self.merge, self.signals = merge, (one, other)
+    def __init__(self, join: BranchJoin, one: ControlExit, other: ControlExit):
+        self.join, self.signals = join, (one, other)
         self.same = one is other or {one, other} <= {None, CONTINUE}
-        if not self.same and SKIP in self.signals:
+        if not self.same and CONTINUE_THROUGH in self.signals:
             raise RegionRefused("a `continue` leaves a `with` or `try` in one case only")
         self.returns = is_a(one, Return) and is_a(other, Return)
         if not self.same:
@@ -294,45 +301,45 @@ class Ending:
         if self.returns or all(x is False for x in found):
             return False
         if found[0] is not found[1] and all(type(x) is bool for x in found):
-            return self.merge.flag if found[0] else ~self.merge.flag
+            return self.join.flag if found[0] else ~self.join.flag
         one, other = [self._tensor(side, x) for side, x in enumerate(found)]
-        return self.merge.pair(one, other, name)
+        return self.join.pair(one, other, name)
 
     def _tensor(self, side: int, flag: Any) -> Tensor:
         if is_a(flag, Tensor):
             return flag
-        with trial(self.merge.sides[side]):
+        with speculate(self.join.sides[side]):
             return full_of(None, (), flag, bool_)
 
     def _value(self) -> Any:
         values = [signal.value for signal in self.signals
                   if _decided(signal, "returned") is not False]
         if len(values) == 2:
-            return self.merge.of(values[0], values[1], "the returned value")
+            return self.join.of(values[0], values[1], "the returned value")
         if not values:
             return None
         side = 1 if _decided(self.signals[0], "returned") is False else 0
-        return self.merge.only(side, values[0], "the returned value")
+        return self.join.only(side, values[0], "the returned value")
 
     @property
-    def values(self) -> list[Given]:
+    def values(self) -> list[JoinedValue]:
         """What may be returned."""
         return [] if self.same or self.value is None else [self.value]
 
-    def signal(self) -> Signal:
+    def signal(self) -> ControlExit:
         """The signal, when the node is there."""
         if self.same:
             return self.signals[0]
-        built = (None, []) if self.value is None else self.merge.built_anew(self.value)
+        built = (None, []) if self.value is None else self.join.built_anew(self.value)
         if self.returns:
             return Return(built[0])
-        flags = [self.merge.results[x] if type(x) is int else x
+        flags = [self.join.results[x] if type(x) is int else x
                  for x in (self.broke, self.returned)]
-        return Decided(*flags, *built)
+        return TracedExit(*flags, *built)
 
 
-def _decided(signal: Signal, name: str) -> Any:
+def _decided(signal: ControlExit, name: str) -> Any:
     """Whether a signal says "broke" or "returned": a bool, or a tensor."""
-    if is_a(signal, Decided):
+    if is_a(signal, TracedExit):
         return getattr(signal, name)
     return is_a(signal, Return) if name == "returned" else signal is BREAK

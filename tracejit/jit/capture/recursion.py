@@ -98,7 +98,7 @@ class Blocks:
         self._endless: set[tuple[CodeType, int]] = set()
 
     @contextmanager
-    def on_trial(self) -> Iterator[None]:
+    def speculating(self) -> Iterator[None]:
         """Around the trial of the block that the user's innermost frame is about to run. RegionRefused
         where it begins within itself time and again, and from then on."""
         frame = user_frame(3)

@@ -28,7 +28,7 @@ from tracejit.jit.capture.breaks import CaptureError, InternalError, RegionRefus
 from tracejit.jit.capture.looking import is_a, is_stand_in
 from tracejit.jit.capture.sources import LiftedInput
 from tracejit.jit.capture.tracer import Tracer
-from tracejit.jit.capture.trial_watch import TrialWatch
+from tracejit.jit.capture.trial_watch import SpeculationWatcher
 from tracejit.jit.capture.viewable import known_strides
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
@@ -41,10 +41,10 @@ def _is_stopped(value: Value) -> bool:
     return value.node is not None and value.node.op.name == "stop_gradient"
 
 
-class RegionRecorder(Tracer):
+class SubgraphTracer(Tracer):
     """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
 
-    may_not_run = True
+    may_run_zero_times = True
 
     def __init__(self, parent: Tracer, name: str):
         self.parent: Any = parent
@@ -96,7 +96,7 @@ class RegionRecorder(Tracer):
 
     def _surrounds(self, tracer: Any) -> bool:
         outer: Any = self.parent
-        while is_a(outer, RegionRecorder) and outer is not tracer:
+        while is_a(outer, SubgraphTracer) and outer is not tracer:
             outer = outer.parent
         return outer is tracer
 
@@ -192,11 +192,11 @@ class RegionRecorder(Tracer):
                    for m in [memory, *others]):
                 raise RegionRefused("a tensor is written of which a part is in use")
 
-    def _layers(self, tensor: Tensor) -> Iterator[tuple[RegionRecorder, FunctionalStorage]]:
+    def _layers(self, tensor: Tensor) -> Iterator[tuple[SubgraphTracer, FunctionalStorage]]:
         """What a tensor looks at, here and in the regions around."""
         region: Any = self
         memory: Any = self.traced(tensor).memory
-        while memory is not None and is_a(region, RegionRecorder):
+        while memory is not None and is_a(region, SubgraphTracer):
             yield region, memory
             memory, region = region.copies.get(memory), region.parent
 
@@ -217,7 +217,7 @@ class RegionRecorder(Tracer):
         """History outside may not depend on whether a region runs."""
         maybe = False
         for region, memory in self._layers(tensor):
-            maybe = maybe or region.may_not_run
+            maybe = maybe or region.may_run_zero_times
             outer = region.copies.get(memory)
             if maybe and outer is not None:
                 region.parent.check_kept(outer, counting_family(tensor))
@@ -353,11 +353,11 @@ class Start(Node):
 
 
 @contextmanager
-def trial(region: RegionRecorder) -> Iterator[None]:
+def speculate(region: SubgraphTracer) -> Iterator[None]:
     """Record into `region` meanwhile. Leaves with `RegionRefused` where something could not be recorded,
     also where the user's own code took the exception for one of its own."""
-    root, watch = region.root, TrialWatch()
-    root.trials += 1
+    root, watch = region.root, SpeculationWatcher()
+    root.speculation_depth += 1
     active.tracer = region
     modes = active.grad_enabled, active.inference
     try:
@@ -372,10 +372,10 @@ def trial(region: RegionRecorder) -> Iterator[None]:
     finally:
         watch.end()
         region.refused = None  # its traceback would keep the user's variables alive
-        root.trials -= 1
+        root.speculation_depth -= 1
         active.tracer = region.parent
         active.grad_enabled, active.inference = modes
-        if not root.trials:
+        if not root.speculation_depth:
             root.lists_read.clear()
             pending, root.refusals = root.refusals, []
             for reason in dict.fromkeys(pending):
@@ -383,17 +383,17 @@ def trial(region: RegionRecorder) -> Iterator[None]:
 
 
 @contextmanager
-def without_breaks(root: Tracer) -> Iterator[None]:
+def forbid_breaks(root: Tracer) -> Iterator[None]:
     """What would end the segment raises `RegionRefused`: what was recorded of a region belongs to it."""
-    root.trials += 1
+    root.speculation_depth += 1
     try:
         yield
     finally:
-        root.trials -= 1
+        root.speculation_depth -= 1
 
 
 @contextmanager
-def own_work() -> Iterator[None]:
+def refuse_on_bug() -> Iterator[None]:
     """Around the making of nodes: an error here is not the user's. The region is refused."""
     try:
         yield
@@ -407,7 +407,7 @@ class RegionGradients(Protocol):
     """What differentiation offers: gradients of nodes with regions, put on the tape by `attach`."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
-                wrt: list[Tensor], tracked: list[int], alone: list[int | None],
+                wrt: list[Tensor], tracked: list[int], from_one_side: list[int | None],
                 given: list[list[Tensor]]) -> Any: ...
 
     def of_loop(self, node: Any) -> Any: ...

@@ -89,7 +89,7 @@ def ordinary(stacked: StackedList) -> list[Any]:
 def _read(stacked: StackedList) -> None:
     """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
     region = active.tracer
-    if region is not None and region.root.trials:  # type: ignore[attr-defined]
+    if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
         region.root.lists_read.append(stacked)  # type: ignore[attr-defined]
 
 
@@ -101,7 +101,7 @@ def extend_by(stacked: StackedList, whole: Tensor, count: Any, last: Tensor | No
 def materialize_list(stacked: StackedList) -> None:
     """Take the slices: from now on an ordinary list."""
     region = active.tracer
-    if region is not None and region.root.trials:  # type: ignore[attr-defined]
+    if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
         raise RegionRefused("a list that a loop filled is looked at")
     tail, stacked._tail = stacked._tail, []
     for part in tail:

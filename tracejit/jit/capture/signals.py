@@ -1,8 +1,8 @@
 """How a branch or a loop body ends: what rewritten control flow hands to its surroundings.
 
-None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `SKIP`: a `continue`
+None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `CONTINUE_THROUGH`: a `continue`
 on its way out of a `with` or `try`, behind which the iteration would go on. `Return(value)`: the
-function returns. `Decided`: which of these it was is known only when the program runs. Called by
+function returns. `TracedExit`: which of these it was is known only when the program runs. Called by
 rewritten functions, `control.py`, `branches.py` and `loops.py`.
 """
 
@@ -25,7 +25,7 @@ class Jump:
 
 BREAK = Jump("break")
 CONTINUE = Jump("continue")
-SKIP = Jump("continue")
+CONTINUE_THROUGH = Jump("continue")
 
 
 @dataclass(eq=False)
@@ -36,7 +36,7 @@ class Return:
 
 
 @dataclass(eq=False)
-class Decided:
+class TracedExit:
     """The loop ends if one of these bool tensors without dimensions holds, else it goes on. False
     stands for a tensor that never holds.
 
@@ -58,4 +58,4 @@ class Decided:
         return self.broke | self.returned
 
 
-Signal = Any  # None | BREAK | CONTINUE | SKIP | Return | Decided
+ControlExit = Any  # None | BREAK | CONTINUE | CONTINUE_THROUGH | Return | TracedExit

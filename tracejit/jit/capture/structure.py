@@ -1,7 +1,7 @@
 """Values made of tensors: taken apart into leaves, compared in shape, and put together again.
 
 In: what a variable or a returned value holds where branches or iterations of a captured program
-meet. Out: the tensors in it, in order, and a `Structure` that says what the rest is. Called where
+meet. Out: the tensors in it, in order, and a `TreeSpec` that says what the rest is. Called where
 control flow becomes part of a graph (`branches.py`, `loops.py`).
 """
 
@@ -23,7 +23,7 @@ from tracejit.jit.ir.sizes import SymInt
 
 
 @dataclass(frozen=True)
-class Structure:
+class TreeSpec:
     """What a value is apart from its tensors.
 
     kind   "tensor" (value: a class of them that results keep); "constant" (value: the object);
@@ -33,13 +33,13 @@ class Structure:
 
     kind: str
     value: Any = None
-    parts: tuple[Structure, ...] = ()
+    parts: tuple[TreeSpec, ...] = ()
 
 
-def take_apart(
+def tree_flatten(
     value: Any, leaves: list[Any], made: Callable[[Any], bool] = lambda container: False,
     number: Callable[[Any], bool] = lambda value: False,
-) -> Structure:
+) -> TreeSpec:
     """The structure of a value; its tensors are appended to `leaves`.
 
     made    whether a list or dict is new, so that another one may stand for it: else it is itself
@@ -48,18 +48,18 @@ def take_apart(
     if is_a(value, Tensor):
         leaves.append(value)
         cls = type(value)
-        return Structure("tensor", cls if cls is not Tensor and keeps_class(cls) else None)
+        return TreeSpec("tensor", cls if cls is not Tensor and keeps_class(cls) else None)
     named = is_a(value, tuple) and has_in_class(value, "_make")
     if type(value) is tuple or named or type(value) is list and made(value):
-        parts = tuple([take_apart(v, leaves, made, number) for v in value])
-        return Structure("sequence", type(value), parts)
+        parts = tuple([tree_flatten(v, leaves, made, number) for v in value])
+        return TreeSpec("sequence", type(value), parts)
     if type(value) is dict and made(value) and all(key_of(k) is k for k in value):
-        parts = tuple([take_apart(v, leaves, made, number) for v in value.values()])
-        return Structure("mapping", (dict, tuple(value)), parts)
+        parts = tuple([tree_flatten(v, leaves, made, number) for v in value.values()])
+        return TreeSpec("mapping", (dict, tuple(value)), parts)
     if number(value):
         leaves.append(value)
-        return Structure("number", number_kind(value))
-    return Structure("constant", value)
+        return TreeSpec("number", number_kind(value))
+    return TreeSpec("constant", value)
 
 
 def number_kind(value: Any) -> type | None:
@@ -78,20 +78,20 @@ def common_kind(one: Any, other: Any) -> type | None:
     return kind if found == [kind, kind] else None
 
 
-def put_together(structure: Structure, leaves: Iterator[Any], own: list | None = None) -> Any:
+def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = None) -> Any:
     """A value of that structure with these tensors and numbers in it; containers are fresh, and
     appended to `own`."""
-    if structure.kind == "number":
+    if spec.kind == "number":
         return next(leaves)
-    if structure.kind == "tensor":
+    if spec.kind == "tensor":
         leaf = next(leaves)
-        return leaf if structure.value is None else of_class(leaf, structure.value)
-    if structure.kind == "constant":
-        return structure.value
-    parts = [put_together(part, leaves, own) for part in structure.parts]
-    cls = structure.value
-    if structure.kind == "mapping":
-        made: Any = dict(zip(structure.value[1], parts))
+        return leaf if spec.value is None else of_class(leaf, spec.value)
+    if spec.kind == "constant":
+        return spec.value
+    parts = [tree_unflatten(part, leaves, own) for part in spec.parts]
+    cls = spec.value
+    if spec.kind == "mapping":
+        made: Any = dict(zip(spec.value[1], parts))
     else:
         made = cls._make(parts) if class_attribute(cls, "_make") is not ABSENT else cls(parts)
     if own is not None:
@@ -99,14 +99,14 @@ def put_together(structure: Structure, leaves: Iterator[Any], own: list | None =
     return made
 
 
-def difference(one: Structure, other: Structure) -> str | None:
+def difference(one: TreeSpec, other: TreeSpec) -> str | None:
     """In words, how two structures differ; None where they agree."""
     if not same_kind(one, other):
         return f"{text(one)} in one case and {text(other)} in the other"
     return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
 
 
-def same_kind(one: Structure, other: Structure) -> bool:
+def same_kind(one: TreeSpec, other: TreeSpec) -> bool:
     """Whether two structures agree, their parts aside."""
     if one.kind != other.kind:
         return False
@@ -135,26 +135,26 @@ def _same_constant(one: Any, other: Any) -> bool:
     return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)
 
 
-def plain_constants(structure: Structure) -> bool:
+def plain_constants(spec: TreeSpec) -> bool:
     """Whether constants are numbers, texts and the like: nothing that holds tensors."""
-    value = structure.value
-    if structure.kind == "constant":
+    value = spec.value
+    if spec.kind == "constant":
         return is_a(value, (*PRIMITIVE, SymNumber, SymInt)) or value is UNBOUND
-    return all(map(plain_constants, structure.parts))
+    return all(map(plain_constants, spec.parts))
 
 
-def text(structure: Structure) -> str:
+def text(spec: TreeSpec) -> str:
     """What a value is, in words."""
-    if structure.kind == "tensor":
+    if spec.kind == "tensor":
         return "a tensor"
-    if structure.kind == "number":
-        return f"a {structure.value.__name__} that only the program knows"
-    if structure.kind == "constant":
-        value = structure.value
+    if spec.kind == "number":
+        return f"a {spec.value.__name__} that only the program knows"
+    if spec.kind == "constant":
+        value = spec.value
         if is_a(value, SymNumber):
             return f"a {value.kind.__name__} that only the program knows"
         known = is_a(value, PRIMITIVE) or value is UNBOUND
         return repr(value) if known else f"a {type(value).__name__}"
-    if structure.kind == "mapping":
-        return f"a dict with keys {list(structure.value[1])}"
-    return f"a {structure.value.__name__} of {len(structure.parts)}"
+    if spec.kind == "mapping":
+        return f"a dict with keys {list(spec.value[1])}"
+    return f"a {spec.value.__name__} of {len(spec.parts)}"

@@ -100,7 +100,7 @@ class Tracer:
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
         self.exported_storages: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
-        self.trials = 0  # regions that are being recorded, one within the other
+        self.speculation_depth = 0  # regions that are being recorded, one within the other
         self.blocks = Blocks()
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
@@ -359,7 +359,7 @@ class Tracer:
         found = {id(storage): storage for storage in shown_in(buffer)}
         if found.keys() - self.exported_storages.keys():
             self.exported_storages.update(found)
-            if not self.trials:  # which are refused: an array was seen
+            if not self.speculation_depth:  # which are refused: an array was seen
                 self.flush()
 
     def _is_exposed(self, x: Any) -> bool:
@@ -421,7 +421,7 @@ class Tracer:
 
     def defers(self) -> bool:
         """Whether the call may still become a program, so that values may stay pending."""
-        over = self.breaks or self.trials or self.converting or self.keys
+        over = self.breaks or self.speculation_depth or self.converting or self.keys
         return self.cacheable and not over and self.root is self
 
     def fold_constant(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
@@ -438,7 +438,7 @@ class Tracer:
 
     def add_break_later(self, reason: str, hint: str = "") -> None:
         """As `add_break`, from where no exception may be raised: a trial is refused when it ends."""
-        if self.trials:
+        if self.speculation_depth:
             self.refusals.append(reason)
         else:
             self.add_break(reason, hint)
@@ -448,7 +448,7 @@ class Tracer:
 
     def add_break(self, reason: str, hint: str = "") -> None:
         """Remember why this call cannot be replayed; raises where the user asked for one graph."""
-        if self.trials:
+        if self.speculation_depth:
             raise RegionRefused(reason)
         found = GraphBreak(reason, user_location(), hint)
         kept = self.root.cached
@@ -584,7 +584,7 @@ class Tracer:
         return Paused(self)
 
     # -- numbers and gradients that are read ---------------------------------------------------
-    def adapted(self, function: Any) -> Any:
+    def convert_call(self, function: Any) -> Any:
         """The form of a user's function, or method, that is recorded."""
         target = attribute_of(function, "__func__")
         if target is None:

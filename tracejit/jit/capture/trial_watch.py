@@ -49,7 +49,7 @@ def _collect_again() -> None:
         gc.enable()
 
 
-class TrialWatch:
+class SpeculationWatcher:
     """Context manager around a trial; what watched before goes on watching.
 
     The garbage collector waits: what it calls is no doing of the trial, and could not be undone.
@@ -62,7 +62,7 @@ class TrialWatch:
         self.collects = gc.isenabled()
         before: Any = sys.getprofile()
         outer = getattr(before, "__self__", None)  # a trial around sees the same
-        self.watching: Any = outer.watching if type(outer) is TrialWatch else before
+        self.watching: Any = outer.watching if type(outer) is SpeculationWatcher else before
 
     def __enter__(self) -> None:
         if self.collects:
@@ -87,7 +87,7 @@ class TrialWatch:
             raise self.refused
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
-        why = self.objection(frame, event, argument)
+        why = self.veto(frame, event, argument)
         if why:
             # Python takes the profile function away then; __exit__ puts one back.
             self.refused = RegionRefused(why)
@@ -95,7 +95,7 @@ class TrialWatch:
         if self.watching is not None:
             self.watching(frame, event, argument)
 
-    def objection(self, frame: FrameType, event: str, argument: Any) -> str | None:
+    def veto(self, frame: FrameType, event: str, argument: Any) -> str | None:
         """Why what is about to run may not."""
         if event != "call":
             return None
@@ -111,7 +111,7 @@ class TrialWatch:
         return None
 
 
-WATCHING.add(TrialWatch._event)
+WATCHING.add(SpeculationWatcher._event)
 
 
 def is_own_doing(frame: FrameType) -> bool:

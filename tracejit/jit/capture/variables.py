@@ -14,13 +14,13 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "(unbound)"})()
 
 
 class Variables:
-    """Cells by name. `live` are the names read anywhere outside the statement; `loose` those that
+    """Cells by name. `live_out` are the names read anywhere outside the statement; `upward_exposed` those that
     somebody may read without binding them first, wherever control came from."""
 
     def __init__(self, names: Iterable[str], functions: Iterable[Callable | None],
-                 live: Iterable[str] = (), loose: Iterable[str] = ()):
+                 live_out: Iterable[str] = (), upward_exposed: Iterable[str] = ()):
         self.cells: dict[str, CellType] = {}
-        self.live, self.loose = frozenset(live), frozenset(loose)
+        self.live_out, self.upward_exposed = frozenset(live_out), frozenset(upward_exposed)
         wanted = frozenset(names)
         for function in functions:
             if function is None:

@@ -496,7 +496,7 @@ class CaptureSession:
         holds plain ones. None: it ends."""
         tracer = self.tracer
         tracer.converting = frame is not None and active.tracer is tracer
-        if frame is not None and tracer.converting and not tracer.trials:
+        if frame is not None and tracer.converting and not tracer.speculation_depth:
             given = frame.f_locals
             if names_of(original_code(frame.f_code)).of_numbers:
                 given.update({name: plain_numbers(x, True) for name, x in given.items()})

@@ -270,8 +270,8 @@ class _For(_Loop):
     def __init__(self, step: Step, regions: Sequence[_Region], values: Mapping[str, int]):
         super().__init__(step, regions, values)
         given, region = self.node.attributes, self.region
-        self.trip = evaluate(given["trip"], values)
-        self.start, self.step = (self.trip - 1, -1) if given["reverse"] else (0, 1)
+        self.trip_count = evaluate(given["trip_count"], values)
+        self.start, self.step = (self.trip_count - 1, -1) if given["reverse"] else (0, 1)
         items = range(1 + self.carried, 1 + self.carried + given["scanned"])
         # (the body's place, bytes of an item), for what is scanned and for what is stacked
         self.scanned = [(k, region.input_types[k].nbytes) for k in items]
@@ -288,9 +288,9 @@ class _For(_Loop):
             words[place] = base + start * nbytes
         for k in range(carried + len(self.scanned), len(operands)):
             words[k + 1] = operands[k]
-        self.carry(walk, operands, outputs, spare, self.trip)
+        self.carry(walk, operands, outputs, spare, self.trip_count)
         walk.start(start)
-        walk.run(self.trip)
+        walk.run(self.trip_count)
         self.settle(walk, outputs)
 
 
