@@ -238,7 +238,7 @@ CAPTURE = [
     Mutant(
         "guards",
         "size guards never fail",
-        "tracejit/jit/runtime/segment.py",
+        "tracejit/jit/runtime/compiled_graph.py",
         "held = all(guard.holds(sizes) for guard in self.guards)",
         "held = True",
         _PROGRAMS,
@@ -246,7 +246,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "overlapping arguments are taken as disjoint",
-        "tracejit/jit/runtime/apart.py",
+        "tracejit/jit/runtime/no_alias.py",
         "self.overlap |= start < (end if written else written_end)",
         "pass",
         _PROGRAMS,
@@ -254,7 +254,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "a write is not seen through views made before",
-        "tracejit/jit/capture/aliasing.py",
+        "tracejit/jit/capture/storage.py",
         "        self.mutations += 1\n",
         "",
         _PROGRAMS,
@@ -278,7 +278,7 @@ CAPTURE = [
     Mutant(
         "capture",
         "a leaf made in the call forgets that it requires grad",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "        elif self.leaf:\n            tensor._requires_grad = True",
         "        elif self.leaf:\n            pass",
         _PROGRAMS,

@@ -19,7 +19,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a row that is returned is a copy",
-        "tracejit/jit/capture/merge.py",
+        "tracejit/jit/capture/join.py",
         "if region.is_gathered_view(tensor) and one is not other:",
         "if False:",
         _programs("return_of_a_row"),
@@ -27,7 +27,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "a copy that stands for a view is written",
-        "tracejit/jit/capture/region.py",
+        "tracejit/jit/capture/subgraph.py",
         "if any(m in region.gathered_views or m in region.gathered_views.values()",
         "if any(m in region.gathered_views.values()",
         _programs("rows_of_a_variable"),
@@ -35,7 +35,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "what a copy stands for is written",
-        "tracejit/jit/capture/region.py",
+        "tracejit/jit/capture/subgraph.py",
         "if any(m in region.gathered_views or m in region.gathered_views.values()",
         "if any(m in region.gathered_views",
         _programs("rows_of_a_variable"),
@@ -91,7 +91,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "elements of a list may differ in their history",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         "if any(x != stacked[0] for x in stacked):",
         "if False:",
         _programs("history_of_elements"),
@@ -99,7 +99,7 @@ JUMPS = [
     Mutant(
         "jumps",
         "large numbers that a branch chooses are small",
-        "tracejit/jit/capture/merge.py",
+        "tracejit/jit/capture/join.py",
         "self.numbers[number] = kind, all(map(is_bounded, values))",
         "self.numbers[number] = kind, True",
         _programs("large or doubled or step_chosen"),
@@ -118,7 +118,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "the side that raises does so when the other is taken",
-        "tracejit/jit/capture/branches.py",
+        "tracejit/jit/capture/cond.py",
         "raises = flag if one.error is not None else ~flag",
         "raises = ~flag if one.error is not None else flag",
         _programs("assertions or raising"),
@@ -190,7 +190,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "a break of one side is forgotten",
-        "tracejit/jit/capture/merge.py",
+        "tracejit/jit/capture/join.py",
         "self.same = one is other or {one, other} <= {None, CONTINUE}",
         "self.same = one is other or {one, other} <= {None, CONTINUE, BREAK}",
         _programs("break"),
@@ -198,7 +198,7 @@ BRANCHES = [
     Mutant(
         "branches",
         "memory written in one side only keeps what the other had",
-        "tracejit/jit/capture/merge.py",
+        "tracejit/jit/capture/join.py",
         "written = dict.fromkeys([*one.written_outside(), *other.written_outside()])",
         "written = dict.fromkeys([*one.written_outside()])",
         _programs("memory_written"),
@@ -206,7 +206,7 @@ BRANCHES = [
     Mutant(
         "structure",
         "lists of the caller are taken apart",
-        "tracejit/jit/capture/structure.py",
+        "tracejit/jit/capture/tree.py",
         "or type(value) is list and made(value):",
         "or type(value) is list:",
         _programs("container_of or list_handed"),
@@ -214,7 +214,7 @@ BRANCHES = [
     Mutant(
         "structure",
         "0.0 and -0.0 are the same constant",
-        "tracejit/jit/capture/structure.py",
+        "tracejit/jit/capture/tree.py",
         "return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)",
         "return bool(one == other)",
         _programs("zeros_of"),
@@ -452,7 +452,7 @@ TRIALS = [
     Mutant(
         "trials",
         "user code that Python calls by itself may run",
-        "tracejit/jit/capture/trial_watch.py",
+        "tracejit/jit/capture/speculation.py",
         "if not (_may_run(code) or is_own_doing(frame)):",
         "if False:",
         _programs("user_code"),
@@ -460,7 +460,7 @@ TRIALS = [
     Mutant(
         "trials",
         "a refusal that the program caught is forgotten",
-        "tracejit/jit/capture/region.py",
+        "tracejit/jit/capture/subgraph.py",
         "        if region.refused is not None:\n            raise region.refused\n",
         "",
         _programs("refusal"),
@@ -468,7 +468,7 @@ TRIALS = [
     Mutant(
         "trials",
         "one container under two names becomes two",
-        "tracejit/jit/capture/region.py",
+        "tracejit/jit/capture/subgraph.py",
         "if id(container) in taken:",
         "if False:",
         _programs("container_of"),
@@ -487,7 +487,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a tensor reached through one side only gets zeros",
-        "tracejit/jit/autodiff/regions.py",
+        "tracejit/jit/autodiff/cond_vjp.py",
         "parent.same_leaves(one, other)",
         "pass",
         _programs("reaches"),
@@ -495,7 +495,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "results count as reaching an input only if both sides do",
-        "tracejit/jit/autodiff/regions.py",
+        "tracejit/jit/autodiff/cond_vjp.py",
         "self.masks = [a | b for a, b in zip(*masks)]",
         "self.masks = [a & b for a, b in zip(*masks)]",
         _programs("different_ways"),
@@ -503,7 +503,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "the gradient of a loop runs forwards",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         '"scanned": len(scanned), "reverse": True}',
         '"scanned": len(scanned), "reverse": False}',
         _programs("recurrent"),
@@ -511,7 +511,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "what reaches a variable in a later iteration is forgotten",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         "                        found |= arrives[k]\n",
         "                        pass\n",
         _programs("loss"),
@@ -519,7 +519,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a sum over iterations keeps the last term",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         "self.end = _select(graph, condition, total, self.input)",
         "self.end = grad",
         _programs("recurrent"),
@@ -527,7 +527,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a tensor that only the body reaches gets zeros after no iteration",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         "if needed > least and (body.trip_count is None or not body.trip_count >= needed):",
         "if False:",
         _programs("no_iteration"),
@@ -559,7 +559,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "all iterations are taken to get the same gradients",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         "if not self.plans or any(len(c) < len(outputs) for c in self.covers):",
         "if not self.plans:",
         _programs("variables_that_swap or makes_anew"),
@@ -575,7 +575,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "a region that may not run writes what history keeps",
-        "tracejit/jit/capture/region.py",
+        "tracejit/jit/capture/subgraph.py",
         "maybe = maybe or region.may_run_zero_times",
         "maybe = False",
         _programs("saved_and_then"),
@@ -583,7 +583,7 @@ GRADIENTS = [
     Mutant(
         "gradients",
         "an iteration writes what the one before keeps",
-        "tracejit/jit/autodiff/loops.py",
+        "tracejit/jit/autodiff/loop_vjp.py",
         "if traced is not None and traced.memory in written:",
         "if False:",
         _programs("iteration_after"),

@@ -20,7 +20,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views of results have a history of their own",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "                line.shared = _is_shared(line)\n",
         "",
         _VIEWS,
@@ -28,7 +28,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "what results nobody holds are views of is no output",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "        self.results += hidden.values()\n",
         "",
         _VIEWS,
@@ -36,7 +36,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views made by a replay count as made in no_grad mode",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "                    mark(tensor, made.origin)\n",
         "                    pass\n",
         _VIEWS,
@@ -60,7 +60,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a number put in the place of another counts as unchanged",
-        "tracejit/jit/capture/results.py",
+        "tracejit/jit/capture/epilogue.py",
         "if number is not None and (now is number or now is number.original):",
         "if number is not None:",
         _EFFECTS,
@@ -68,7 +68,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a list that has grown or shrunk counts as unchanged",
-        "tracejit/jit/capture/results.py",
+        "tracejit/jit/capture/epilogue.py",
         "    if length(now) != source.length:\n        return True\n",
         "",
         _EFFECTS,
@@ -84,7 +84,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a list that is refilled is another list",
-        "tracejit/jit/capture/results.py",
+        "tracejit/jit/capture/epilogue.py",
         "make = list if cls is StackedList else cls",
         "make = cls",
         _programs("list"),
@@ -92,7 +92,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a tensor that is returned twice becomes two",
-        "tracejit/jit/capture/results.py",
+        "tracejit/jit/capture/epilogue.py",
         "number = self.positions.setdefault(id(tensor), len(self.tensors))",
         "number = len(self.tensors)",
         _programs("twice or identity or alias or same"),
@@ -100,7 +100,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
-        "tracejit/jit/capture/place.py",
+        "tracejit/jit/capture/access_path.py",
         "    if one is other or type(one) is not type(other) or is_a(one, Tensor):\n",
         "    if one is other or is_a(one, Tensor):\n",
         _programs("equal"),
@@ -119,7 +119,7 @@ WATCHING = [
     Mutant(
         "watch",
         "globals that are stored and never read are not seen",
-        "tracejit/jit/capture/watch.py",
+        "tracejit/jit/capture/watcher.py",
         '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")',
         '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")',
         _programs("global or effects or counter"),
@@ -127,7 +127,7 @@ WATCHING = [
     Mutant(
         "watch",
         "attribute names that are computed are not widened",
-        "tracejit/jit/capture/watch.py",
+        "tracejit/jit/capture/watcher.py",
         "dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)",
         "dynamic = by_position",
         _programs("getattr or vars or attribute or dynamic"),
@@ -146,7 +146,7 @@ SEGMENTS = [
     Mutant(
         "settle",
         "the caller's memory forgets how often a segment wrote it",
-        "tracejit/jit/capture/segment_end.py",
+        "tracejit/jit/capture/flush.py",
         "            memory.input_tensor._storage.version = memory.version\n",
         "            pass\n",
         _programs("version"),
@@ -154,7 +154,7 @@ SEGMENTS = [
     Mutant(
         "settle",
         "generators do not advance at the end of a segment",
-        "tracejit/jit/capture/segment_end.py",
+        "tracejit/jit/capture/flush.py",
         "            draws.generator.take(hint(draws.count))\n",
         "            pass\n",
         _programs("random or draws or dropout"),
@@ -186,7 +186,7 @@ SEGMENTS = [
     Mutant(
         "bindings",
         "strides of inputs do not choose a binding",
-        "tracejit/jit/runtime/segment.py",
+        "tracejit/jit/runtime/compiled_graph.py",
         "(x._shape, x._strides) if isinstance(x, Tensor) else x if k in self.numbers else None",
         "x._shape if isinstance(x, Tensor) else x if k in self.numbers else None",
         ("tests/capture/test_replay.py", "-k", "strides"),

@@ -77,7 +77,7 @@ NUMBERS = [
     Mutant(
         "places",
         "numbers stay in objects that are elsewhere after the call",
-        "tracejit/jit/capture/number_places.py",
+        "tracejit/jit/capture/lift_numbers.py",
         "                _set(source, owner, fresh)\n",
         "                pass\n",
         _programs("owner_that_is_elsewhere"),
@@ -109,7 +109,7 @@ NUMBERS = [
     Mutant(
         "places",
         "numbers in objects nobody listed are not swept",
-        "tracejit/jit/capture/number_places.py",
+        "tracejit/jit/capture/lift_numbers.py",
         "        if swept:\n            concretize_referrers(numbers)\n",
         "",
         _NUMBERS,
@@ -117,7 +117,7 @@ NUMBERS = [
     Mutant(
         "places",
         "a number that was seen to change stays guarded by value",
-        "tracejit/jit/capture/number_places.py",
+        "tracejit/jit/capture/lift_numbers.py",
         "if self._stored(source) or path_of(source) in self.varying:",
         "if self._stored(source):",
         _NUMBERS,
@@ -152,7 +152,7 @@ READS = [
     Mutant(
         "reads",
         "what constants of sizes decide holds for other sizes",
-        "tracejit/jit/capture/constant_values.py",
+        "tracejit/jit/capture/fold.py",
         "with_numbers(attributes, concretize)",
         "with_numbers(attributes, lambda x: x.hint if type(x) is SymInt else x)",
         _programs("constants_of_sizes_decide"),
@@ -160,7 +160,7 @@ READS = [
     Mutant(
         "reads",
         "what sizes decide is no branch of the graph",
-        "tracejit/jit/capture/constant_values.py",
+        "tracejit/jit/capture/fold.py",
         "of_sizes and _has_sizes(one.node)",
         "of_sizes and False",
         _programs("sizes_in_constants"),
@@ -192,7 +192,7 @@ READS = [
     Mutant(
         "append-only",
         "a list that is read is taken for one that only grows",
-        "tracejit/jit/capture/sinks.py",
+        "tracejit/jit/capture/append_only.py",
         "return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)",
         "return bool(uses) and any(_harmless(use, tuple(keys)) for use in uses)",
         (*_READS, "tests/capture/test_replay.py"),
@@ -200,7 +200,7 @@ READS = [
     Mutant(
         "append-only",
         "a replay's new elements take the place of the list's own",
-        "tracejit/jit/capture/sinks.py",
+        "tracejit/jit/capture/append_only.py",
         "target[len(target) :] = more",
         "target[:] = more",
         (*_READS, "tests/capture/test_replay.py"),
@@ -335,7 +335,7 @@ GUARDS = [
     Mutant(
         "runs",
         "a watcher that Ctrl-C took away is not missed",
-        "tracejit/jit/capture/watch.py",
+        "tracejit/jit/capture/watcher.py",
         "if kind is None and sys.getprofile() != self._event:",
         "if False:",
         (*_INTERRUPTS, "-k", "interrupt_took"),

@@ -17,7 +17,7 @@ import tracejit as tj
 from tracejit.core.eager.interrupts import HeldInterrupts
 from tracejit.core.eager.recording import active
 from tracejit.jit.capture import memory_words
-from tracejit.jit.capture.watch import CodeWatcher
+from tracejit.jit.capture.watcher import CodeWatcher
 from tracejit.jit.runtime import native_start
 
 # Python calls the handlers of signals when a function is entered, and after these (not after calls
@@ -316,7 +316,7 @@ def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
     assert len(states) > 10
 
 
-WATCHES = ["jit/capture/watch.py", "jit/capture/trial_watch.py", "jit/capture/unwatched.py"]
+WATCHES = ["jit/capture/watcher.py", "jit/capture/speculation.py", "jit/capture/unwatched.py"]
 
 
 @pytest.mark.parametrize("only", WATCHES)

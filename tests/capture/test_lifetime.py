@@ -19,8 +19,8 @@ from tracejit import config
 from tracejit.core.ops.stacks import live_stacks
 from tracejit.core.ops.types import TensorType
 from tracejit.jit import compiled_function
-from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.sharing import Pairs, Sharing
+from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.ir.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from tests.capture.spies import CLASSES, Log, Meta, spying
 from tests.shares import share
 
 # These take apart code and its syntax trees, or lie below `is_a`.
-OF_CODE = ("rewrite", "source", "own_effects", "instructions", "looking", "memory_words")
+OF_CODE = ("rewrite", "source", "library_effects", "instructions", "looking", "memory_words")
 JITS = {"script": tj.script, "trace": tj.trace}
 
 

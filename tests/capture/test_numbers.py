@@ -16,7 +16,7 @@ import pytest
 
 import tracejit as tj
 from tests.capture.number_outcomes import shown
-from tracejit.jit.capture import plain
+from tracejit.jit.capture import concretize
 from tracejit.jit.capture.scalars import SymNumber
 
 
@@ -355,7 +355,7 @@ def test_a_call_that_breaks_looks_for_no_numbers_where_nobody_kept_one(monkeypat
     def searched(*objects):
         raise AssertionError("all objects of the process are searched")
 
-    monkeypatch.setattr(plain.gc, "get_referrers", searched)
+    monkeypatch.setattr(concretize.gc, "get_referrers", searched)
 
     @tj.script
     def f(x, scale, shift):

@@ -17,9 +17,9 @@ from tracejit.debug.report import kernels_of
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.verify import GraphError, verify
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.nan_check import NanFound
-from tracejit.jit.runtime.segment import CompiledGraph
 
 MODES = ("compiled", "python", "graph")
 

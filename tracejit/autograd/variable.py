@@ -19,7 +19,7 @@ class _Engine:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         if active.tracer is not None:
             active.tracer.break_graph(None, "a callback is queued for the end of a backward",
-                                 "call it after backward()")
+                                      "call it after backward()")
         active.task.callbacks.append(callback)
 
 

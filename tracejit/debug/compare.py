@@ -140,7 +140,7 @@ def compare(
 
 def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) -> Comparison:
     """Every value of a graph, compiled and interpreted on the same inputs."""
-    from tracejit.jit.runtime.segment import CompiledGraph
+    from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
     graph.number()
     values = [v for node in graph.nodes for v in node.outputs]

@@ -22,21 +22,21 @@ from tracejit.core.eager.saved import packing
 from tracejit.core.memory import forks
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
 from tracejit.debug.report import Recompile, Report, Statistics
+from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.breaks import CaptureError, GraphBreak
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
-from tracejit.jit.capture.number_places import Path, changed_numbers
-from tracejit.jit.capture.place import Source
+from tracejit.jit.capture.lift_numbers import Path, changed_numbers
 from tracejit.jit.capture.script import rewritten
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.runtime import pace as pace_of
-from tracejit.jit.runtime.capture_call import CaptureSession
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
 from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
-from tracejit.jit.runtime.segment import CompiledGraph
+from tracejit.jit.runtime.session import CaptureSession
 
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")

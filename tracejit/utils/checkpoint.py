@@ -150,8 +150,8 @@ def checkpoint(
                          f"{determinism_check}")
     if active.tracer is not None:
         active.tracer.break_graph(None, "checkpoint is called inside the captured function",
-                             "a captured function keeps what it needs as it likes: call the "
-                             "function itself")
+                                  "a captured function keeps what it needs as it likes: call the "
+                                  "function itself")
     if use_reentrant:
         return CheckpointFunction.apply(function, preserve, *args)
     if not active.grad_enabled:

@@ -6,8 +6,8 @@ import pytest
 import tracejit
 from tracejit.core.ops.stacks import live_stacks
 from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.executable import ProgramError
-from tracejit.jit.runtime.segment import CompiledGraph
 
 LOOPS = """
 graph loops(in0: float32[4] on cuda:0, in1: bool[] on cuda:0):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from tracejit.core.eager.conditional_grad import ConditionalGrad
 from tracejit.core.eager.engine import Root, TapeEdge, Task
 from tracejit.core.eager.hooks import retain_grad
 from tracejit.core.eager.identity import resolve_identity
@@ -16,7 +17,6 @@ from tracejit.core.eager.nodes import AccumulateGrad, GradientEdge, Node, edge_o
 from tracejit.core.eager.origins import check_use
 from tracejit.core.eager.state import TensorState, shape_of
 from tracejit.core.eager.tape import refresh
-from tracejit.core.eager.uncertain import ConditionalGrad
 from tracejit.core.ops import creation
 from tracejit.core.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.core.ops.types import COMPLEX, FLOATING, TensorType

@@ -299,7 +299,7 @@ def _over(array: np.ndarray) -> Any:
     what is done to either."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "an array shows a tensor's memory",
-                             "use tracejit.tensor(array), which copies")
+                                  "use tracejit.tensor(array), which copies")
     made = of_array(array)
     show(made._storage)
     if active.tracer is not None:

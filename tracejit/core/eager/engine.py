@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.core.eager import anomaly
+from tracejit.core.eager.conditional_grad import ConditionalGrad, added, grad_of, resolved
 from tracejit.core.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.core.eager.nodes import AccumulateGrad, Node
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.sole_gradients import alone, calibrate
 from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.uncertain import ConditionalGrad, added, grad_of, resolved
 from tracejit.core.eager.writing import assign
 from tracejit.core.ops.shapes import shape_text
 

@@ -15,7 +15,7 @@ def _tell_recorder(event: str) -> None:
     tracer = active.tracer
     if tracer is not None:
         tracer.break_graph(None, f"{event} inside the captured function",
-                      "make, seed and save generators outside of it")
+                           "make, seed and save generators outside of it")
 
 
 install_observer(_tell_recorder)

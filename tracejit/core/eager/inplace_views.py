@@ -40,7 +40,7 @@ def _views_of(x: TensorState) -> list[View]:
 def _concrete(x: TensorState) -> None:
     if active.tracer is not None:
         active.tracer.break_graph(x, "a tensor got another shape in place",
-                             "use the function that returns a new view")
+                                  "use the function that returns a new view")
 
 
 def _stand_in(self: TensorState, views: list[View]) -> Any:

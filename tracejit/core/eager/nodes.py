@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from tracejit.core.eager.conditional_grad import through
 from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.uncertain import through
 from tracejit.core.eager.views import canonical
 
 Edge = tuple["Node", int] | None

@@ -90,7 +90,7 @@ def label_of_itself(x: TensorState, shape: tuple | None = None) -> TensorLabel:
 
 
 def label_now(itself: weakref.ref | None, before: TensorLabel, shape: tuple | None = None,
-             family: AliasFamily | None = None) -> TensorLabel:
+              family: AliasFamily | None = None) -> TensorLabel:
     """The same of a result that may be gone: `before` until it has a history of its own. Of what is
     gone its family knows it."""
     x = None if itself is None else itself()

@@ -15,14 +15,13 @@ from functools import partial
 from typing import Any
 
 from tracejit.core.eager.backward import task_between
+from tracejit.core.eager.conditional_grad import ConditionalGrad, grad_of
 from tracejit.core.eager.nodes import edge_of
 from tracejit.core.eager.tape import FREED
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import ConditionalGrad, grad_of
-from tracejit.jit.autodiff.arrivals import TangentTracker
-from tracejit.jit.autodiff.closed_code import ClosedWatch
 from tracejit.jit.autodiff.gradient_views import GradientView, gradient_views
 from tracejit.jit.autodiff.partition import computed_again, residuals
+from tracejit.jit.autodiff.pure_backward import ClosedWatch
 from tracejit.jit.autodiff.reach import (
     TapeEdge,
     deciding,
@@ -31,12 +30,13 @@ from tracejit.jit.autodiff.reach import (
     kept_one_way,
     retaining,
 )
-from tracejit.jit.autodiff.relaid import RebuiltTape, rebuilt_tape, runs_code
+from tracejit.jit.autodiff.rebuilt_tape import RebuiltTape, rebuilt_tape, runs_code
 from tracejit.jit.autodiff.stages import Stage, TapeCut
+from tracejit.jit.autodiff.tangents import TangentTracker
 from tracejit.jit.autodiff.vjp import must_be_dense
-from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
-from tracejit.jit.capture.results import NotCacheable
+from tracejit.jit.capture.epilogue import NotCacheable
+from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Node, Value
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.ops.pointwise import stop_gradient
 from tracejit.core.ops.record import Op
-from tracejit.jit.capture.aliasing import substitute
+from tracejit.jit.capture.storage import substitute
 from tracejit.jit.ir.graph import Value
 
 Step = tuple[Op, dict]

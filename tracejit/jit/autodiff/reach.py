@@ -19,10 +19,10 @@ from tracejit.core.eager.nodes import AccumulateGrad, Extras, Node, edge_of
 from tracejit.core.eager.saved import Saved, SavedOutput, label_of_itself
 from tracejit.core.eager.tape import CustomNode, OpNode
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.autodiff.kept_outside import InnerSave, OuterSaves, SaveRecord
-from tracejit.jit.capture.aliasing import FunctionalStorage
-from tracejit.jit.capture.region import Start, SubgraphTracer
-from tracejit.jit.capture.results import NotCacheable
+from tracejit.jit.autodiff.outer_saves import InnerSave, OuterSaves, SaveRecord
+from tracejit.jit.capture.epilogue import NotCacheable
+from tracejit.jit.capture.storage import FunctionalStorage
+from tracejit.jit.capture.subgraph import Start, SubgraphTracer
 
 _BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
 TapeEdge = tuple[Node, int]  # a node and the number of its result
@@ -80,7 +80,7 @@ def is_freed(output: Tensor, first_node: int) -> bool:
     if any(node.freeing.depends(node.freeing.through([number]) & node.over)
            for node, number in places if isinstance(node, CustomNode) and node.freeing is not None):
         raise NotCacheable("a value decides whether a backward inside the call has freed history "
-                         "that a result leads through")
+                           "that a result leads through")
     return False
 
 
@@ -195,9 +195,9 @@ def memory_kept(
                 known = found.get(traced.memory)
                 if known is None or known.age < node.sequence:
                     label = (label_of_itself(tensor, traced.shape) if isinstance(kept, Tensor)
-                            else kept.label(traced.shape))
+                             else kept.label(traced.shape))
                     found[traced.memory] = InnerSave({} if known is None else known.when,
-                                                  node.sequence, operand_of(kept), label)
+                                                     node.sequence, operand_of(kept), label)
                 when: Any = found[traced.memory].when
                 before = when.get(number, [])
                 when[number] = None if before is None or tests is None else [*before, *tests]

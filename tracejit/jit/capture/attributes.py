@@ -21,8 +21,8 @@ from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.overriding import gates
-from tracejit.jit.capture.behaviour import USERS_STATE, is_mutable_class, known_names, module_name
-from tracejit.jit.capture.computed_names import (
+from tracejit.jit.capture.access_path import CACHED, Source, key_of, kind_of, slot_of
+from tracejit.jit.capture.dynamic_names import (
     ANY,
     data_of_module,
     is_shared_module,
@@ -30,6 +30,7 @@ from tracejit.jit.capture.computed_names import (
     own_names,
     slot_names,
 )
+from tracejit.jit.capture.fingerprint import USERS_STATE, is_mutable_class, known_names, module_name
 from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
@@ -44,7 +45,6 @@ from tracejit.jit.capture.looking import (
     qualname_of_class,
 )
 from tracejit.jit.capture.module_reads import METHODS, Reads, has_methods
-from tracejit.jit.capture.place import CACHED, Source, key_of, kind_of, slot_of
 
 MODULE_TABLES = (
     "forward",

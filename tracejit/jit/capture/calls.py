@@ -31,13 +31,13 @@ import numpy as np
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import joining
 from tracejit.core.ops.record import Op
-from tracejit.jit.capture.behaviour import function_of, module_name
+from tracejit.jit.capture.access_path import CACHED
 from tracejit.jit.capture.breaks import RegionRefused
-from tracejit.jit.capture.computed_names import is_user_class
 from tracejit.jit.capture.deferred_warnings import deferred_warn
+from tracejit.jit.capture.dynamic_names import is_user_class
+from tracejit.jit.capture.fingerprint import function_of, module_name
 from tracejit.jit.capture.foreign_compilers import is_compiled, unseen_call_of
 from tracejit.jit.capture.host_calls import replacement
-from tracejit.jit.capture.kept_calls import CALLING, asking_again, handing_on
 from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
@@ -50,7 +50,7 @@ from tracejit.jit.capture.looking import (
     qualname_of_class,
     title,
 )
-from tracejit.jit.capture.place import CACHED
+from tracejit.jit.capture.memoized_calls import CALLING, asking_again, handing_on
 from tracejit.jit.capture.plain_arguments import (
     asks_as_plain,
     concretizing_call,
@@ -72,7 +72,7 @@ from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_call_sym
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sharing import known_as, known_ones
 from tracejit.jit.capture.source import is_understood
-from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_ARRAYS = type(np.mean)

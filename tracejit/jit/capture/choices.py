@@ -2,7 +2,7 @@
 
 In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
 beside its results, and, once it is made, what `sharing.py` keeps. Raises `RegionRefused` where shared
-memory could not be followed. Called by `merge.py`.
+memory could not be followed. Called by `join.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import counting_family
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import bool_
-from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import SubgraphTracer, speculate
+from tracejit.jit.capture.storage import FunctionalStorage
+from tracejit.jit.capture.subgraph import SubgraphTracer, speculate
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.ir.graph import Value
 

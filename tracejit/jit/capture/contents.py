@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.capture.behaviour import is_mutable_class
-from tracejit.jit.capture.computed_names import is_user_class
+from tracejit.jit.capture.dynamic_names import is_user_class
+from tracejit.jit.capture.fingerprint import is_mutable_class
 from tracejit.jit.capture.looking import bases_of, class_attribute, names_in
 
 _READERS = ("__getitem__", "__len__", "__iter__")

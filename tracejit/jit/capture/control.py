@@ -2,7 +2,7 @@
 
 In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
 with plain Python values, exactly what Python does; with a deferred tensor that decides, a node of
-the graph where `branches.py` or `loops.py` can make one, else the tensor's value is needed. The
+the graph where `cond.py` or `loops.py` can make one, else the tensor's value is needed. The
 names here are the interface `rewrite.py` writes for.
 """
 
@@ -23,9 +23,18 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.indexing import update_through_mask
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
-from tracejit.jit.capture.branches import branch, truth
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.calls import check_iterable, convert_call, convert_call_in_region
+from tracejit.jit.capture.cells import Variables
+from tracejit.jit.capture.cond import branch, truth
+from tracejit.jit.capture.exits import (
+    BREAK,
+    CONTINUE,
+    CONTINUE_THROUGH,
+    ControlExit,
+    Return,
+    TracedExit,
+)
 from tracejit.jit.capture.host_texts import (
     deferred_format,
     deferred_format_of,
@@ -56,16 +65,7 @@ from tracejit.jit.capture.plain_arguments import named_plainly, plain_text
 from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.same_constant import contains_nan, same_constant
 from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_another
-from tracejit.jit.capture.signals import (
-    BREAK,
-    CONTINUE,
-    CONTINUE_THROUGH,
-    ControlExit,
-    Return,
-    TracedExit,
-)
 from tracejit.jit.capture.unwatched import unwatched
-from tracejit.jit.capture.variables import Variables
 
 __all__ = [
     "BREAK", "CONTINUE", "CONTINUE_THROUGH", "Return", "and_", "assert_", "attribute_owner",

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from tracejit.jit.capture.host_effects import (
+from tracejit.jit.capture.epilogue import NotCacheable
+from tracejit.jit.capture.known_reads import BEGINS_FILTERS, ENDS_FILTERS, SETS_FILTERS
+from tracejit.jit.capture.location import is_internal_code
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.output import (
     HostEffect,
     NotDeferrable,
     before_native_effect,
     deferring_tracer,
     freeze,
 )
-from tracejit.jit.capture.known_reads import BEGINS_FILTERS, ENDS_FILTERS, SETS_FILTERS
-from tracejit.jit.capture.location import is_internal_code
-from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.results import NotCacheable
 
 
 def deferred_warn(

@@ -12,7 +12,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from tracejit.jit.capture.behaviour import module_name
+from tracejit.jit.capture.fingerprint import module_name
 from tracejit.jit.capture.location import COMPILERS, INSTALLED, is_of_compiler
 from tracejit.jit.capture.looking import ABSENT, attribute_of, class_attribute, title
 

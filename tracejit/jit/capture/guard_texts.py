@@ -9,8 +9,8 @@ import enum
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.computed_names import is_user_class
 from tracejit.jit.capture.contents import kind_of_container
+from tracejit.jit.capture.dynamic_names import is_user_class
 from tracejit.jit.capture.looking import (
     class_attribute,
     is_a,

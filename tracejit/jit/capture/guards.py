@@ -30,8 +30,16 @@ from tracejit.core.memory import devices
 from tracejit.core.ops import autocast
 from tracejit.core.ops.types import default as default_type
 from tracejit.core.ops.types import get_default_dtype
-from tracejit.jit.capture.behaviour import class_fingerprint, subclasses
-from tracejit.jit.capture.computed_names import own_names
+from tracejit.jit.capture.access_path import (
+    Source,
+    behind_proxy,
+    default_of,
+    identical,
+    now_there,
+    referent,
+    slot_of,
+    weak_key,
+)
 from tracejit.jit.capture.contents import (
     elements,
     hashes_plainly,
@@ -40,8 +48,11 @@ from tracejit.jit.capture.contents import (
     length,
     reads_itself,
 )
+from tracejit.jit.capture.dynamic_names import own_names
 from tracejit.jit.capture.fast_guards import FastGuards, Lines, check_text
+from tracejit.jit.capture.fingerprint import class_fingerprint, subclasses
 from tracejit.jit.capture.guard_texts import describe, kind_text, shown, tells
+from tracejit.jit.capture.inputs import hooks_of
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
@@ -55,18 +66,7 @@ from tracejit.jit.capture.looking import (
 )
 from tracejit.jit.capture.module_reads import METHODS, has_methods
 from tracejit.jit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.jit.capture.place import (
-    Source,
-    behind_proxy,
-    default_of,
-    identical,
-    now_there,
-    referent,
-    slot_of,
-    weak_key,
-)
 from tracejit.jit.capture.runtime_numbers import SymGuard
-from tracejit.jit.capture.sources import hooks_of
 from tracejit.jit.capture.state import ReachableState
 
 

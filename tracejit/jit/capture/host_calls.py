@@ -14,19 +14,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from tracejit.jit.capture.behaviour import function_of, module_name
-from tracejit.jit.capture.host_effects import (
-    LEVELS,
-    PROGRESS,
-    ROOT_LEVELS,
-    STREAMS,
-    deferred_print,
-    log_function,
-    log_method,
-    outlet_changed,
-    progress_method,
-    stream_method,
-)
+from tracejit.jit.capture.fingerprint import function_of, module_name
 from tracejit.jit.capture.host_numbers import (
     deferred_float,
     deferred_int,
@@ -43,6 +31,18 @@ from tracejit.jit.capture.host_texts import (
 )
 from tracejit.jit.capture.looking import attribute_of, class_attribute, is_a, is_exactly
 from tracejit.jit.capture.outlets import changes_outlets
+from tracejit.jit.capture.output import (
+    LEVELS,
+    PROGRESS,
+    ROOT_LEVELS,
+    STREAMS,
+    deferred_print,
+    log_function,
+    log_method,
+    outlet_changed,
+    progress_method,
+    stream_method,
+)
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.sizes import SymInt
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.host_effects import deferring_tracer
 from tracejit.jit.capture.host_reads import (
     NUMBERS,
     AfterSymFloat,
@@ -21,7 +20,8 @@ from tracejit.jit.capture.host_reads import (
     read,
 )
 from tracejit.jit.capture.looking import is_exactly
-from tracejit.jit.capture.structure import number_kind
+from tracejit.jit.capture.output import deferring_tracer
+from tracejit.jit.capture.tree import number_kind
 
 
 def deferred_float(*args: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tracejit.core.eager.recording import active
 from tracejit.core.memory.referrers import referrers
+from tracejit.jit.capture.concretize import refill
 from tracejit.jit.capture.contents import elements
 from tracejit.jit.capture.host_reads import (
     AFTER_SYMS,
@@ -26,7 +27,6 @@ from tracejit.jit.capture.host_reads import (
     is_computed,
 )
 from tracejit.jit.capture.looking import has_in_class, instance_dict, is_a, is_exactly
-from tracejit.jit.capture.plain import refill
 
 Step = Callable[[Any], Any]  # of a ReplayFrame
 

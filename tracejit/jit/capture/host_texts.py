@@ -13,11 +13,11 @@ from types import CodeType
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.host_effects import NotDeferrable, deferring_tracer, freeze
 from tracejit.jit.capture.host_reads import AFTER_SYMS, AfterSymStr, joined, read
 from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly
+from tracejit.jit.capture.output import NotDeferrable, deferring_tracer, freeze
 from tracejit.jit.capture.scalars import SymNumber
-from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 

@@ -13,11 +13,11 @@ from types import CellType
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.access_path import Source, weak_key
 from tracejit.jit.capture.contents import elements
 from tracejit.jit.capture.looking import is_exactly
-from tracejit.jit.capture.place import Source, weak_key
 from tracejit.jit.capture.state import ReachableState
-from tracejit.jit.capture.watch import NUMBERING, CodeNames
+from tracejit.jit.capture.watcher import NUMBERING, CodeNames
 
 _EQUATED = ("object", "function", "partial")  # kinds that are equal to themselves alone
 

@@ -2,7 +2,7 @@
 
 In: inputs of the graph that a value is made of which Python needs. Out: `KnownContents`, by which
 an entry serves only calls in which these tensors hold the same. So the recording goes on where it
-would end otherwise. Called by `constant_values` and the entry maker; `jit` lets it be no more where
+would end otherwise. Called by `fold` and the entry maker; `jit` lets it be no more where
 the contents turn out to differ between calls.
 """
 
@@ -19,8 +19,8 @@ from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import of_array
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
-from tracejit.jit.capture.place import Source
-from tracejit.jit.capture.plain import concretize
+from tracejit.jit.capture.access_path import Source
+from tracejit.jit.capture.concretize import concretize
 from tracejit.jit.ir.graph import Value
 
 LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.core.eager.views import counting_family
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture.aliasing import (
+from tracejit.jit.capture.inputs import LiftedInput
+from tracejit.jit.capture.storage import (
     FunctionalStorage,
     FunctionalTensor,
     VersionCounter,
     byte_range,
 )
-from tracejit.jit.capture.sources import LiftedInput
 from tracejit.jit.ir.graph import Value
 
 if TYPE_CHECKING:

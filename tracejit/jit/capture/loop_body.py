@@ -3,7 +3,7 @@
 In: the body as a function, the variables it assigns. Out: a region and its `CarriedVar`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
 `RegionRefused` where that is not so, `PeelIteration` where it will be so after one iteration. Called by
-`loops.py`; the gradient (`jit/autodiff/loops.py`) reads what is found here.
+`loops.py`; the gradient (`jit/autodiff/loop_vjp.py`) reads what is found here.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import known_same_shape, same_shape
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.aliasing import UNKNOWN, FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.cells import UNBOUND, Variables
+from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import GradPromotion, GrowingList, LiftNumber, StrideChange
 from tracejit.jit.capture.loop_items import part_at
 from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymInt, LoopIndex, as_tensor, number_in
 from tracejit.jit.capture.loop_region import LoopBodyTracer
-from tracejit.jit.capture.region import SubgraphTracer, forbid_breaks, speculate
 from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.scalars import SymNumber
-from tracejit.jit.capture.signals import ControlExit, TracedExit
-from tracejit.jit.capture.structure import (
+from tracejit.jit.capture.storage import UNKNOWN, FunctionalStorage
+from tracejit.jit.capture.strides import known_strides, merged_strides, same_strides
+from tracejit.jit.capture.subgraph import SubgraphTracer, forbid_breaks, speculate
+from tracejit.jit.capture.tracer import Tracer
+from tracejit.jit.capture.tree import (
     TreeSpec,
     difference,
     number_kind,
     tree_flatten,
     tree_unflatten,
 )
-from tracejit.jit.capture.tracer import Tracer
-from tracejit.jit.capture.variables import UNBOUND, Variables
-from tracejit.jit.capture.viewable import known_strides, merged_strides, same_strides
 from tracejit.jit.ir.graph import Value
 
 

@@ -13,12 +13,12 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
 from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymNumber, made_in, number_in
-from tracejit.jit.capture.region import speculate
-from tracejit.jit.capture.signals import ControlExit, TracedExit
-from tracejit.jit.capture.structure import (
+from tracejit.jit.capture.subgraph import speculate
+from tracejit.jit.capture.tree import (
     TreeSpec,
     difference,
     number_kind,

@@ -96,7 +96,7 @@ def over_tensor(x: Tensor, first: int) -> LoopIterable:
     """The slices of a tensor along its first dimension, from number `first` on."""
     trip_count = x.shape[0] - first
     return LoopIterable(trip_count, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
-                  lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
+                        lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
 
 
 def _over_reversed(inner: Any) -> LoopIterable | None:
@@ -119,8 +119,8 @@ def _over_enumerate(inner: Any, start: Any = 0) -> LoopIterable | None:
 
 def _counted(found: LoopIterable, start: int) -> LoopIterable:
     return LoopIterable(found.trip_count, lambda body: (body.index(start, 1), found.item(body)),
-                  lambda: (start, found.first()), lambda: _counted(found.rest(), start + 1),
-                  lambda: enumerate(found.plainly(), start))
+                        lambda: (start, found.first()), lambda: _counted(found.rest(), start + 1),
+                        lambda: enumerate(found.plainly(), start))
 
 
 def _over_zip(inner: tuple) -> LoopIterable | None:
@@ -136,9 +136,9 @@ def _over_zip(inner: tuple) -> LoopIterable | None:
 
 def _zipped(found: list[LoopIterable]) -> LoopIterable:
     return LoopIterable(found[0].trip_count, lambda body: tuple([x.item(body) for x in found]),
-                  lambda: tuple([x.first() for x in found]),
-                  lambda: _zipped([x.rest() for x in found]),
-                  lambda: zip(*[x.plainly() for x in found]))
+                        lambda: tuple([x.first() for x in found]),
+                        lambda: _zipped([x.rest() for x in found]),
+                        lambda: zip(*[x.plainly() for x in found]))
 
 
 def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:

@@ -3,7 +3,7 @@
 In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
 numbers whose value is in the graph: in a region they add and subtract there, and a comparison of
 one is a bool of the graph, which rewritten control flow understands. What asks for the value itself
-(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `merge.py`.
+(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `join.py`.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor
 from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.inputs import RngInput
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import SubgraphTracer
-from tracejit.jit.capture.sources import RngInput
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor
+from tracejit.jit.capture.subgraph import SubgraphTracer
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.loop_body import LoopBodyTrace

@@ -18,8 +18,8 @@ from tracejit.core.ops.types import TensorType, bool_
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
-from tracejit.jit.capture.region import speculate
-from tracejit.jit.capture.viewable import known_strides, merged_strides, same_strides
+from tracejit.jit.capture.strides import known_strides, merged_strides, same_strides
+from tracejit.jit.capture.subgraph import speculate
 from tracejit.jit.ir.graph import Value
 
 

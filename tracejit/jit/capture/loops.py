@@ -20,9 +20,12 @@ from tracejit.core.ops.creation import full_of, iota
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.shapes import known_same_shape
 from tracejit.core.ops.types import bool_, int64
-from tracejit.jit.capture.aliasing import FunctionalStorage
-from tracejit.jit.capture.branches import truth
 from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.cells import Variables
+from tracejit.jit.capture.cond import truth
+from tracejit.jit.capture.conditional_writes import write_condition
+from tracejit.jit.capture.exits import CONTINUE, ControlExit, Return, TracedExit
+from tracejit.jit.capture.inputs import RngInput
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import (
     GradPromotion,
@@ -36,14 +39,11 @@ from tracejit.jit.capture.loop_exit import LoopExits
 from tracejit.jit.capture.loop_items import LoopIterable
 from tracejit.jit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.jit.capture.loop_sharing import LoopSharing
-from tracejit.jit.capture.maybe_written import write_condition
-from tracejit.jit.capture.region import forbid_breaks, refuse_on_bug, region_gradients, speculate
 from tracejit.jit.capture.rolled import extend_by
-from tracejit.jit.capture.signals import CONTINUE, ControlExit, Return, TracedExit
-from tracejit.jit.capture.sources import RngInput
-from tracejit.jit.capture.structure import tree_unflatten
+from tracejit.jit.capture.storage import FunctionalStorage
+from tracejit.jit.capture.subgraph import forbid_breaks, refuse_on_bug, region_gradients, speculate
 from tracejit.jit.capture.tracer import Tracer
-from tracejit.jit.capture.variables import Variables
+from tracejit.jit.capture.tree import tree_unflatten
 from tracejit.jit.ir.graph import Graph, Value
 
 NO_ITERATION = "after no iteration a variable is a view, or another one"
@@ -51,7 +51,7 @@ ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
 
 def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
-                 variables: Variables, before: TracedExit | None) -> ControlExit:
+              variables: Variables, before: TracedExit | None) -> ControlExit:
     """`for item in rolled: body(item)`; how it ends. `before`: how the iteration before these did,
     if that is for the program to know."""
     if rolled.trip_count < 1:
@@ -108,7 +108,7 @@ def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], C
 
 
 def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
-              body: Callable[[], ControlExit], variables: Variables,
+                body: Callable[[], ControlExit], variables: Variables,
                 before: TracedExit | None) -> ControlExit:
     """`while test(): body()`, where `decision` is what the test just gave; how it ends. `before` as
     above."""

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from tracejit.jit.capture.behaviour import is_mutable_class, module_name
+from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.contents import kind_of_container
+from tracejit.jit.capture.fingerprint import is_mutable_class, module_name
 from tracejit.jit.capture.looking import (
     bases_of,
     class_attribute,
@@ -21,7 +22,6 @@ from tracejit.jit.capture.looking import (
     is_a,
     names_in,
 )
-from tracejit.jit.capture.place import Source
 
 _KINDS = (object, dict, OrderedDict)
 

@@ -14,7 +14,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.tape import alias
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import empty
-from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor, substitute
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor, substitute
 from tracejit.jit.ir.graph import Value
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.guards import read_from
 from tracejit.jit.capture.looking import instance_dict, reads_plainly
 from tracejit.jit.capture.number_text import NumberText
-from tracejit.jit.capture.place import Source
 
 
 def reader(

@@ -21,7 +21,7 @@ from tracejit.jit.capture.host_reads import AfterSymStr
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
 from tracejit.jit.capture.rolled import StackedList, materialize_list
 from tracejit.jit.capture.scalars import SymNumber
-from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.plain_arguments import plain_numbers
-from tracejit.jit.capture.watch import USER_CALL_WRAPPERS
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 
 _NUMBERS = (int, float, bool, complex, type(None))
 _TEXTS = (str, bytes)

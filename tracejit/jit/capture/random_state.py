@@ -12,7 +12,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.sources import RngInput
+from tracejit.jit.capture.inputs import RngInput
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.tracer import Tracer

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.jit.capture.concretize import concretize
 from tracejit.jit.capture.looking import class_of, is_a
-from tracejit.jit.capture.plain import concretize
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
 _ONE_OBJECT = range(-5, 257)  # ints that CPython makes once

@@ -1,6 +1,6 @@
 """Memory that is shared if a value says so: after `if c: y = x * 2 else: y = x`, y may be x.
 
-In: pairs of memory, and of tensors, and the flag under which they are one, from `branches.py` and
+In: pairs of memory, and of tensors, and the flag under which they are one, from `cond.py` and
 `loops.py`; writes to either. Out: a write to one reaches the other where the flag holds. Results
 that may be the caller's own tensors are found here when a segment ends. Called by the tracer.
 """
@@ -18,9 +18,9 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View, canonical, family_of, stand_for, standing_for
 from tracejit.core.ops.pointwise import where
 from tracejit.core.ops.shapes import known_same_shape
-from tracejit.jit.capture.aliasing import FunctionalStorage
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.storage import FunctionalStorage
 
 Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
 

@@ -29,6 +29,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View
 from tracejit.core.memory import Storage
 from tracejit.jit.capture import memory_words as words
+from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.contents import length
 from tracejit.jit.capture.looking import (
     class_attribute,
@@ -37,7 +38,6 @@ from tracejit.jit.capture.looking import (
     is_exactly,
     is_thread_local,
 )
-from tracejit.jit.capture.place import Source
 
 Rows = list[tuple[int, int]]
 Owner = tuple[int, str]  # number of a source, which of its words

@@ -22,23 +22,34 @@ from types import (
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.access_path import (
+    CACHED,
+    PRIMITIVE,
+    Source,
+    behind_proxy,
+    default_of,
+    key_of,
+    kind_of,
+    told_by_identity,
+    weak_key,
+)
 from tracejit.jit.capture.attributes import HOLDING, AttributeReads, is_module
-from tracejit.jit.capture.behaviour import (
+from tracejit.jit.capture.contents import elements, items, length
+from tracejit.jit.capture.dynamic_names import (
+    ANY,
+    asks,
+    names_for,
+    names_of_getter,
+)
+from tracejit.jit.capture.fingerprint import (
     USERS_STATE,
     class_fingerprint,
     code_in_class,
     is_mutable_class,
     module_name,
 )
-from tracejit.jit.capture.computed_names import (
-    ANY,
-    asks,
-    names_for,
-    names_of_getter,
-)
-from tracejit.jit.capture.contents import elements, items, length
 from tracejit.jit.capture.foreign_compilers import hides_calls, unseen_read
-from tracejit.jit.capture.kept_calls import MemoizedCalls
+from tracejit.jit.capture.inputs import hooks_of, tensor_history
 from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
@@ -50,20 +61,9 @@ from tracejit.jit.capture.looking import (
     names_in,
     qualname_of_class,
 )
+from tracejit.jit.capture.memoized_calls import MemoizedCalls
 from tracejit.jit.capture.module_reads import Reads
-from tracejit.jit.capture.place import (
-    CACHED,
-    PRIMITIVE,
-    Source,
-    behind_proxy,
-    default_of,
-    key_of,
-    kind_of,
-    told_by_identity,
-    weak_key,
-)
-from tracejit.jit.capture.sources import hooks_of, tensor_history
-from tracejit.jit.capture.watch import CodeNames
+from tracejit.jit.capture.watcher import CodeNames
 
 MAX_ELEMENTS = 16384
 _STATEFUL = ("tensor", "sequence", "mapping", "set", "object", "function", "method", "partial")

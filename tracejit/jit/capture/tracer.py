@@ -3,7 +3,7 @@
 In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
 methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
 `runtime.session` for each recorded call. How tensors come in is in `lifting.py`, how a segment
-ends in `segment_end.py`.
+ends in `flush.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,22 @@ from tracejit.core.ops import random
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.select_at import select_at
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture import host_reads, segment_end, value_checks
-from tracejit.jit.capture.aliasing import (
+from tracejit.jit.capture import flush, host_reads, value_checks
+from tracejit.jit.capture.breaks import CaptureError, GraphBreak, RegionRefused, leaked
+from tracejit.jit.capture.escapes import remains
+from tracejit.jit.capture.fold import fold_constant, run_on_constants
+from tracejit.jit.capture.identities import IdentityReads
+from tracejit.jit.capture.inputs import LiftedInput, NumberSource, RngInput
+from tracejit.jit.capture.lifting import lift
+from tracejit.jit.capture.location import in_capture, is_asked_by_user, user_location
+from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
+from tracejit.jit.capture.random_state import rng_input_of
+from tracejit.jit.capture.recursion import Blocks
+from tracejit.jit.capture.runtime_numbers import SymEnv
+from tracejit.jit.capture.scalars import SymNumber, call_sym, concretize_attributes
+from tracejit.jit.capture.settling import ended_to_hints
+from tracejit.jit.capture.sharing import Sharing, known_as, matters
+from tracejit.jit.capture.storage import (
     UNKNOWN,
     FunctionalStorage,
     FunctionalTensor,
@@ -41,29 +55,15 @@ from tracejit.jit.capture.aliasing import (
     VersionCounter,
     has_internal_overlap,
 )
-from tracejit.jit.capture.breaks import CaptureError, GraphBreak, RegionRefused, leaked
-from tracejit.jit.capture.constant_values import fold_constant, run_on_constants
-from tracejit.jit.capture.identities import IdentityReads
-from tracejit.jit.capture.lifting import lift
-from tracejit.jit.capture.location import in_capture, is_asked_by_user, user_location
-from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
-from tracejit.jit.capture.random_state import rng_input_of
-from tracejit.jit.capture.reachable import remains
-from tracejit.jit.capture.recursion import Blocks
-from tracejit.jit.capture.runtime_numbers import SymEnv
-from tracejit.jit.capture.scalars import SymNumber, call_sym, concretize_attributes
-from tracejit.jit.capture.settling import ended_to_hints
-from tracejit.jit.capture.sharing import Sharing, known_as, matters
-from tracejit.jit.capture.sources import LiftedInput, NumberSource, RngInput
-from tracejit.jit.capture.unread_source import with_unread
-from tracejit.jit.capture.unwatched import unwatched
-from tracejit.jit.capture.viewable import (
+from tracejit.jit.capture.strides import (
     is_contiguous,
     may_overlap,
     offset,
     reshape_is_view,
     strides,
 )
+from tracejit.jit.capture.unread_source import with_unread
+from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import SymInt
 
@@ -698,7 +698,7 @@ class Tracer:
 
     def flush(self) -> None:
         """Compile and run what was recorded; tensors that are still alive become concrete."""
-        unwatched(segment_end.flush, self)
+        unwatched(flush.flush, self)
 
     def abandon(self) -> None:
         """After an exception in the user's code: what ran before it has happened, so make it so."""

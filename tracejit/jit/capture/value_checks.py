@@ -20,10 +20,10 @@ from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import hint, overflows
 from tracejit.core.ops.types import INTEGER
 from tracejit.jit.capture.breaks import GraphBreak
+from tracejit.jit.capture.inputs import values_of
 from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.scalars import SymNumber
-from tracejit.jit.capture.sources import values_of
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret

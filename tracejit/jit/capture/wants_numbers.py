@@ -24,12 +24,12 @@ from types import (
 )
 from typing import Any
 
-from tracejit.jit.capture.behaviour import function_of, is_mutable_class, module_name
+from tracejit.jit.capture.fingerprint import function_of, is_mutable_class, module_name
 from tracejit.jit.capture.foreign_compilers import is_compiled
 from tracejit.jit.capture.looking import ABSENT, class_attribute, instance_dict, is_a, is_exactly
 from tracejit.jit.capture.plain_arguments import is_cython, wants_ints
 from tracejit.jit.capture.pure import is_pure
-from tracejit.jit.capture.watch import CodeNames
+from tracejit.jit.capture.watcher import CodeNames
 
 _STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # a width or precision that is given
 _EXACT: tuple[Any, ...] = (deque,)

@@ -80,7 +80,7 @@ class ShapeEnv:
     # Atoms that were resolved when this much was known, and what they are.
     resolved: tuple[int, dict[Atom, SizeLike]] = field(
         default_factory=lambda: (0, {}), repr=False, compare=False)
-    generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
+    generic: tuple | None = field(default=None, repr=False, compare=False)  # see `storage.py`
 
     def symbol(self, hint: int, name: str | None = None) -> SymInt:
         """A new symbol whose example value is `hint`."""

@@ -19,9 +19,9 @@ from tracejit.core.memory.readers import Before, reads, shown
 from tracejit.jit.capture.snapshot import GuardSnapshot
 from tracejit.jit.runtime.backward_plan import BackwardPlan
 from tracejit.jit.runtime.call_nodes import CompiledBackward
+from tracejit.jit.runtime.compiled_graph import BoundGraph
 from tracejit.jit.runtime.later_backward import SavedCall, below
 from tracejit.jit.runtime.native_history import Lay, layer, lays
-from tracejit.jit.runtime.segment import BoundGraph
 
 
 def attach_backward(

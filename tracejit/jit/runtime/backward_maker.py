@@ -15,10 +15,10 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import counting_family
 from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.autodiff.differentiate import JointGraph
-from tracejit.jit.autodiff.kept_outside import SaveRecord
+from tracejit.jit.autodiff.outer_saves import SaveRecord
 from tracejit.jit.autodiff.reach import flag_of, operand_of, records
 from tracejit.jit.autodiff.stages import Stage
-from tracejit.jit.capture.aliasing import FunctionalStorage, FunctionalTensor
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.runtime.backward_plan import (
@@ -29,7 +29,7 @@ from tracejit.jit.runtime.backward_plan import (
     VersionCheck,
     is_sum,
 )
-from tracejit.jit.runtime.segment import CompiledGraph
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
 
 def backward_plan(

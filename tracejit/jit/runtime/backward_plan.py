@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 from tracejit.core.eager.nodes import nobody
 from tracejit.core.eager.saved import TensorLabel
 from tracejit.core.ops.types import dtype
-from tracejit.jit.autodiff.absent import Pruned, prune
 from tracejit.jit.autodiff.freed import Part
 from tracejit.jit.autodiff.gradient_views import GradientView, Step, chain, seen_from
 from tracejit.jit.autodiff.joining import joined
-from tracejit.jit.autodiff.relaid import RebuiltTape
+from tracejit.jit.autodiff.prune import Pruned, prune
+from tracejit.jit.autodiff.rebuilt_tape import RebuiltTape
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.runtime.segment import CompiledGraph
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
 # bits: results of a stage that lead through something, edges it leads to
 PathMask = tuple[int, int]
@@ -224,7 +224,7 @@ class BackwardPlan:
         frees = [sum(1 << k for k, way in enumerate(self.stages[s].freed)
                      if _goes(way, arrived[s], wanted[s])) for s, _, _ in key]
         return BackwardVariant(graph, sorted(checked), frees, [tangents[k] for k in order], places,
-                   exact=exact)
+                               exact=exact)
 
     def _look(self, variant: BackwardVariant, key: Key, shown: Shown) -> None:
         """Let a variant give views at these edges."""

@@ -17,14 +17,8 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.writing import bump_version
 from tracejit.core.memory.readers import about_to_write, live
 from tracejit.core.memory.storage import readonly
-from tracejit.jit.capture.aliasing import substitute
-from tracejit.jit.capture.guard_texts import shown
-from tracejit.jit.capture.guards import GuardFailure, GuardSet, read_from
-from tracejit.jit.capture.kept_calls import MemoizedCall, MemoizedResults, first_changed
-from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
-from tracejit.jit.capture.materialise import laid_out
-from tracejit.jit.capture.place import Source
-from tracejit.jit.capture.results import (
+from tracejit.jit.capture.access_path import Source
+from tracejit.jit.capture.epilogue import (
     Effect,
     OutputRef,
     OutputRefs,
@@ -32,16 +26,22 @@ from tracejit.jit.capture.results import (
     ReplayFrame,
     SetGrad,
 )
+from tracejit.jit.capture.guard_texts import shown
+from tracejit.jit.capture.guards import GuardFailure, GuardSet, read_from
+from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
+from tracejit.jit.capture.materialise import laid_out
+from tracejit.jit.capture.memoized_calls import MemoizedCall, MemoizedResults, first_changed
+from tracejit.jit.capture.storage import substitute
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.jit.runtime.attach_backward import attach_backward
 from tracejit.jit.runtime.backward_plan import BackwardPlan
+from tracejit.jit.runtime.compiled_graph import BoundGraph, CompiledGraph
 from tracejit.jit.runtime.launch import outputs_after, plan_of
 from tracejit.jit.runtime.nan_check import NanFound
 from tracejit.jit.runtime.native_start import NOTHING, PostRun
 from tracejit.jit.runtime.no_alias import NoAliasCheck
-from tracejit.jit.runtime.result_views import ResultTensor, follow, order_of
-from tracejit.jit.runtime.segment import BoundGraph, CompiledGraph
+from tracejit.jit.runtime.outputs import ResultTensor, follow, order_of
 
 
 class ReplayFailed(Exception):

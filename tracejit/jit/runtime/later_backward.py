@@ -34,12 +34,12 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import Storage
 from tracejit.core.memory.readers import Before
 from tracejit.core.ops.types import dtype
-from tracejit.jit.autodiff.absent import prune
-from tracejit.jit.autodiff.decided import PartialEvaluator, UnknownInput
+from tracejit.jit.autodiff.eager_vjp import at, without_derivatives
 from tracejit.jit.autodiff.freed import Freed
 from tracejit.jit.autodiff.gradient_views import look
-from tracejit.jit.autodiff.relaid import CallTensors, RebuiltTape
-from tracejit.jit.autodiff.run_again import at, without_derivatives
+from tracejit.jit.autodiff.partial_eval import PartialEvaluator, UnknownInput
+from tracejit.jit.autodiff.prune import prune
+from tracejit.jit.autodiff.rebuilt_tape import CallTensors, RebuiltTape
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import at_size, interpret
 from tracejit.jit.runtime.backward_plan import (
@@ -50,7 +50,7 @@ from tracejit.jit.runtime.backward_plan import (
     Shown,
     VersionCheck,
 )
-from tracejit.jit.runtime.segment import BoundGraph
+from tracejit.jit.runtime.compiled_graph import BoundGraph
 
 UNSEEN = (
     "tracejit: a tensor was written between a captured call and its backward, which runs a branch "

@@ -11,7 +11,7 @@ from typing import Any
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.verify import GraphError
-from tracejit.jit.runtime.segment import CompiledGraph
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
