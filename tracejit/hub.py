@@ -45,8 +45,7 @@ def _get_torch_home() -> str:
 
 def get_dir() -> str:
     """The folder of downloads: that of `set_dir`, $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub, or
-    ~/.cache/torch/hub.
-    """
+    ~/.cache/torch/hub."""
     return _chosen[-1] if _chosen else os.path.join(_get_torch_home(), "hub")
 
 

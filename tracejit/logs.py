@@ -1,7 +1,7 @@
 """What the compiler says about itself, by artifact, on stderr.
 
-In: `TRACEJIT_LOGS=guards,recompiles` or `config.flags.logs`. Out: prefixed lines on stderr.
-Every room calls `emit`; text that is costly to make is made under `enabled`.
+In: `TRACEJIT_LOGS=guards,recompiles` or `config.flags.logs`. Out: prefixed lines on stderr. Every
+room calls `emit`; text that is costly to make is made under `enabled`.
 """
 
 import sys

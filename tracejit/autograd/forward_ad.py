@@ -97,8 +97,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """(the tensor without its tangent, the tangent): None for a tensor that has none, or where no
-    level is open.
-    """
+    level is open."""
     held = _level(level)
     tangent = None if held is None else held.tangent(tensor)
     if tangent is None:

@@ -50,8 +50,8 @@ class ImageFolder(Samples):
     allow_empty       whether a class may be without samples
 
     `classes` are the sorted names, `class_to_idx` their numbers, `samples` and `imgs` the pairs of
-    path and class, `targets` the classes alone. Raises FileNotFoundError for a root without
-    folders and for classes without images.
+    path and class, `targets` the classes alone. Raises FileNotFoundError for a root without folders
+    and for classes without images.
 
     >>> ImageFolder("no/such/folder")
     Traceback (most recent call last):

@@ -1,9 +1,8 @@
 """Compare a captured function with eager execution, node by node.
 
-In: a function and arguments. Out: a `Comparison`: for each node of the graph the largest
-difference in ulp between the compiled
-value and eager's, and against float64; the first bad node with the user's line; on demand a
-stand-alone repro file.
+In: a function and arguments. Out: a `Comparison`: for each node of the graph the largest difference
+in ulp between the compiled value and eager's, and against float64; the first bad node with the
+user's line; on demand a stand-alone repro file.
 """
 
 from __future__ import annotations

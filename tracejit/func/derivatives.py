@@ -144,7 +144,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple:
 class Differentiated:
     """A function that was run on tensors by which it can be differentiated.
 
-    outputs, aux  what it gave, with the history of its making
+    outputs, aux what it gave, with the history of its making
     """
 
     def __init__(self, func: Callable[..., Any], args: tuple, kwargs: dict, argnums: Argnums,

@@ -2,10 +2,10 @@
 
 In: tensors and the dimension to map over, from `vmap`. Out: samples, whose ops run once, on the
 whole tensors. A `Mapping` takes the place of the tracer: what tensors ask of it (shapes, writes,
-values) it answers for samples, and hands on for all others to whoever was asked before: the
-tracer of a captured call, another mapping, or nobody. So there are two tapes: that of samples, of
-which derivatives within the function are taken, and that of the whole tensors, of which those
-around it are.
+values) it answers for samples, and hands on for all others to whoever was asked before: the tracer
+of a captured call, another mapping, or nobody. So there are two tapes: that of samples, of which
+derivatives within the function are taken, and that of the whole tensors, of which those around it
+are.
 """
 
 from __future__ import annotations

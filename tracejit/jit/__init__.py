@@ -101,9 +101,9 @@ def trace(
     check_trace: bool = True, check_inputs: Any = None, check_tolerance: float = 1e-5,
     strict: bool = True, example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Any:
-    """Like `script`, by execution only: the source is never read, a branch on a tensor's value
-    ends a segment. `example_inputs` are captured at once. What PyTorch's tracer checks holds
-    anyway: `check_trace`, `check_inputs`, `check_tolerance` and `strict` mean nothing here.
+    """Like `script`, by execution only: the source is never read, a branch on a tensor's value ends
+    a segment. `example_inputs` are captured at once. What PyTorch's tracer checks holds anyway:
+    `check_trace`, `check_inputs`, `check_tolerance` and `strict` mean nothing here.
 
     >>> import tracejit
     >>> f = tracejit.trace(lambda x: x * x, (tracejit.ones(3),))
@@ -147,8 +147,7 @@ _script_if_tracing = script_if_tracing  # torchvision calls it so
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """NotImplementedError: programs are not written to files, for loading one would run its code.
-    `tracejit.save(m.state_dict(), f)` keeps what was learnt.
-    """
+    `tracejit.save(m.state_dict(), f)` keeps what was learnt."""
     raise NotImplementedError("jit.save: compiled programs are not written to files; save "
                               "m.state_dict() with tracejit.save, and load it into a module made "
                               "from the source")

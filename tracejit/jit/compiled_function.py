@@ -288,8 +288,8 @@ class CompiledFunction:
         return self.graph_and_inputs(*args, **kwargs)[0]
 
     def graph_and_inputs(self, *args: Any, **kwargs: Any) -> tuple[Graph, list[Any]]:
-        """The graph that serves these arguments and its inputs (captured on copies if there is
-        none yet)."""
+        """The graph that serves these arguments and its inputs (captured on copies if there is none
+        yet)."""
         mode = self.mode or flags.mode
         way = "compiled" if mode == "eager" else mode
         way += " eager" if (self.numerics or flags.numerics) == "eager" else ""

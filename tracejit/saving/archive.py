@@ -169,8 +169,8 @@ class Archive:
         return made
 
     def mapped(self, name: str, nbytes: int) -> Storage:
-        """A storage over the file's own pages, read when they are used; writes stay private
-        unless `set_default_mmap_options` said otherwise."""
+        """A storage over the file's own pages, read when they are used; writes stay private unless
+        `set_default_mmap_options` said otherwise."""
         info = self._sized(name, nbytes)
         self.file.seek(info.header_offset + 26)
         lengths = self.file.read(4)

@@ -113,9 +113,9 @@ def _is_text(head: bytes) -> bool:
 def of_archive(names: Iterable[str]) -> str | None:
     """Name the kind of a zip archive that `save` did not write, by the names in it.
 
-    >>> of_archive(["a.npy", "b.npy"])
-    'the file is a NumPy archive (.npz): numpy.load reads it. load reads files that `save` or \
-`torch.save` wrote'
+        >>> of_archive(["a.npy", "b.npy"])
+        'the file is a NumPy archive (.npz): numpy.load reads it. load reads files that `save` or \
+    `torch.save` wrote'
     """
     names = list(names)
     inner = [name.partition("/")[2] for name in names if "/" in name]

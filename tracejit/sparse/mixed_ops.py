@@ -86,8 +86,8 @@ _ZERO_AT_ZERO = frozenset((
 
 
 def _dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
-    """An op of which an operand is sparse; NotImplementedError where all elements would be needed.
-    """
+    """An op of which an operand is sparse; NotImplementedError where all elements would be
+    needed."""
     run = _OPS.get(op.name)
     if run is not None:
         return run(op, *operands, **attributes)

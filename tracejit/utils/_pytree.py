@@ -147,8 +147,7 @@ def _get_node_type(tree: Any) -> Any:
 class TreeSpec:
     """The structure of a tree: a node's type, what else its type needs, and its children's.
 
-    type, context  None for a leaf
-    num_leaves, num_nodes, num_children
+    type, context None for a leaf num_leaves, num_nodes, num_children
     """
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:

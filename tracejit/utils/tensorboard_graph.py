@@ -1,8 +1,8 @@
 """A module's captured graph in the form that TensorBoard draws.
 
 In: a module and what it is called with. Out: a `GraphDef` of tensorboardX: a node for each op,
-input, parameter and result, in boxes named after the modules, with shapes, attributes and the
-lines of the program. Called by `tensorboard.py`, only where tensorboardX is installed.
+input, parameter and result, in boxes named after the modules, with shapes, attributes and the lines
+of the program. Called by `tensorboard.py`, only where tensorboardX is installed.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ tensor of NumPy's dtype from ufuncs, a tensor from functions that PyTorch's meth
 array from the rest. Whatever has an op runs that op, so that a recording goes on; the rest makes
 arrays of the tensors, which ends a segment and names the function.
 
-An operator between an array and a tensor cannot be told from the ufunc of the same name; it
-follows the tensor's rules (its dtypes, the tape), whichever comes first.
+An operator between an array and a tensor cannot be told from the ufunc of the same name; it follows
+the tensor's rules (its dtypes, the tape), whichever comes first.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     grad_tensors gives the gradient of each tensor, needed for those of more than one element;
     create_graph records the backward pass itself. With `inputs`, only these get gradients; results
     among them retain theirs from then on. Raises RuntimeError where a tensor does not require grad,
-    or the graph was freed by an earlier backward.
-    `autograd.graph.GradientEdge`s stand for tensors.
+    or the graph was freed by an earlier backward. `autograd.graph.GradientEdge`s stand for tensors.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
@@ -123,8 +122,7 @@ def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[
                  create_graph: bool = False) -> tuple:
     """As `grad`, but what lies behind the inputs is not looked at, even where one input was
     computed
-    from another; None for inputs that outputs do not depend on. The tape is kept.
-    """
+    from another; None for inputs that outputs do not depend on. The tape is kept."""
     places = [_place(x) for x in inputs]
     task = task_between(outputs, places, grads, create_graph=create_graph)
     return tuple(map(task.targets.get, places))

@@ -295,8 +295,8 @@ def from_numpy(array: np.ndarray) -> Any:
 
 
 def _over(array: np.ndarray) -> Any:
-    """A tensor over the memory of an array that others go on with: a tracer has to do at once
-    what is done to either."""
+    """A tensor over the memory of an array that others go on with: a tracer has to do at once what
+    is done to either."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "an array shows a tensor's memory",
                                   "use tracejit.tensor(array), which copies")

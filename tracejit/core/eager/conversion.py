@@ -45,8 +45,7 @@ class Conversion(TensorState):
     def cuda(self, device: Any = None, non_blocking: bool = False,
              memory_format: Any = None) -> Any:
         """The tensor on a CUDA device; DeviceUnavailable, saying what to install, where there is
-        none.
-        """
+        none."""
         return to_device(self, as_device("cuda" if device is None else device))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:

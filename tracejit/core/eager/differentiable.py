@@ -177,8 +177,7 @@ class Differentiable(TensorState):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None,
                  create_graph: bool = False, inputs: Any = None) -> None:
         """Add the gradients of this tensor to `.grad` of the leaves it was made from; see
-        `autograd.backward`.
-        """
+        `autograd.backward`."""
         grads = None if gradient is None else (gradient,)
         backward_pass.backward((self,), grads, retain_graph, create_graph, inputs=inputs)
 

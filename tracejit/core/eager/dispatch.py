@@ -150,8 +150,7 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
     """A composite without an eager form runs the body it is written in; its own rules differentiate
-    it.
-    """
+    it."""
     before = active.grad_enabled
     active.grad_enabled = False
     try:

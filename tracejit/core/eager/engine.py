@@ -378,8 +378,7 @@ class Task:
 
 def _age(node: Node) -> int:
     """Operands before results: leaves' sinks were given the largest numbers, but have no
-    operands.
-    """
+    operands."""
     return -1 if type(node) is AccumulateGrad else node.sequence
 
 

@@ -34,8 +34,8 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: b
             requires_grad: bool | None = None) -> Any:
     """`obj` (a tensor, an array, a DLPack producer, a buffer, numbers) as a tensor.
 
-    copy: True for memory of its own, False for `obj`'s memory or a ValueError; else a copy is
-    made where dtype or device ask for one. requires_grad: as `obj` does, if not given.
+    copy: True for memory of its own, False for `obj`'s memory or a ValueError; else a copy is made
+    where dtype or device ask for one. requires_grad: as `obj` does, if not given.
 
     >>> import tracejit
     >>> memory = bytearray(2)
@@ -131,8 +131,8 @@ def from_file(filename: Any, shared: bool | None = None, size: int = 0, *,
               dtype: dtype | None = None, device: Any = None) -> Any:
     """A vector of `size` elements whose memory is a file's first bytes.
 
-    shared: whether writes reach the file, which is made, or made longer, as needed; else they
-    stay with the tensor. RuntimeError where the file cannot be read, or is too short.
+    shared: whether writes reach the file, which is made, or made longer, as needed; else they stay
+    with the tensor. RuntimeError where the file cannot be read, or is too short.
     """
     kind = asked_dtype(dtype) or get_default_dtype()
     nbytes = size * kind.itemsize

@@ -41,8 +41,7 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (inputs, outputs, intermediates or None) for backward; writes to them are
-        noticed.
-        """
+        noticed."""
         for x in tensors:
             if x is not None and not isinstance(x, TensorState):
                 raise TypeError("save_for_backward can only save variables, but argument is of "

@@ -41,8 +41,7 @@ _DEPTH_OF_AN_OP = 3
 
 def keep_original(self: TensorState, node: Node, since: int) -> None:
     """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by
-    right. Nodes from before `since` are of other ops, whose backward has to raise.
-    """
+    right. Nodes from before `since` are of other ops, whose backward has to raise."""
     original = None
     level = [node]
     for _ in range(_DEPTH_OF_AN_OP):
@@ -98,8 +97,7 @@ def _rebase(base: TensorState, node: Node, number: int) -> None:
 
 def _keep_written(node: Node, number: int, self: TensorState, result: Any) -> None:
     """What the node saved of its result is now `self`: later writes to it are noticed, its copy is
-    freed.
-    """
+    freed."""
     if not isinstance(node, OpNode) or node.outputs is None:
         return
     kept = node.outputs[number]
@@ -137,8 +135,7 @@ class Overwrite(Node):
 
 class CopySlices(Node):
     """A write through a view: the base's gradient outside the view goes on, inside it goes to what
-    was written.
-    """
+    was written."""
 
     __slots__ = ("steps", "base_type", "source_type")
 

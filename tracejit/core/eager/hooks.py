@@ -18,8 +18,7 @@ from tracejit.core.eager.state import TensorState
 
 class TensorHooks:
     """`before`: may replace a gradient before it is added to `.grad`; `accumulated`: called
-    after.
-    """
+    after."""
 
     __slots__ = ("before", "accumulated")
 

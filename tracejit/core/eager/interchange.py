@@ -1,7 +1,6 @@
 """Elements out of a tensor: Python numbers, lists, NumPy, DLPack, pickles and copies.
 
-In: tensors. Out: values. A tracer is told first, since elements are needed now. Mixed into
-Tensor.
+In: tensors. Out: values. A tracer is told first, since elements are needed now. Mixed into Tensor.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ NOT_A_LEAF = (
 
 def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the
-    CPU.
-    """
+    CPU."""
     if active.tracer is not None:
         active.tracer.break_graph(x, reason, hint)
     return _on_host(x)

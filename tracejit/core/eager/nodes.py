@@ -104,8 +104,7 @@ class Node:
 
     def register_hook(self, hook: Callable) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node ran; it may return new
-        grad_inputs.
-        """
+        grad_inputs."""
         return RemovableHandle(self.extra().hooks, hook)
 
     def register_prehook(self, hook: Callable) -> Any:

@@ -81,8 +81,8 @@ def check_use(x: TensorState) -> None:
 
 
 def check_write(x: TensorState) -> None:
-    """RuntimeError for a view that no write may be recorded to, because of how it, or what it is
-    a view of, was made."""
+    """RuntimeError for a view that no write may be recorded to, because of how it, or what it is a
+    view of, was made."""
     x = canonical(x)
     if type(x._view) is View and x._view.origin is not None:
         raise RuntimeError(_refusal(x, "is being"))

@@ -22,8 +22,7 @@ from tracejit.core.ops.types import bool_, dtype_of_number, get_default_dtype, i
 @dataclass
 class Options:
     """`precision` digits after the point; longer than `threshold` is summarised to `edgeitems` at
-    each end.
-    """
+    each end."""
 
     precision: int = 4
     threshold: float = 1000

@@ -1,9 +1,9 @@
 """The switch between running and recording, and what a tracer must be able to do.
 
-The eager room asks `active.tracer` wherever a deferred tensor behaves differently; capture
-installs itself there for the thread that records. The tape is not different: it records over
-deferred tensors as over any other. The other thread-local switches (grad mode, inference mode,
-anomaly detection) live in the same object.
+The eager room asks `active.tracer` wherever a deferred tensor behaves differently; capture installs
+itself there for the thread that records. The tape is not different: it records over deferred
+tensors as over any other. The other thread-local switches (grad mode, inference mode, anomaly
+detection) live in the same object.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Tracer(Protocol):
     """What `capture.tracer.Tracer` offers to Tensor.
 
     The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
-    one's memory.
-    mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes no graph.
+    one's memory. mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes
+    no graph.
     """
 
     mapped: bool
@@ -132,8 +132,7 @@ _to_hints: Callable[[Any], Any] = _unchanged
 
 def ended_to_hints(x: Any) -> Any:
     """`x` (numbers, types, containers of them) as it is now: what was symbolic in a recording that
-    is over is a plain number.
-    """
+    is over is a plain number."""
     return _to_hints(x)
 
 

@@ -199,8 +199,7 @@ class Saved:
 
 class SavedOutput:
     """A result kept by the node that made it: as an alias, so that node and tensor form no
-    cycle.
-    """
+    cycle."""
 
     __slots__ = ("tensor", "version", "node", "number", "__weakref__")
 
@@ -242,7 +241,8 @@ def check_version(x: TensorState, expected: int, node: Node | None, number: int)
 
 def modified(label: TensorLabel, version: int, expected: int) -> RuntimeError:
     """The error of a backward that needs what was written since."""
-    what = f"[{tensor_type_name(label.dtype, label.device)} {shape_text(ended_to_hints(label.shape))}]"
+    shape = shape_text(ended_to_hints(label.shape))
+    what = f"[{tensor_type_name(label.dtype, label.device)} {shape}]"
     made = f", which is output {label.number} of {label.made}," if label.made else ""
     hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable "

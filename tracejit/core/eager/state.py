@@ -32,8 +32,8 @@ class TensorState(Operators):
     _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`, which is CUT
                     where `detach_` took the node
     _node           leaves: None, or a LeafSink, which finds their AccumulateGrad node
-    _view           None; `AliasFamily` where views of this tensor exist; `View` where it is one itself
-                    (views.py)
+    _view           None; `AliasFamily` where views of this tensor exist; `View` where it is one
+                    itself (views.py)
     _hooks          None or `TensorHooks` (hooks.py)
     _array          None, or the NumPy (CuPy) array over the storage
     """
@@ -88,8 +88,7 @@ def install_class(tensor_class: type) -> None:
 def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | None, dtype: dtype,
          device: Any) -> Any:
     """A tensor over `storage`; offset and strides in elements, strides None where it is
-    contiguous.
-    """
+    contiguous."""
     t: Any = _new(_class[0])
     t._storage = storage
     t._offset = offset

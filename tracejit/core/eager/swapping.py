@@ -38,8 +38,8 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     tensor([0., 0.])
 
     Weak references go on with the object that they name. A backward through a history that one of
-    the two was a leaf of is a RuntimeError from then on. RuntimeError after
-    `retain_grad()`, TypeError for what is no tensor.
+    the two was a leaf of is a RuntimeError from then on. RuntimeError after `retain_grad()`,
+    TypeError for what is no tensor.
     """
     for x in (t1, t2):
         if not isinstance(x, TensorState):

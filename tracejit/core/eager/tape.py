@@ -226,8 +226,8 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
     not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
     Floating outputs require grad afterwards.
-    `freeing`: what of it a backward frees, by itself (`autodiff.branch_freed`); default: everything.
-    Returns None when no input requires grad.
+    `freeing`: what of it a backward frees, by itself (`autodiff.branch_freed`); default:
+    everything. Returns None when no input requires grad.
     """
     if not active.grad_enabled:
         return None

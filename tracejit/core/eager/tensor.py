@@ -113,9 +113,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     @staticmethod
     def deferred(traced: Any, dtype: Any, device: Any) -> Any:
-        """A tensor whose elements a tracer will compute; `traced` is the tracer's state for
-        it.
-        """
+        """A tensor whose elements a tracer will compute; `traced` is the tracer's state for it."""
         made = make(None, 0, (), None, dtype, device)
         made._traced = traced
         return made

@@ -173,8 +173,7 @@ def bump_version(self: TensorState, times: int = 1) -> None:
 
 def set_data(self: TensorState, value: Any) -> None:
     """`self.data = value`: the tensor looks at the memory of `value` from now on; its history
-    stays.
-    """
+    stays."""
     if not isinstance(value, TensorState):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if value._dtype.category < FLOATING and self._requires_grad:
@@ -206,8 +205,7 @@ def take_memory(self: TensorState, other: TensorState) -> None:
 
 def get_data(self: TensorState) -> Any:
     """`self.data`: the same memory without history; writes through it are not counted against saved
-    tensors.
-    """
+    tensors."""
     tracer = active.tracer
     t = over_same_memory(self if tracer is None else tracer.severed(self))
     if tracer is not None and self._requires_grad:

@@ -1,14 +1,14 @@
 """The allocator: blocks of bytes, recycled when their last user is gone.
 
-In: sizes. Out: Storages on 64-byte boundaries, with unspecified content. Called by eager ops,
-the runtime and serialization. Fresh pages of a large output cost as much as several kernels, so
-freed blocks wait in buckets, one per size class, up to a limit; past it the buckets that were
-used longest ago are emptied first.
+In: sizes. Out: Storages on 64-byte boundaries, with unspecified content. Called by eager ops, the
+runtime and serialization. Fresh pages of a large output cost as much as several kernels, so freed
+blocks wait in buckets, one per size class, up to a limit; past it the buckets that were used
+longest ago are emptied first.
 
-No locks: `__del__` may run inside any allocation, in any thread. Everything here is a list
-append or pop, or an addition to an int, which CPython does not interleave with other threads.
-Ctrl-C may arrive after any call of a C function: counts change before such a call, so that a
-block it loses was given up already.
+No locks: `__del__` may run inside any allocation, in any thread. Everything here is a list append
+or pop, or an addition to an int, which CPython does not interleave with other threads. Ctrl-C may
+arrive after any call of a C function: counts change before such a call, so that a block it loses
+was given up already.
 """
 
 from __future__ import annotations

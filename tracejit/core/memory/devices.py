@@ -1,7 +1,7 @@
 """Devices: where bytes live, and which array library computes there; "meta" has none.
 
-In: "cpu", "cuda", "cuda:1", a `device`, or None. Out: a `device`, and numpy or cupy for it.
-Called by the allocator, by creation ops and by every front end that takes `device=`.
+In: "cpu", "cuda", "cuda:1", a `device`, or None. Out: a `device`, and numpy or cupy for it. Called
+by the allocator, by creation ops and by every front end that takes `device=`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Refuses what no memory holds, before anything is taken.
 
-In: how many bytes a result needs. Out: nothing, or `OutOfMemory`. Called by the dispatcher of
-eager mode, for results that may be much larger than their operands.
+In: how many bytes a result needs. Out: nothing, or `OutOfMemory`. Called by the dispatcher of eager
+mode, for results that may be much larger than their operands.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def referrers(objects: Sequence[Any]) -> list[Any]:
     """Return what the garbage collector knows to refer to one of the objects.
 
     One pass over the heap answers for all objects. CPython 3.13 gives the tuple of the call's own
-    arguments as a referrer; it ends in a mark that no other tuple has, and is left out.
-    Callers must expect their own lists and dicts.
+    arguments as a referrer; it ends in a mark that no other tuple has, and is left out. Callers
+    must expect their own lists and dicts.
 
     >>> x = object()
     >>> held = [x]

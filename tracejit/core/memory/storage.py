@@ -1,9 +1,9 @@
 """Storage: a span of bytes with a version, shared by every view of it.
 
-In: blocks from the allocator, or arrays that NumPy or a caller made. Out: an address, a uint8
-block to view, and a version that every write advances. Tensors hold Storages; `.numpy()`,
-DLPack and memoryviews hold the block, so a block goes back to the allocator only when its
-Storage is gone and nobody else refers to it.
+In: blocks from the allocator, or arrays that NumPy or a caller made. Out: an address, a uint8 block
+to view, and a version that every write advances. Tensors hold Storages; `.numpy()`, DLPack and
+memoryviews hold the block, so a block goes back to the allocator only when its Storage is gone and
+nobody else refers to it.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Storage:
         return self.device.type == "cpu" and not self.block.flags.writeable
 
     def take(self, other: Storage | None) -> None:
-        """Be the memory of `other`, a Storage that nobody else has; None: have no memory, and
-        raise RuntimeError where it is asked for."""
+        """Be the memory of `other`, a Storage that nobody else has; None: have no memory, and raise
+        RuntimeError where it is asked for."""
         self.__del__()  # what was there goes back to its pool, if nobody else refers to it
         self.home = None
         if other is None:
@@ -120,9 +120,9 @@ class _Span:
 def storage_of_array(array: Any, where: device = CPU) -> Storage:
     """The Storage over an existing array's memory, without a copy; it keeps the array alive.
 
-    Covers exactly the bytes the array reaches, for any strides (negative ones too); where the
-    first element lies in it is `(address(array) - storage.ptr) // itemsize`. A read-only array
-    gives a Storage whose `readonly` is True. For `where` on CUDA, a C-contiguous CuPy array.
+    Covers exactly the bytes the array reaches, for any strides (negative ones too); where the first
+    element lies in it is `(address(array) - storage.ptr) // itemsize`. A read-only array gives a
+    Storage whose `readonly` is True. For `where` on CUDA, a C-contiguous CuPy array.
 
     >>> import numpy as np
     >>> x = np.arange(6, dtype=np.float32)

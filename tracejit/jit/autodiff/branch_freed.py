@@ -4,8 +4,8 @@ is refused where that is gone, and goes through where there was nothing.
 In: for each of two ways the parts of the history within that are freed by themselves: the results
 that lead through them. What a value decides within a way counts as there. Out: which parts a
 backward frees, and whether one needs what another has freed; where the flag decides that, its value
-is needed. Made by `cond_vjp.py` and `loop_vjp.py` for their nodes; `backward_maker.py` notes the flags
-of the call's own.
+is needed. Made by `cond_vjp.py` and `loop_vjp.py` for their nodes; `backward_maker.py` notes the
+flags of the call's own.
 """
 
 from __future__ import annotations

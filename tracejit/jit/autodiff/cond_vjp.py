@@ -1,8 +1,8 @@
 """Differentiate branches: the gradient of a `cond` is a `cond` with the same predicate.
 
 In: the recorded sides of a branch, the tensors they give and depend on. Out: gradient regions, and
-the node of the tape that runs them. A side is computed again where it is pulled back, so nothing
-of it is kept. Installed into `capture.subgraph`, as is the gradient of loops (`loop_vjp.py`).
+the node of the tape that runs them. A side is computed again where it is pulled back, so nothing of
+it is kept. Installed into `capture.subgraph`, as is the gradient of loops (`loop_vjp.py`).
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class CondGradient:
                       freeing=BranchFreed(self.freed, len(numbers), self.flag))
 
     def _kept(
-        self, side: tuple[SubgraphTracer, list[Tensor]], memories: dict[FunctionalStorage, InnerSave],
-        given: list[Tensor], results: list[Tensor]
+        self, side: tuple[SubgraphTracer, list[Tensor]],
+        memories: dict[FunctionalStorage, InnerSave], given: list[Tensor], results: list[Tensor]
     ) -> BranchSaves:
         """What a side keeps of what is outside, and of its results."""
         region, _ = side

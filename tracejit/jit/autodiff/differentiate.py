@@ -92,8 +92,8 @@ def differentiate(
     tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     results: Collection[FunctionalStorage] = (),
 ) -> JointGraph | None:
-    """The joint graph of a recording; None where its tape was already freed by a backward
-    inside. `results`: memory that the call made and gives away."""
+    """The joint graph of a recording; None where its tape was already freed by a backward inside.
+    `results`: memory that the call made and gives away."""
     if retaining(outputs, tracer.first_node):
         raise NotCacheable("retain_grad() of what the call made, for a later backward")
     if any(ends_at(edge_of(x)[0], tracer.first_node) for x in outputs):

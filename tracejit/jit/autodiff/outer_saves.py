@@ -4,8 +4,8 @@ a backward.
 In: for each of two ways the program may take, memory and the results whose history keeps it; what a
 branch within a branch keeps depends on values of the outer one, which are computed again where
 somebody wrote such memory. Out: the error that eager mode raises where some was written and that
-way was taken; where a value decides that, the value is needed. Made by `cond_vjp.py` and `loop_vjp.py`
-for their nodes.
+way was taken; where a value decides that, the value is needed. Made by `cond_vjp.py` and
+`loop_vjp.py` for their nodes.
 """
 
 from __future__ import annotations

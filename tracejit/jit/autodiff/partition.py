@@ -1,7 +1,7 @@
 """Cut a joint graph into forward and backward: what is saved between them, what is computed again.
 
-In: a graph holding forward and backward nodes, its tangent inputs. Out: the values to save.
-Called by `differentiate` for captured calls whose results require grad (C4).
+In: a graph holding forward and backward nodes, its tangent inputs. Out: the values to save. Called
+by `differentiate` for captured calls whose results require grad (C4).
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ def computed_again(
 ) -> set[Value]:
     """Inputs among `given` of which a part of a graph computes again what the forward pass made:
     the plain function kept that. It reads views, and what the backward pass needs, when that runs.
-    What the gradient of a branch or a loop computes within is not told apart.
-    """
+    What the gradient of a branch or a loop computes within is not told apart."""
     found: set[Value] = set()
     seen: set[tuple[Value, bool]] = set()
     ends, stack = set(given), [(v, False) for v in wanted]

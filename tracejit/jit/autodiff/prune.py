@@ -56,8 +56,8 @@ def prune(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) ->
 
 
 def prune_keep_outputs(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Pruned:
-    """The graph without some of its tangents, with zeros for the outputs of which nothing is left.
-    """
+    """The graph without some of its tangents, with zeros for the outputs of which nothing is
+    left."""
     if not absent:
         return Pruned(graph, [*range(len(graph.outputs))], True)
     left = prune(graph, tangents, [tangents[k] for k in absent])

@@ -1,9 +1,9 @@
 """Which code of the user's a recorded backward may have run: what only computes from what it got.
 
 In: the profile events of the thread while the tape of a call runs backward over deferred tensors.
-Out: `RegionRefused` before a hook or the backward of a Function starts that reads or changes anything
-else. It would run once, when the call is recorded; the plain function's runs at each backward that
-somebody calls, and sees what is there then. Called by `differentiate.py`.
+Out: `RegionRefused` before a hook or the backward of a Function starts that reads or changes
+anything else. It would run once, when the call is recorded; the plain function's runs at each
+backward that somebody calls, and sees what is there then. Called by `differentiate.py`.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def _is_closed(frame: FrameType) -> bool:
 
 def _is_of_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
     """Whether this writes elements of a tensor: `x[i] = y` where x is an argument, or only ever
-    what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by
-    itself."""
+    what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by itself.
+    """
     key = _start(code, at)
     if code[at].opname != "STORE_SUBSCR" or not key or code[key - 1].opname != "LOAD_FAST":
         return False

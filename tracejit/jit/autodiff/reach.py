@@ -3,8 +3,8 @@
 In: tensors with history. Out: for inputs the outputs that lead to them, the leaves behind tensors,
 what a backward frees and what nodes keep. A node that stands for a loop, a branch or a compiled
 call says which of its results reach which of its inputs (`reached`). Called by `stages.py`,
-`differentiate.py`, `cond_vjp.py` and `loop_vjp.py`: what no gradient reaches has none, which is not the
-same as zeros.
+`differentiate.py`, `cond_vjp.py` and `loop_vjp.py`: what no gradient reaches has none, which is not
+the same as zeros.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozen
 
 
 def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> set[Node]:
-    """Where gradients of these tensors end: leaves, and history older than the call; `starts`:
-    also what iterations of loops that are being recorded start from."""
+    """Where gradients of these tensors end: leaves, and history older than the call; `starts`: also
+    what iterations of loops that are being recorded start from."""
     return {node for node, _ in places_behind(tensors)
             if ends_at(node, first_node) or starts and type(node) is Start}
 

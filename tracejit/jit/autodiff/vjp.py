@@ -1,8 +1,8 @@
 """Gradients within a region, and the node of the tape that runs a gradient region.
 
 In: a recorded region, tensors it gives, tensors it depends on. Out: tangents and gradients as
-values of the region's graph (`vjp`); `ControlFlowVjp`, what the tape calls. Used by
-`cond_vjp.py` and `loop_vjp.py`.
+values of the region's graph (`vjp`); `ControlFlowVjp`, what the tape calls. Used by `cond_vjp.py`
+and `loop_vjp.py`.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class ArrivalFlag:
 class ControlFlowVjp:
     """Runs a gradient node; what the tape calls.
 
-    operands  of the node: a Tensor, the number of a tangent, `ArrivalFlag` (whether there is one), or a
-              TensorType (zeros of it)
+    operands  of the node: a Tensor, the number of a tangent, `ArrivalFlag` (whether there is one),
+              or a TensorType (zeros of it)
     types     of the tangents
     places    for each input of the tape's node the number of the gradient among the outputs
     arrival   given the operands, when the tangents arrive and what the node gave: for each input

@@ -1,8 +1,8 @@
 """Sources: where an object is found, and of what kind what is there is guarded as.
 
 In: an object, how it is found from its parent. Out: `Source`, which can read what is there now;
-`kind_of`, and what makes two plain values identical. Called by `state`, which makes the tree of sources,
-and by all that compare, write or guard them.
+`kind_of`, and what makes two plain values identical. Called by `state`, which makes the tree of
+sources, and by all that compare, write or guard them.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 class Source:
     """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
     `argument`, `key`, `hook`, `variable`, `context`, `default`, `self`, `func`), and what was
-    there. `missing_names`: the names in `key`, which a parent's `__dict__`, or a class and its bases, did
-    not have."""
+    there. `missing_names`: the names in `key`, which a parent's `__dict__`, or a class and its
+    bases, did not have."""
 
     __slots__ = (
         "parent",
@@ -121,8 +121,8 @@ class Source:
         return f"<{self.text}: {self.kind}>"
 
     def made(self, owner: Any) -> list[tuple[str, str]]:
-        """Of a source that tells which attributes an object has, or lacks: how and under which names
-        there are some in `owner` that were not there; none where it cannot have any."""
+        """Of a source that tells which attributes an object has, or lacks: how and under which
+        names there are some in `owner` that were not there; none where it cannot have any."""
         found = self.read(owner)
         if found is ABSENT:
             return []

@@ -4,9 +4,9 @@ In: the code objects a recorded call entered, the sources it could see. Out: whi
 grew and are read nowhere; the tracer's entry then guards that they are such and appends to them,
 however long they are. Called when an entry is made.
 
-Reading is judged by names, as the state walk does: a list is read if any instruction loads what
-has its name (an attribute's, a variable's, a literal key's) for anything but its `append` or
-`extend`. No source is needed.
+Reading is judged by names, as the state walk does: a list is read if any instruction loads what has
+its name (an attribute's, a variable's, a literal key's) for anything but its `append` or `extend`.
+No source is needed.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class AppendOnlyLists:
     def find(
         self, state: ReachableState, needed: Iterable[Any], held: dict[int, Any]
     ) -> dict[int, int]:
-        """Lists that only grew: the source's id, and the length before the call. None that leads
-        to one of the `needed` sources. `held`: the runtime numbers at sources, by the source's id."""
+        """Lists that only grew: the source's id, and the length before the call. None that leads to
+        one of the `needed` sources. `held`: the runtime numbers at sources, by the source's id."""
         if state.everything:
             return {}
         firsts = (p.first for p in state.sources if p.first is not None and p.first.how == "item")
@@ -124,9 +124,9 @@ class AppendOnlyLists:
 
 
 def _kept(source: Source, held: dict[int, Any]) -> int | None:
-    """How many of its elements are those from before, where there are others at its end alone;
-    what was there must lead nowhere. A full deque loses as many as it gets, at its start: of these
-    none may be one that it had."""
+    """How many of its elements are those from before, where there are others at its end alone; what
+    was there must lead nowhere. A full deque loses as many as it gets, at its start: of these none
+    may be one that it had."""
     now, most = tuple(source.value), getattr(source.value, "maxlen", None)
     items = [c for (how, _), c in source.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}

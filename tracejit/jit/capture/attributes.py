@@ -211,7 +211,8 @@ class AttributeReads:
         self._tells(source, "own_names", None, names, f"{source.text}.__dict__")
 
     def _tells(self, source: Source, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
-        """The source that tells which attributes an object has (`own_names`), or has not (`missing_names`)."""
+        """The source that tells which attributes an object has (`own_names`), or has not
+        (`missing_names`)."""
         child = source.children[how, None] = Source(source, how, key, names, text)
         child.kind = how
         self.sources.append(child)
@@ -346,7 +347,8 @@ class AttributeReads:
             self._overridden(cls, name)
 
     def _add_missing_name(self, source: Source, name: str) -> None:
-        """An attribute that an object has not, or a class and its bases: one source tells of all."""
+        """An attribute that an object has not, or a class and its bases: one source tells of
+        all."""
         if ("missing_names", None) in source.children:
             source.children["missing_names", None].key[name] = None
         else:

@@ -1,9 +1,8 @@
 """Why a captured function could not be replayed as one program, and the error where that is
 demanded.
 
-In: a reason, the user's line. Out: `GraphBreak` records for `report().breaks`; `CaptureError`. Used by
-the
-tracer and the jit.
+In: a reason, the user's line. Out: `GraphBreak` records for `report().breaks`; `CaptureError`. Used
+by the tracer and the jit.
 """
 
 from __future__ import annotations

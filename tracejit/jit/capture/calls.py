@@ -318,7 +318,8 @@ _TOGETHER: dict[Any, Any] = {
 
 
 def convert_call_in_region(tracer: Any, function: Any) -> Any:
-    """As `convert_call`, in a trial: raises RegionRefused where the call could be seen from outside."""
+    """As `convert_call`, in a trial: raises RegionRefused where the call could be seen from
+    outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):
@@ -431,7 +432,8 @@ def _check_passed(tracer: Any, x: Any) -> None:
 
 
 def check_iterable(tracer: Any, x: Any) -> None:
-    """Raises RegionRefused for an iterator that was not made in this trial: it would be consumed."""
+    """Raises RegionRefused for an iterator that was not made in this trial: it would be
+    consumed."""
     if is_iterator(x) and not tracer.is_created_here(x):
         raise RegionRefused(f"a {name_of_class(type(x))} is consumed")
 

@@ -14,8 +14,8 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "(unbound)"})()
 
 
 class Variables:
-    """Cells by name. `live_out` are the names read anywhere outside the statement; `upward_exposed` those that
-    somebody may read without binding them first, wherever control came from."""
+    """Cells by name. `live_out` are the names read anywhere outside the statement; `upward_exposed`
+    those that somebody may read without binding them first, wherever control came from."""
 
     def __init__(self, names: Iterable[str], functions: Iterable[Callable | None],
                  live_out: Iterable[str] = (), upward_exposed: Iterable[str] = ()):

@@ -1,8 +1,8 @@
 """What the results of a branch may be besides themselves: a tensor made outside, another result.
 
 In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
-beside its results, and, once it is made, what `sharing.py` keeps. Raises `RegionRefused` where shared
-memory could not be followed. Called by `join.py`.
+beside its results, and, once it is made, what `sharing.py` keeps. Raises `RegionRefused` where
+shared memory could not be followed. Called by `join.py`.
 """
 
 from __future__ import annotations

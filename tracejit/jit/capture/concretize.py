@@ -130,7 +130,8 @@ def concretize(value: Any) -> Any:
 
 
 def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """`value` with what `fresh` gives for all that is no container; containers as in `concretize_tree`."""
+    """`value` with what `fresh` gives for all that is no container; containers as in
+    `concretize_tree`."""
     kind = type(value)
     if kind is slice:
         before = value.start, value.stop, value.step

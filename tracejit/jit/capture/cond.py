@@ -2,8 +2,8 @@
 
 In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
 Out: the variables hold what the taken side gives, memory that a side writes holds what the taken
-side leaves there; the signal they end with. Raises `RegionRefused` (variables as before) where the sides
-cannot be regions or do not agree. Called by `control.py`.
+side leaves there; the signal they end with. Raises `RegionRefused` (variables as before) where the
+sides cannot be regions or do not agree. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
 
 def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
                      other: BranchTrace, upward_exposed: bool) -> JoinedValue:
-    """What a variable holds after the branch; `upward_exposed`: somebody may read it after a `return`, or
-    where only one side binds it. Else it is bound again before anybody does."""
+    """What a variable holds after the branch; `upward_exposed`: somebody may read it after a
+    `return`, or where only one side binds it. Else it is bound again before anybody does."""
     values = one.after[name], other.after[name]
     returns = [is_a(side.signal, Return) for side in (one, other)]
     if upward_exposed or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):

@@ -2,8 +2,8 @@
 
 In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
 with plain Python values, exactly what Python does; with a deferred tensor that decides, a node of
-the graph where `cond.py` or `loops.py` can make one, else the tensor's value is needed. The
-names here are the interface `rewrite.py` writes for.
+the graph where `cond.py` or `loops.py` can make one, else the tensor's value is needed. The names
+here are the interface `rewrite.py` writes for.
 """
 
 from __future__ import annotations

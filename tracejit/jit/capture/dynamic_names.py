@@ -145,8 +145,8 @@ def _dynamic_owners(run: Sequence[Step], at: int) -> set[str] | None:
 
 
 def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
-    """As `_dynamic_owners`, of what stores by name. What `__setattr__` itself is asked to store under a
-    name has that name where it was asked."""
+    """As `_dynamic_owners`, of what stores by name. What `__setattr__` itself is asked to store
+    under a name has that name where it was asked."""
     if _is_passed_on(run, at):
         return {ANY}
     given = _arguments(run[at + 1 :])
@@ -281,9 +281,8 @@ def data_of_module(module: ModuleType) -> set[str]:
 
 
 def is_user_class(cls: type) -> bool:
-    """Whether a class is of the user's: one of `builtins` that can be changed was made by code
-    that ran without a `__name__`.
-    """
+    """Whether a class is of the user's: one of `builtins` that can be changed was made by code that
+    ran without a `__name__`."""
     module = module_name(cls)
     return is_mutable_class(cls) and (module == "builtins" or not is_shared_module(module))
 

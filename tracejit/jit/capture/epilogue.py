@@ -329,9 +329,9 @@ def effects(
     held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
-    """What the call changed of the sources it could see, each as an action to repeat on replay.
-    By the source's id, `held` has the runtime numbers at sources, and `grown` how long the lists
-    were that were only appended to."""
+    """What the call changed of the sources it could see, each as an action to repeat on replay. By
+    the source's id, `held` has the runtime numbers at sources, and `grown` how long the lists were
+    that were only appended to."""
     found: list[Effect] = []
     state.sources += [new for source in state.sources for new in _made_attributes(source)]
     for source in _in_order_of_making(state.sources):

@@ -1,8 +1,8 @@
 """Which deferred tensors the tape accounts for: what results' histories and views hold.
 
 In: the results of a recorded call. Out: ids of deferred tensors reachable from them through
-tracejit's own objects. A deferred
-tensor that is alive and not among them is held by something no replay could reproduce.
+tracejit's own objects. A deferred tensor that is alive and not among them is held by something no
+replay could reproduce.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _CONTAINERS = (tuple, list, dict, set)
 
 def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
     """ids of the results and of every deferred tensor their histories and views keep alive. Not of
-    their gradients: no output spec sets the `.grad` of what a replay makes. A leaf that only histories
-    hold keeps its own: nobody gets at it once the call is over, or it is a result itself."""
+    their gradients: no output spec sets the `.grad` of what a replay makes. A leaf that only
+    histories hold keeps its own: nobody gets at it once the call is over, or it is a result itself.
+    """
     found: set[int] = set()
     seen: set[int] = set()
     stack: list[Any] = list(results)

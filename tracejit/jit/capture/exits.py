@@ -1,9 +1,9 @@
 """How a branch or a loop body ends: what rewritten control flow hands to its surroundings.
 
-None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `CONTINUE_THROUGH`: a `continue`
-on its way out of a `with` or `try`, behind which the iteration would go on. `Return(value)`: the
-function returns. `TracedExit`: which of these it was is known only when the program runs. Called by
-rewritten functions, `control.py`, `cond.py` and `loops.py`.
+None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `CONTINUE_THROUGH`: a
+`continue` on its way out of a `with` or `try`, behind which the iteration would go on.
+`Return(value)`: the function returns. `TracedExit`: which of these it was is known only when the
+program runs. Called by rewritten functions, `control.py`, `cond.py` and `loops.py`.
 """
 
 from __future__ import annotations

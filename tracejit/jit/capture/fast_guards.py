@@ -1,12 +1,13 @@
 """The short way through an entry's guards: what did not change since the last call is not asked.
 
 In: the lines of the generated check, the sources they read, the arguments of calls whose check
-passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`: what `GuardSet.find` gives, or
-None, which means nothing but that the whole check has to be run. Called by `guards.GuardSet`.
+passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`: what `GuardSet.find`
+gives, or None, which means nothing but that the whole check has to be run. Called by
+`guards.GuardSet`.
 
-From two calls that passed, a `GuardSnapshot` is made. The function generated here reads in Python what
-no snapshot covers (new arguments, numbers that change), checks that, and lets one native comparison
-vouch for everything else.
+From two calls that passed, a `GuardSnapshot` is made. The function generated here reads in Python
+what no snapshot covers (new arguments, numbers that change), checks that, and lets one native
+comparison vouch for everything else.
 """
 
 from __future__ import annotations

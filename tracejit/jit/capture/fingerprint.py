@@ -1,9 +1,10 @@
 """How instances of a class behave: the functions that its attributes and operators run.
 
-In: a class. Out: `class_fingerprint(cls)`, a value that is equal as long as no method, property, operator
-or base of the class was replaced, added or taken away. Read by `guards`, so that what a captured
-call ran through operators, constructors and descriptors, whose names no code mentions, is what it
-would run again. Data in class attributes is no part of it: the state walker finds that by name.
+In: a class. Out: `class_fingerprint(cls)`, a value that is equal as long as no method, property,
+operator or base of the class was replaced, added or taken away. Read by `guards`, so that what a
+captured call ran through operators, constructors and descriptors, whose names no code mentions, is
+what it would run again. Data in class attributes is no part of it: the state walker finds that by
+name.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def finish(
     fresh: list[FunctionalStorage],
     extra: list[Value],
 ) -> list[Tensor]:
-    """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`,
-    then `extra`."""
+    """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`, then
+    `extra`."""
     written = tracer.written()
     graph = tracer.graph
     graph.location, graph.detached = None, False

@@ -1,10 +1,10 @@
 """What tensors of a recording hold, where that follows from constants and sizes alone.
 
-In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager
-mode, if neither an input of the graph nor a random number decides it: every replay would find the
-same, so the recording goes on. The sizes it is made of are guarded from now on, and so are contents
-of small inputs that are no arguments. Else None.
-Called where a branch is taken, a number or a list is read, a shape depends on values.
+In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager mode,
+if neither an input of the graph nor a random number decides it: every replay would find the same,
+so the recording goes on. The sizes it is made of are guarded from now on, and so are contents of
+small inputs that are no arguments. Else None. Called where a branch is taken, a number or a list is
+read, a shape depends on values.
 """
 
 from __future__ import annotations

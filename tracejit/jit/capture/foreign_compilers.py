@@ -1,8 +1,8 @@
 """Functions that another compiler made: their calls are opaque.
 
 In: functions, and code that runs. Out: whether a compiler such as numba runs it, and the break that
-says so. Called by `calls`, which gives them plain numbers, and by `watcher`, which leaves their work
-alone.
+says so. Called by `calls`, which gives them plain numbers, and by `watcher`, which leaves their
+work alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
-In: the `ReachableState` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
-`GuardSet.find(arguments)`
--> graph inputs and what their binding depends on, or the number of the source that differs;
+In: the `ReachableState` tree of a recorded call and the tensors (and runtime floats) that the graph
+lifted.
+Out: `GuardSet.find(arguments)` -> graph inputs and what their binding depends on, or the number of
+the source that differs;
 `explain` names path, old and new.
 """
 
@@ -335,8 +336,8 @@ class GuardSet:
         return constant if weak is key else f"{self._constant(referent)}({constant})"
 
     def _distinct(self, sources: Sequence[Source]) -> dict[int, Sequence[Source]]:
-        """Objects that were different ones must be so: the code may have asked, or have changed
-        one of them. The line, and what it compares."""
+        """Objects that were different ones must be so: the code may have asked, or have changed one
+        of them. The line, and what it compares."""
         if len(sources) < 2:
             return {}
         names = [f"id({self._variable_of(source)})" for source in sources]

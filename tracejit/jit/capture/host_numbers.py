@@ -1,8 +1,8 @@
 """Numbers made in a captured function of what only the program knows: pending until it has run.
 
-In: calls of `float`, `int`, `min` and `max` in recorded code, handed over by the rewriting
-runtime. Out: the number; a pending one where it is made of numbers of the recording, and nothing
-of it could raise.
+In: calls of `float`, `int`, `min` and `max` in recorded code, handed over by the rewriting runtime.
+Out: the number; a pending one where it is made of numbers of the recording, and nothing of it could
+raise.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class HostProgram:
         return lambda frame: computed(shape, [part(frame) for part in parts])  # type: ignore[arg-type]
 
     def effects(self, output: list[Any], builder: Any) -> list[Step]:
-        """What a replay does first: the values, then what was printed and logged, in order. No
-        spec is asked for after this."""
+        """What a replay does first: the values, then what was printed and logged, in order. No spec
+        is asked for after this."""
         shown = [effect.output_spec(builder) for effect in output]
         self.positions.clear()
         self.kept.clear()

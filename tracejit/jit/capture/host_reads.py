@@ -1,9 +1,9 @@
 """Numbers read out of tensors while a function is recorded, which need not be known yet.
 
-In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending numbers: floats and ints
-whose value is the segment's result. Where one only flows into what a replay can repeat on the host
-(a list, an attribute, the return value, arithmetic, a text) it never ends the segment; whatever
-needs the value itself asks `concretize()`, which runs the segment.
+In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending numbers: floats and ints whose
+value is the segment's result. Where one only flows into what a replay can repeat on the host (a
+list, an attribute, the return value, arithmetic, a text) it never ends the segment; whatever needs
+the value itself asks `concretize()`, which runs the segment.
 
 Arithmetic of pending numbers is remembered, not recorded in the graph, and done by Python on each
 replay: it is Python's own, bit for bit. Only operations that can never raise are remembered, since

@@ -116,8 +116,8 @@ def _identified(key: Source) -> Iterator[Source]:
 
 
 def _cells(state: ReachableState, changed: Sequence[Any]) -> list[Source]:
-    """Where variables of closures are found that may be one with some that the call changed: of
-    the same name."""
+    """Where variables of closures are found that may be one with some that the call changed: of the
+    same name."""
     if not any(type(x) is CellType for x in changed):
         return []
     found: dict[str, list[Source]] = {}

@@ -64,9 +64,9 @@ class Step(NamedTuple):
 def steps(code: CodeType) -> list[Step]:
     """The instructions that do something.
 
-    >>> [(s.opname, s.argval) for s in steps((lambda x: x.scale[3]).__code__)]
-    [('LOAD_FAST', 'x'), ('LOAD_ATTR', 'scale'), ('LOAD_CONST', 3), ('BINARY_SUBSCR', None), \
-('RETURN_VALUE', None)]
+        >>> [(s.opname, s.argval) for s in steps((lambda x: x.scale[3]).__code__)]
+        [('LOAD_FAST', 'x'), ('LOAD_ATTR', 'scale'), ('LOAD_CONST', 3), ('BINARY_SUBSCR', None), \
+    ('RETURN_VALUE', None)]
     """
     found: list[Step] = []
     entered = False  # a jump may lead to an instruction that does nothing

@@ -218,8 +218,8 @@ class BranchJoin:
     def _happened(
         self, written: Iterable[FunctionalStorage]
     ) -> tuple[list[Any], list[list[Tensor]]]:
-        """For each piece of memory whether it is written, or the flag that says so, or which of
-        the pairs of flags of the sides, which come second, do."""
+        """For each piece of memory whether it is written, or the flag that says so, or which of the
+        pairs of flags of the sides, which come second, do."""
         found: list[Any] = []
         pairs: list[list[Tensor]] = []
         for memory in written:

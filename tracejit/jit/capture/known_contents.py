@@ -2,8 +2,8 @@
 
 In: inputs of the graph that a value is made of which Python needs. Out: `KnownContents`, by which
 an entry serves only calls in which these tensors hold the same. So the recording goes on where it
-would end otherwise. Called by `fold` and the entry maker; `jit` lets it be no more where
-the contents turn out to differ between calls.
+would end otherwise. Called by `fold` and the entry maker; `jit` lets it be no more where the
+contents turn out to differ between calls.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tensors of the caller become inputs of the graph, with symbols for their sizes and strides.
 
-In: a concrete tensor that recorded code uses for the first time. Out: its `FunctionalTensor` state; tensors
-over the same place are one input, unless gradients tell them apart, and memory that overlaps
-otherwise has `overlaps_other` set. Called by the tracer.
+In: a concrete tensor that recorded code uses for the first time. Out: its `FunctionalTensor` state;
+tensors over the same place are one input, unless gradients tell them apart, and memory that
+overlaps otherwise has `overlaps_other` set. Called by the tracer.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In: the body as a function, the variables it assigns. Out: a region and its `CarriedVar`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
-`RegionRefused` where that is not so, `PeelIteration` where it will be so after one iteration. Called by
-`loops.py`; the gradient (`jit/autodiff/loop_vjp.py`) reads what is found here.
+`RegionRefused` where that is not so, `PeelIteration` where it will be so after one iteration.
+Called by `loops.py`; the gradient (`jit/autodiff/loop_vjp.py`) reads what is found here.
 """
 
 from __future__ import annotations
@@ -426,7 +426,8 @@ class LoopBodyTrace:
             raise StrideChange(var.name, k)
 
     def agree_strides(self, var: CarriedVar, end: Tensor) -> bool:
-        """Whether a variable's tensor lies alike before and after an iteration; sets how after all."""
+        """Whether a variable's tensor lies alike before and after an iteration; sets how after
+        all."""
         before, after = self.parent.traced(var.outer), self.region.traced(end)
         var.strides = known_strides(after)
         if same_strides(after.shape, known_strides(before), var.strides):

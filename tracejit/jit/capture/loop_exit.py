@@ -1,8 +1,8 @@
 """How a loop ends that a value may leave: by `break`, by `return`, or at its end.
 
-In: a recorded body whose signal may be `TracedExit`, and how the iteration before the loop ended, if
-that is for the program to know as well. Out: further variables and carried flags of the loop's node;
-when the node is there, the signal for what follows the loop. Called by `loops.py`.
+In: a recorded body whose signal may be `TracedExit`, and how the iteration before the loop ended,
+if that is for the program to know as well. Out: further variables and carried flags of the loop's
+node; when the node is there, the signal for what follows the loop. Called by `loops.py`.
 """
 
 from __future__ import annotations

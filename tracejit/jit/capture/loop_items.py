@@ -26,9 +26,9 @@ WORTH = 16  # constant numbers of iterations from which a loop is rolled
 
 
 class LoopIterable:
-    """An iterable a loop can be rolled over: `trip_count` iterations; `item(body)` inside the region,
-    `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates it.
-    Of a range: `start`, `step`."""
+    """An iterable a loop can be rolled over: `trip_count` iterations; `item(body)` inside the
+    region, `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates
+    it. Of a range: `start`, `step`."""
 
     start: Any = 0
     step = 0

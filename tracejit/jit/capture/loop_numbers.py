@@ -34,7 +34,8 @@ _FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
 
 
 class GraphSymNumber:
-    """What `GraphSymInt` and `GraphSymFloat` share: a value of the graph instead of one of the host."""
+    """What `GraphSymInt` and `GraphSymFloat` share: a value of the graph instead of one of the
+    host."""
 
     on_host = False
     bounded = True  # whether it stays small however often the loop runs

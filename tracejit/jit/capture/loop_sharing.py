@@ -25,8 +25,9 @@ from tracejit.jit.ir.graph import Value
 
 @dataclass(eq=False)
 class Edge:
-    """What a variable holds after an iteration may be `other`: what a variable holds before it, what one
-    holds after it (a tensor of the body), or a tensor made outside. No flag: it is so always."""
+    """What a variable holds after an iteration may be `other`: what a variable holds before it,
+    what one holds after it (a tensor of the body), or a tensor made outside. No flag: it is so
+    always."""
 
     other: Any
     flag: Tensor | None
@@ -173,7 +174,8 @@ class LoopSharing:
         return found
 
     def _holds(self, var: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
-        """What a variable may hold after an iteration, and when; a tensor made outside is itself."""
+        """What a variable may hold after an iteration, and when; a tensor made outside is
+        itself."""
         if not is_a(var, CarriedVar):
             return [(var, True)]
         return [(var.end, True), *((e.other, flag(e.flag)) for e in self.edges[id(var)])]

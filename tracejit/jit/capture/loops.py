@@ -1,8 +1,8 @@
 """Loops that become one node: `for` over sizes and tensors, `while` on a tensor.
 
-In: what is iterated or tested, the body as a function, the variables it assigns. Out: a
-`for_loop` or `while_loop` node in the graph; variables, lists and memory as the loop leaves them.
-Raises `RegionRefused` (nothing changed) where the body cannot be a region. Called by `control.py`.
+In: what is iterated or tested, the body as a function, the variables it assigns. Out: a `for_loop`
+or `while_loop` node in the graph; variables, lists and memory as the loop leaves them. Raises
+`RegionRefused` (nothing changed) where the body cannot be a region. Called by `control.py`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Calls of functions that keep what they gave (`functools.lru_cache`): a replay asks them again.
 
 In: the functions with a cache that a recording found, and the calls that rewritten code makes of
-them. Out: `MemoizedCall`s, which a replay repeats where none of them would run its function; a break
-where a call was another: one that ran the function, was made by C code, or gave what may change.
-Called by `calls`, `state` and the entry maker.
+them. Out: `MemoizedCall`s, which a replay repeats where none of them would run its function; a
+break where a call was another: one that ran the function, was made by C code, or gave what may
+change. Called by `calls`, `state` and the entry maker.
 """
 
 from __future__ import annotations

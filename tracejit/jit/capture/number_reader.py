@@ -1,7 +1,7 @@
 """What a replay computes on the host: runtime numbers that are returned or written back.
 
-In: the numbers specs need, and where their roots lie. Out: one generated function of the
-arguments. Made by `runtime.session`, called at the start of each replay.
+In: the numbers specs need, and where their roots lie. Out: one generated function of the arguments.
+Made by `runtime.session`, called at the start of each replay.
 """
 
 from __future__ import annotations

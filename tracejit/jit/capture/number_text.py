@@ -1,8 +1,8 @@
 """Expressions over runtime numbers, printed as straight-line Python.
 
 In: runtime numbers and the questions asked about them; a function that says which variable holds
-the number at a place. Out: lines for the guards' check (`guards.py`) and for what a replay
-computes to write back (`number_reader.py`).
+the number at a place. Out: lines for the guards' check (`guards.py`) and for what a replay computes
+to write back (`number_reader.py`).
 """
 
 from __future__ import annotations

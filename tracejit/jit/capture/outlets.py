@@ -78,8 +78,8 @@ def _is_library_class(cls: type) -> bool:
 
 
 def changes_outlets(function: Any) -> bool:
-    """Whether a method of a logger or a handler, or a function of `logging`, may change where
-    lines go.
+    """Whether a method of a logger or a handler, or a function of `logging`, may change where lines
+    go.
 
     >>> changes_outlets(logging.getLogger().setLevel), changes_outlets(logging.getLogger)
     (True, False)

@@ -1,7 +1,7 @@
 """Printing and logging in a captured function, done when the values are there.
 
-In: calls of `print`, logger methods and those of progress bars in recorded code, handed over by
-the rewriting runtime. Out: `HostEffect` on the tracer: performed in program order before the call
+In: calls of `print`, logger methods and those of progress bars in recorded code, handed over by the
+rewriting runtime. Out: `HostEffect` on the tracer: performed in program order before the call
 returns, and again by each replay. What cannot be repeated by a replay is done on the spot, which
 ends the segment.
 """

@@ -99,8 +99,8 @@ class Blocks:
 
     @contextmanager
     def speculating(self) -> Iterator[None]:
-        """Around the trial of the block that the user's innermost frame is about to run. RegionRefused
-        where it begins within itself time and again, and from then on."""
+        """Around the trial of the block that the user's innermost frame is about to run.
+        RegionRefused where it begins within itself time and again, and from then on."""
         frame = user_frame(3)
         assert frame is not None, "a block belongs to the user's code"
         place = frame.f_code, frame.f_lasti

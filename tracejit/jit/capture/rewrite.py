@@ -1,12 +1,12 @@
 """A user function's statements, with control flow handed to a runtime object.
 
-In: the syntax tree of one function. Out: a tree of the same function in which the blocks of
-`if`, `while` and `for` are inner functions that share its variables, and jumps are what those
-functions return. Called by `source.py`, which finds the tree and compiles the result.
+In: the syntax tree of one function. Out: a tree of the same function in which the blocks of `if`,
+`while` and `for` are inner functions that share its variables, and jumps are what those functions
+return. Called by `source.py`, which finds the tree and compiles the result.
 
-Inner functions are defined at the top of the function and share its variables as cells. One
-returns None at its end, else a signal: BREAK, CONTINUE or Return(value). A statement that may jump
-out of itself takes the rest of its block along, so that each of its ends is an end of the function.
+Inner functions are defined at the top of the function and share its variables as cells. One returns
+None at its end, else a signal: BREAK, CONTINUE or Return(value). A statement that may jump out of
+itself takes the rest of its block along, so that each of its ends is an end of the function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which reads of a local name may find it unbound.
 
-In: the body of a function and its local names. Out: a mark, `unbound`, on each such `Name`.
-A read of an unbound name raises another error in an inner function than in the one that owns it;
+In: the body of a function and its local names. Out: a mark, `unbound`, on each such `Name`. A read
+of an unbound name raises another error in an inner function than in the one that owns it;
 `rewrite.py` checks the marked reads where it moves them into an inner function. A name without such
 reads is bound again before anybody reads it where control may come from a place that left it
 unbound (`upward_exposed_names`).

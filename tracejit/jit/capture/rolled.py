@@ -1,9 +1,9 @@
 """A list that a rolled loop appended to: its elements are slices of one stacked tensor.
 
 In: empty list displays of `@script` code, which become `StackedList`s; `append`s inside a rolled
-loop. Out: `stack` and `cat` of such a list without taking it apart; as soon as anything else
-looks at it, it is an ordinary list of tensors (then the number of iterations is guarded). Called
-by `control.py`, `calls.py` and `loops.py`.
+loop. Out: `stack` and `cat` of such a list without taking it apart; as soon as anything else looks
+at it, it is an ordinary list of tensors (then the number of iterations is guarded). Called by
+`control.py`, `calls.py` and `loops.py`.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 In: ints and floats of the caller (arguments, attributes, container entries, globals, what the
 optimizers read through `read_scalar`). Out: `CallSymInt`s and `CallSymFloat`s. Arithmetic among
 them stays on the host, as expressions a replay evaluates in Python; where a tensor meets one, its
-value becomes a rank-0 input of the graph. Comparing asks for the answer, everything else (a
-shape, an index, text, a C function) for the value: what was asked is guarded (C2).
+value becomes a rank-0 input of the graph. Comparing asks for the answer, everything else (a shape,
+an index, text, a C function) for the value: what was asked is guarded (C2).
 
 A number that only the program knows subclasses `CallSymInt` or `CallSymFloat`, sets `on_host` to
-False and says in `arithmetic`, `comparison`, `concretize`, `graph_value` and `output_spec` what becomes
-of it.
+False and says in `arithmetic`, `comparison`, `concretize`, `graph_value` and `output_spec` what
+becomes of it.
 """
 
 from __future__ import annotations
@@ -355,8 +355,8 @@ def applied(function: str, number: Any) -> Any:
 
 
 def read_scalar(container: Any, key: Any) -> Any:
-    """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends
-    through this. A tuple of numbers is read as a tuple of runtime scalars."""
+    """`container[key]`, as a runtime scalar while recording: optimizers read lr and friends through
+    this. A tuple of numbers is read as a tuple of runtime scalars."""
     tracer: Any = active.tracer
     number = container[key]
     if tracer is None:

@@ -1,8 +1,8 @@
 """Symbolic sizes and runtime floats of recordings that are over, as the plain numbers they were.
 
 In: what a tape node, a view or an op call still holds. Out: the same, with what no longer belongs
-to the recording at work replaced by its value in the call that made it. Called by the tracer,
-and by the eager tape through `eager.recording.ended_to_hints`.
+to the recording at work replaced by its value in the call that made it. Called by the tracer, and
+by the eager tape through `eager.recording.ended_to_hints`.
 """
 
 from __future__ import annotations

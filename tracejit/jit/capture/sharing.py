@@ -58,8 +58,8 @@ class Pairs:
 class Sharing:
     """Which memory, and which tensors, of a recording may be the same as others.
 
-    For any two that may be the same there is a pair, also where a third is between them. Pairs
-    of memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
+    For any two that may be the same there is a pair, also where a third is between them. Pairs of
+    memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
     """
 
     def __init__(self, tracer: Any):

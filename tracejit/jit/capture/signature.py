@@ -1,8 +1,7 @@
 """A call's arguments in one order, whatever way they were passed.
 
 In: a Python callable. Out: `Signature.normalise(args, kwargs)` -> tuple of values, one per
-parameter (`*args` a tuple,
-`**kwargs` a dict), and `call(function, values)`.
+parameter (`*args` a tuple, `**kwargs` a dict), and `call(function, values)`.
 """
 
 from __future__ import annotations

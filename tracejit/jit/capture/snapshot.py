@@ -1,15 +1,15 @@
 """Snapshots: what of an entry's state did not change since the last call, told by a few words.
 
-In: an entry's sources, and the objects found there in a call whose guards held. Out: a `GuardSnapshot`:
-rows (address, expected word) that prove, while they hold, that the checks of the sources they cover
-would pass again and find the same objects. Built and used by `guards`; compared natively by what
-the runtime installs here.
+In: an entry's sources, and the objects found there in a call whose guards held. Out: a
+`GuardSnapshot`: rows (address, expected word) that prove, while they hold, that the checks of the
+sources they cover would pass again and find the same objects. Built and used by `guards`; compared
+natively by what the runtime installs here.
 
 A source is covered where every step from a root to it is: dicts, classes and lists tell of every
 change by a version or by their elements, tensors by the objects in their slots. What is compared by
 address alone is kept alive (numbers, shapes, dtypes) or compared in full itself (tensors, modules,
-containers), so that another object at the same address is seen. Nothing of the user's that could
-be freed is kept alive.
+containers), so that another object at the same address is seen. Nothing of the user's that could be
+freed is kept alive.
 
 An owner of rows that changes from call to call is left to Python from then on: its sources are read
 there, and what they hold become roots of their own.

@@ -1,9 +1,9 @@
 """What runs in a trial: user code that could have an effect is stopped before it starts.
 
 In: the profile events of the thread while a branch or a loop body is recorded on trial. Out:
-`RegionRefused` where Python code starts that was not rewritten (rewritten code announces its effects):
-properties, operators of the user's classes, callbacks of C functions, generators. Code that
-visibly changes nothing may run. Called by `subgraph.speculate`.
+`RegionRefused` where Python code starts that was not rewritten (rewritten code announces its
+effects): properties, operators of the user's classes, callbacks of C functions, generators. Code
+that visibly changes nothing may run. Called by `subgraph.speculate`.
 """
 
 from __future__ import annotations

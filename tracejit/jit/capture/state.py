@@ -313,7 +313,8 @@ class ReachableState(AttributeReads):
         self.sources.append(source)
 
     def add_method(self, owner: Any, code: Any) -> bool:
-        """As `add_code`, for a method of `owner`, or of the class that it is, which nobody named."""
+        """As `add_code`, for a method of `owner`, or of the class that it is, which nobody
+        named."""
         cls = type(owner)
         if _is_internal(owner if is_a(owner, type) else cls):
             return False

@@ -1,7 +1,7 @@
 """Who shares memory with whom while a function is recorded.
 
-In: tensors met by the tracer. Out: for each a `FunctionalTensor` state: the piece of memory it looks at,
-through which views, and
+In: tensors met by the tracer.
+Out: for each a `FunctionalTensor` state: the piece of memory it looks at, through which views, and
 the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so
 graphs stay pure.
 """

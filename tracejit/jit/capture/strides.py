@@ -2,8 +2,7 @@
 decide alike, for all it serves.
 
 In: deferred tensors: shapes and strides as ints or symbolic sizes. Out: strides, whether elements
-lie in order, whether a reshape is a view; comparing sizes records guards.
-Called by the tracer.
+lie in order, whether a reshape is a view; comparing sizes records guards. Called by the tracer.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ def is_contiguous(traced: FunctionalTensor) -> bool:
 def known_strides(
     traced: FunctionalTensor, without: int | None = None, always: bool = False
 ) -> Any:
-    """Strides for memory that stands for this tensor, or for a slice across a dimension of it:
-    None where elements are known to lie in order, if not `always`. Records no guard."""
+    """Strides for memory that stands for this tensor, or for a slice across a dimension of it: None
+    where elements are known to lie in order, if not `always`. Records no guard."""
     memory = traced.memory
     if memory.strides is None and not traced.views and without is None and not always:
         return None

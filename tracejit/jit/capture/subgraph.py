@@ -2,8 +2,9 @@
 
 In: ops on deferred tensors while a branch or a body runs once, on trial. Out: a graph of its own,
 whose inputs are values of the surrounding graph (`captured`) and placeholders. What a trial cannot
-do without being seen from outside (a value needed now, a random draw, an effect) raises `RegionRefused`;
-then the branch is decided by the value, natively. Called by `cond.py` and `loops.py`.
+do without being seen from outside (a value needed now, a random draw, an effect) raises
+`RegionRefused`; then the branch is decided by the value, natively. Called by `cond.py` and
+`loops.py`.
 """
 
 from __future__ import annotations
@@ -283,7 +284,8 @@ class SubgraphTracer(Tracer):
         return False
 
     def claim_created(self) -> Callable[[Any], bool]:
-        """`is_created_here`, for taking results apart; a container found twice cannot become two."""
+        """`is_created_here`, for taking results apart; a container found twice cannot become
+        two."""
         taken: set[int] = set()
 
         def take(container: Any) -> bool:
@@ -354,8 +356,8 @@ class Start(Node):
 
 @contextmanager
 def speculate(region: SubgraphTracer) -> Iterator[None]:
-    """Record into `region` meanwhile. Leaves with `RegionRefused` where something could not be recorded,
-    also where the user's own code took the exception for one of its own."""
+    """Record into `region` meanwhile. Leaves with `RegionRefused` where something could not be
+    recorded, also where the user's own code took the exception for one of its own."""
     root, watch = region.root, SpeculationWatcher()
     root.speculation_depth += 1
     active.tracer = region
@@ -384,7 +386,8 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
 
 @contextmanager
 def forbid_breaks(root: Tracer) -> Iterator[None]:
-    """What would end the segment raises `RegionRefused`: what was recorded of a region belongs to it."""
+    """What would end the segment raises `RegionRefused`: what was recorded of a region belongs to
+    it."""
     root.speculation_depth += 1
     try:
         yield

@@ -2,8 +2,8 @@
 
 In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
 methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
-`runtime.session` for each recorded call. How tensors come in is in `lifting.py`, how a segment
-ends in `flush.py`.
+`runtime.session` for each recorded call. How tensors come in is in `lifting.py`, how a segment ends
+in `flush.py`.
 """
 
 from __future__ import annotations
@@ -318,7 +318,9 @@ class Tracer:
         """Whether something holds without garbage; that is let go only for a program's sake."""
         return remains(holds) if self.root.cacheable else holds()
 
-    def _must_know(self, memory: FunctionalStorage, tracked: bool, family: AliasFamily | None) -> bool:
+    def _must_know(
+        self, memory: FunctionalStorage, tracked: bool, family: AliasFamily | None
+    ) -> bool:
         """Whether it matters at once, when memory is written, which other memory it is: for its
         history (`tracked`), or to a backward. Of the caller's the program counts the writes."""
         return any(tracked or other.input_tensor is None and self.is_kept(other, family)
@@ -398,8 +400,8 @@ class Tracer:
     def may_share(
         self, memory: FunctionalStorage, other: FunctionalStorage, flag: Tensor, whole: bool = True
     ) -> None:
-        """`memory` is `other`, if `flag` holds when the program runs; `whole`: the tensors are
-        one then."""
+        """`memory` is `other`, if `flag` holds when the program runs; `whole`: the tensors are one
+        then."""
         self.sharing.add(memory, other, flag, whole)
 
     def overlaps(self, traced: FunctionalTensor) -> bool:
@@ -437,7 +439,8 @@ class Tracer:
             self.restarted = True
 
     def add_break_later(self, reason: str, hint: str = "") -> None:
-        """As `add_break`, from where no exception may be raised: a trial is refused when it ends."""
+        """As `add_break`, from where no exception may be raised: a trial is refused when it
+        ends."""
         if self.speculation_depth:
             self.refusals.append(reason)
         else:

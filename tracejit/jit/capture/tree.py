@@ -71,8 +71,8 @@ def number_kind(value: Any) -> type | None:
 
 
 def common_kind(one: Any, other: Any) -> type | None:
-    """The kind of two numbers that are chosen from; None where there is none. A bool of the
-    program may be chosen beside a plain one."""
+    """The kind of two numbers that are chosen from; None where there is none. A bool of the program
+    may be chosen beside a plain one."""
     kind = number_kind(one) or number_kind(other)
     found = [bool if kind is bool and type(x) is bool else number_kind(x) for x in (one, other)]
     return kind if found == [kind, kind] else None

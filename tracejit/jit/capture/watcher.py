@@ -365,14 +365,13 @@ def _is_the_users(code: CodeType) -> bool:
 class CodeWatcher:
     """Context manager around the recorded call. `entered(names, frame)` is called at the first
     entry of each watched code object, before its body runs; `foreign(function)` for C functions
-    that cannot be modelled; `library(frame)` whenever user code calls an installed library's
-    Python function; `named(names)` where C code reads attributes of these names, None: all;
-    `asking(frame)` where `getattr` or `hasattr` is called;
-    `registered((cls, abstract))` where it is asked whether a class is one of an abstract one;
-    `gave(module)` where a function returns a module; `asked((ask, what))` for what of the process
-    is asked; `modules(reads)` where code of ours reads what modules hold; `converts(frame)` where a
-    method begins that C code asks for a number, None: ends; `keeps(frame)` where code of `kept`
-    begins, whose results a cache keeps."""
+    that cannot be modelled; `library(frame)` whenever user code calls an installed library's Python
+    function; `named(names)` where C code reads attributes of these names, None: all;
+    `asking(frame)` where `getattr` or `hasattr` is called; `registered((cls, abstract))` where it
+    is asked whether a class is one of an abstract one; `gave(module)` where a function returns a
+    module; `asked((ask, what))` for what of the process is asked; `modules(reads)` where code of
+    ours reads what modules hold; `converts(frame)` where a method begins that C code asks for a
+    number, None: ends; `keeps(frame)` where code of `kept` begins, whose results a cache keeps."""
 
     def __init__(
         self,

@@ -81,8 +81,7 @@ class Value(Operators):
 @dataclass(eq=False)
 class Node:
     """One application of an op. `inputs` are Values, numbers or None; `attributes` are static data
-    or sizes.
-    """
+    or sizes."""
 
     op: Op
     inputs: tuple

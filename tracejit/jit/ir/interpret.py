@@ -1,8 +1,8 @@
 """The oracle: a graph run op by op, with nothing of lowering in between.
 
-In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs and what
-would be written. On arrays runs what runs in eager mode; on Tensors ops are called as a user would,
-so the tape records them: derivatives of captured graphs are made that way. Called by mode "graph",
+In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs and what would
+be written. On arrays runs what runs in eager mode; on Tensors ops are called as a user would, so
+the tape records them: derivatives of captured graphs are made that way. Called by mode "graph",
 `compare`, higher-order derivatives and tests of every later room.
 """
 
@@ -30,8 +30,7 @@ Runner = Callable[[Node, tuple, dict[str, Any]], tuple]
 
 class Results(NamedTuple):
     """`writes` are (input number, value): what the storage behind that input holds after the
-    run.
-    """
+    run."""
 
     outputs: list[Any]
     writes: list[tuple[int, Any]]
@@ -208,8 +207,7 @@ def _array(x: Any, type: TensorType) -> Any:
 
 def _apart(value: Any, inputs: Sequence[Any]) -> Any:
     """A written value in memory of its own: `x.T` of a written `x` must not change while it is
-    copied.
-    """
+    copied."""
     if hasattr(value, "detach"):
         return value.detach().clone()
     if not isinstance(value, np.ndarray):

@@ -115,7 +115,7 @@ def node_text(node: Node) -> str:
 
 
 def comment_text(provenance: str, location: Location | None) -> str:
-    """The trailing comment: `  # [cse: from %4 mul] train.py:12 in step: y = a * b`."""
+    """The trailing comment: ` # [cse: from %4 mul] train.py:12 in step: y = a * b`."""
     parts = []
     if provenance:
         parts.append(f"[{_one_line(provenance).replace(']', ')')}]")
@@ -143,8 +143,7 @@ def value_text(value: Any) -> str:
 
 def static_text(x: Any) -> str:
     """An operand or attribute: a value, a size, a number, a string, a dtype, or a tuple of
-    these.
-    """
+    these."""
     if isinstance(x, Value):
         return value_text(x)
     if type(x) is SymInt or x is None or x is True or x is False:

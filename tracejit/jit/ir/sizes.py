@@ -1,7 +1,7 @@
 """Symbolic sizes: integers known only when a program runs.
 
-In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomials over symbols,
-and guards, one for every decision that was taken from an example's value. Called by capture (which
+In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomials over symbols, and
+guards, one for every decision that was taken from an example's value. Called by capture (which
 makes symbols) and by every room after it (which reads, compares and evaluates them). A constant is
 always a plain int, never a `SymInt`.
 """

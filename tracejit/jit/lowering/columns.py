@@ -145,8 +145,8 @@ class ColumnPrinting:
 
     def _some_rows(self, folds: Sequence[tuple[Scalar, str]], loop: Variable,
                    begin: str, end: str) -> None:  # fmt: skip
-        """Rows from `begin` to `end`, several in one step where little is computed: totals are
-        read and written once for all of these."""
+        """Rows from `begin` to `end`, several in one step where little is computed: totals are read
+        and written once for all of these."""
         block, row = self.stack[-1], self._fresh(loop)
         count = f"({end} - {begin})" if begin != "0" else end
         step = TOGETHER if self._is_plain() else 1

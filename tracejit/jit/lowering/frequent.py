@@ -61,8 +61,8 @@ class Frequent:
 
 def frequent(value: Any, dims: Sequence[int], most: SizeLike, target: Sequence[Index],
              loops: Sequence[Variable]) -> Frequent | None:
-    """Memory for sums into `value`, whose dimensions `dims` the indices name; None: no place can
-    be named often. `target` is where an element of the source goes, in `loops` over the source."""
+    """Memory for sums into `value`, whose dimensions `dims` the indices name; None: no place can be
+    named often. `target` is where an element of the source goes, in `loops` over the source."""
     if value.dtype.name != "float32" or type(most) is int and most <= FEW:
         return None
     named = frozenset().union(*(variables_of(target[d]) for d in dims))

@@ -1,9 +1,9 @@
 """float16 and bfloat16 bit patterns (uint16) to float32 and back, for kernels.
 
 In and out: NumPy scalars (plain Python) or numba values. Straight-line text in the subset of
-`vector_math_intrinsics`, so that kernels load 16-bit floats, compute in float32 and store.
-Rounding is to nearest, ties to even; infinities, NaN and denormals come out as NumPy's casts give
-them. Called by the kernel writers through `kernel_conversion`.
+`vector_math_intrinsics`, so that kernels load 16-bit floats, compute in float32 and store. Rounding
+is to nearest, ties to even; infinities, NaN and denormals come out as NumPy's casts give them.
+Called by the kernel writers through `kernel_conversion`.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"

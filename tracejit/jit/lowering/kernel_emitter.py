@@ -1,11 +1,11 @@
 """The text of a kernel to LLVM IR, without numba: about a millisecond instead of twelve.
 
-In: a Kernel. Out: LLVM IR of a module that defines its symbol in the one ABI. Called by `native`;
-a text that leaves the subset (UnsupportedSyntax) goes to `numba_emitter`, which takes any text.
+In: a Kernel. Out: LLVM IR of a module that defines its symbol in the one ABI. Called by `native`; a
+text that leaves the subset (UnsupportedSyntax) goes to `numba_emitter`, which takes any text.
 
 The subset: assignments to names and elements, `for ... in range(...)`, `while`, `if`, `break`,
-`continue`, `return` without a value, and the expressions of `kernel_expressions`. A name keeps
-one type. Leading lines that fetch pointers and sizes become parameters of an inner function whose
+`continue`, `return` without a value, and the expressions of `kernel_expressions`. A name keeps one
+type. Leading lines that fetch pointers and sizes become parameters of an inner function whose
 pointers are `noalias`: LLVM then vectorises loops over many operands without checking at run time.
 """
 

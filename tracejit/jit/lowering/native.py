@@ -2,8 +2,8 @@
 
 In: Kernels. Out: bytes of object files that define `symbol_of(digest)` for each. Called by the
 runtime when its cache does not have a kernel. All kernels of a program share a module and a run of
-the optimiser; larger sets are split over the machine's cores, since LLVM needs no lock as long
-as each thread keeps to its own context.
+the optimiser; larger sets are split over the machine's cores, since LLVM needs no lock as long as
+each thread keeps to its own context.
 """
 
 from __future__ import annotations

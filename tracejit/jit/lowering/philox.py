@@ -1,9 +1,9 @@
 """Philox random numbers inside kernels: the recipe that eager mode runs, as numba callables.
 
-In: the name of what is drawn. Out: a plain Python function (kernels run as plain Python) or a
-numba callable, inlined, for CPU or CUDA kernels. Called by the kernel writers. A function that
-draws takes (seed, offset, index), all uint64, then its own arguments; an index is an element's
-position in the whole logical result, so no split of the work changes a bit.
+In: the name of what is drawn. Out: a plain Python function (kernels run as plain Python) or a numba
+callable, inlined, for CPU or CUDA kernels. Called by the kernel writers. A function that draws
+takes (seed, offset, index), all uint64, then its own arguments; an index is an element's position
+in the whole logical result, so no split of the work changes a bit.
 """
 
 from __future__ import annotations

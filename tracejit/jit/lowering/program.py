@@ -43,8 +43,8 @@ class Kernel:
 
 @dataclass
 class Buffer:
-    """A piece of memory: `role` input (of graph input `index`), output (of graph output `index`)
-    or temporary."""
+    """A piece of memory: `role` input (of graph input `index`), output (of graph output `index`) or
+    temporary."""
 
     dtype: dtype
     numel: SizeLike
@@ -57,8 +57,8 @@ class Buffer:
 
 @dataclass
 class Instruction:
-    """One kernel launch, library call or host call over [0, total) in chunks of `chunk`, both
-    fixed by shape."""
+    """One kernel launch, library call or host call over [0, total) in chunks of `chunk`, both fixed
+    by shape."""
 
     kernel: Kernel | None  # None: a host call of `op.eager`
     operands: tuple[int, ...]  # buffer numbers; outputs last

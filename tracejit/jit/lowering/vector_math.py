@@ -1,8 +1,8 @@
 """The table of scalar functions that generated kernels may call, and how to compile them.
 
 In: a function's name and dtype. Out: the plain Python function (for kernels run as plain Python),
-or a numba callable with the same text for CPU or CUDA kernels. Called by the kernel writers.
-numba is imported, and a function translated, only when a kernel first asks for it.
+or a numba callable with the same text for CPU or CUDA kernels. Called by the kernel writers. numba
+is imported, and a function translated, only when a kernel first asks for it.
 
 float16 and bfloat16 kernels compute in float32; `half` converts.
 """

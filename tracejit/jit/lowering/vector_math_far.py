@@ -4,8 +4,8 @@ In and out: one NumPy scalar (plain Python) or one LLVM value; straight-line tex
 `vector_math_intrinsics`. Called, out of line, by `vector_math_trigonometric`.
 
 x = m 2^s with an integer m. Of 2/pi in binary, only 192 bits matter for x 2/pi modulo 4: those
-before them make multiples of 4, those behind them are below the precision that is left when x is
-as close to a multiple of pi/2 as any float64 is (about 2^-62).
+before them make multiples of 4, those behind them are below the precision that is left when x is as
+close to a multiple of pi/2 as any float64 is (about 2^-62).
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"

@@ -1,19 +1,19 @@
 """Scalar Python functions, as text, to LLVM instructions inside a numba kernel.
 
 In: a straight-line function over typed scalars, written in the subset below, with its parameter
-types. Out: a numba intrinsic, for the CPU or for CUDA, that writes the instructions into the
-kernel that calls it. Called by `vector_math` and `philox`; the kernel writers may use it for
-their own expressions.
+types. Out: a numba intrinsic, for the CPU or for CUDA, that writes the instructions into the kernel
+that calls it. Called by `vector_math` and `philox`; the kernel writers may use it for their own
+expressions.
 
 Why not `numba.njit`: its type inference and lowering cost about 0.5 ms for each arithmetic
-operation (150 ms for one tanh); this costs about 0.02 ms, the result is always inlined, and
-every ternary is a `select`, so loops vectorise. numba is imported on first use only.
+operation (150 ms for one tanh); this costs about 0.02 ms, the result is always inlined, and every
+ternary is a `select`, so loops vectorise. numba is imported on first use only.
 
 The subset: assignments to names (and to tuples of names), one final `return`, arithmetic and bit
 operations, comparisons, `and`/`or`/`not`, ternaries, `abs`, `np.<dtype>(...)` conversions,
 `.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and
-calls of other such functions in the same module. Operands of one operation must have one type.
-A ternary whose first arm calls an `outlined` function is a branch. Constant arrays may be indexed.
+calls of other such functions in the same module. Operands of one operation must have one type. A
+ternary whose first arm calls an `outlined` function is a branch. Constant arrays may be indexed.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def emit(
     """Write `function(*args)` at the builder's position and return its result.
 
     `contract` lets products fuse into sums (FMA); False keeps every rounding, on all targets:
-    "cpu", "cuda" (NVVM, which has libdevice) and "ptx" (LLVM alone).
-    Raises UnsupportedSyntax where the text leaves the subset, or mixes types.
+    "cpu", "cuda" (NVVM, which has libdevice) and "ptx" (LLVM alone). Raises UnsupportedSyntax where
+    the text leaves the subset, or mixes types.
     """
     contract = contract and not getattr(function, "uncontracted", False)
     native = getattr(function, "llvm_intrinsic", None)
@@ -383,8 +383,8 @@ def as_intrinsic(
     """A numba callable with `function`'s text, for arguments of exactly these dtypes.
 
     `target` is "cpu" or "cuda". In a kernel it is called like any function; results of several
-    values come back as a tuple. In plain Python the original function is what to call; numba's
-    CUDA simulator is plain Python, so there the original function is what comes back.
+    values come back as a tuple. In plain Python the original function is what to call; numba's CUDA
+    simulator is plain Python, so there the original function is what comes back.
     """
     from numba import config
     from numba.core import types

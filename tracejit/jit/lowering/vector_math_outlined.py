@@ -3,8 +3,8 @@
 In: a scalar function marked `outlined`, a condition that seldom holds. Out: instructions that call
 it where the condition does. Called by `vector_math_intrinsics`.
 
-A loop with a plain call in it would not be vectorised. Here the called function names variants
-that take a whole vector and a mask, and return at once where no lane needs them.
+A loop with a plain call in it would not be vectorised. Here the called function names variants that
+take a whole vector and a mask, and return at once where no lane needs them.
 """
 
 from __future__ import annotations

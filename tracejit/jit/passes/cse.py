@@ -2,8 +2,8 @@
 
 In: a Graph. Out: the same Graph, where no two nodes apply the same op to the same operands and
 attributes. After opening composites the backward half repeats much of the forward half (softmax,
-statistics of a normalisation); this pass merges them. Random draws are equal exactly when state
-and offset are, and those are operand and attribute.
+statistics of a normalisation); this pass merges them. Random draws are equal exactly when state and
+offset are, and those are operand and attribute.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rewrite patterns: expressions with holes, written with the operators that tensors and graph
 values have.
 
-In: `Pattern(lambda x: x * 1)`. Out: a Pattern that finds such expressions at a graph value and
-says what the holes stand for. Called by `jit/passes/simplify.py`. A number in a pattern matches
-numbers of equal value and sign of zero, an attribute that is a hole matches anything.
+In: `Pattern(lambda x: x * 1)`. Out: a Pattern that finds such expressions at a graph value and says
+what the holes stand for. Called by `jit/passes/simplify.py`. A number in a pattern matches numbers
+of equal value and sign of zero, an attribute that is a hole matches anything.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ Bindings = dict[str, Any]
 
 class Term(Operators):
     """A part of a pattern. To front ends it looks like a 0-dim tensor, so they add no
-    conversions.
-    """
+    conversions."""
 
     __slots__ = ("dtype",)
     dtype: dtype

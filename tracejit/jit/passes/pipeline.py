@@ -87,8 +87,7 @@ def _inspect(graph: Graph, name: str) -> None:
 
 def _sharing(outputs: list[Value]) -> list[int | None]:
     """For each output, what it is the same value as: an input (-1), an earlier output, or nothing
-    (None).
-    """
+    (None)."""
     first: dict[Value, int] = {}
     found: list[int | None] = []
     for k, value in enumerate(outputs):
@@ -99,8 +98,7 @@ def _sharing(outputs: list[Value]) -> list[int | None]:
 
 def _separate_outputs(graph: Graph, sharing: list[int | None]) -> None:
     """Outputs that passes made one value, or an input, get memory of their own again: `x * 1` is
-    not `x`.
-    """
+    not `x`."""
     taken = set(graph.inputs)
     for k, value in enumerate(graph.outputs):
         same = sharing[k]

@@ -1,9 +1,9 @@
 """One sweep over a graph that replaces nodes by cheaper ones.
 
-In: a Graph, and rules by the op they apply to. Out: the same Graph, changed in place. Called by
-the passes that are sets of rules (`fold`, `simplify`, `open_composites`). Operands are rewritten
-before the nodes that read them, and nodes made by a rule are offered to the rules again, so one
-sweep suffices.
+In: a Graph, and rules by the op they apply to. Out: the same Graph, changed in place. Called by the
+passes that are sets of rules (`fold`, `simplify`, `open_composites`). Operands are rewritten before
+the nodes that read them, and nodes made by a rule are offered to the rules again, so one sweep
+suffices.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Rule = Callable[[Graph, Node], Any]
 def rewrite(graph: Graph, name: str, rules_of: Callable[[Op], Sequence[Rule]]) -> Graph:
     """Apply rules wherever they match; a replacement of another type is not taken.
 
-    New nodes keep the location of the node they replace; their provenance is "<name>: from %3
-    mul", where %3 is what the replaced node was called before the pass, also when a new node is
-    replaced in turn.
+    New nodes keep the location of the node they replace; their provenance is "<name>: from %3 mul",
+    where %3 is what the replaced node was called before the pass, also when a new node is replaced
+    in turn.
     """
     replaced: dict[Value, Value] = {}
     nodes: list[Node] = []

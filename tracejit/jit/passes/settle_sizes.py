@@ -17,8 +17,8 @@ from tracejit.jit.ir.sizes import ShapeEnv, SymInt, symbols_of
 def settle_sizes(graph: Graph, numerics: str = "fast") -> Graph:
     """Replace sizes by what they are known to equal; how symbols are bound stays.
 
-    Sizes in regions are settled with those of the graph around them, whose symbols they share.
-    The scope may know more than this graph: a symbol of another segment's input is not used here.
+    Sizes in regions are settled with those of the graph around them, whose symbols they share. The
+    scope may know more than this graph: a symbol of another segment's input is not used here.
     """
     if graph.scope.equal:
         _Settling(graph.scope, set(graph.symbol_sources)).graph(graph)

@@ -27,8 +27,7 @@ from tracejit.jit.passes.simplify_views import FAST_VIEW_RULES, VIEW_RULES, sour
 @dataclass
 class Identity:
     """`left` may be computed as `right`, a function of the same holes, where `when` holds of
-    them.
-    """
+    them."""
 
     left: Pattern
     right: Callable[..., Any]
@@ -129,8 +128,7 @@ def drop_choice(graph: Graph, node: Node) -> Any:
 
 def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
     """`x / 4.0` as `x * 0.25`, which rounds the same; only where the reciprocal is exact in every
-    dtype.
-    """
+    dtype."""
     x, divisor = node.inputs
     if type(divisor) is not float or divisor == 0 or not math.isfinite(divisor):
         return None
@@ -140,8 +138,7 @@ def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
 
 def drop_expand(graph: Graph, node: Node) -> Any:
     """An elementwise op broadcasts by itself: its operands need no `expand` if another has all
-    dimensions.
-    """
+    dimensions."""
     out = node.outputs[0].shape
     full = [isinstance(x, Value) and source_of_expand(x) is None and same_sizes(x.shape, out)
             for x in node.inputs]

@@ -65,8 +65,8 @@ def attach_backward(
 
 def _of_snapshot(plan: BackwardPlan, snapshot: GuardSnapshot | None
                  ) -> tuple[tuple[int, ...], Lay | None]:
-    """The inputs that gradients go to but a snapshot does not vouch for, and what makes the
-    nodes natively, if anything does."""
+    """The inputs that gradients go to but a snapshot does not vouch for, and what makes the nodes
+    natively, if anything does."""
     if snapshot is None:
         return (), None
     if plan.lay is None and lays(plan):

@@ -162,7 +162,8 @@ def _whole(tracer: Any, joint: JointGraph) -> tuple[Graph, list[int]]:
 
 
 def _saved(
-    saved: list[Value], primal: dict[Value, int], roots: dict[FunctionalStorage, int], joint: JointGraph
+    saved: list[Value], primal: dict[Value, int], roots: dict[FunctionalStorage, int],
+    joint: JointGraph
 ) -> tuple[list[Value], list[tuple[str, int]]]:
     """Which saved values become further outputs, and where each is found after the run."""
     extra: list[Value] = []

@@ -1,9 +1,9 @@
 """How gradients flow through replays of a call: what a backward of some of its stages runs.
 
-In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`, which
-knows for each `BackwardVariant` through the stages (where gradients arrive, which are wanted) the program to
-run, what must not have been written and what is freed. Made by `backward_maker`, used by
-`attach_backward` and `later_backward`.
+In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`,
+which knows for each `BackwardVariant` through the stages (where gradients arrive, which are wanted)
+the program to run, what must not have been written and what is freed. Made by `backward_maker`,
+used by `attach_backward` and `later_backward`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A finished recording becomes a replay entry: guards, a program, specs for all it changed.
 
-In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`, whose program has
-run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a replay
-could not do what the call did. Called by `runtime.session`.
+In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`, whose program
+has run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a
+replay could not do what the call did. Called by `runtime.session`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class CacheEntryBuilder:
         self.value = value
         self.given: set[FunctionalStorage] = set()  # memory whose root tensor some result is
         # what is one if a flag says
-        self.storage_choices: list[tuple[FunctionalStorage, FunctionalStorage | OutputSpec, OutputSpec]] = []
+        self.storage_choices: list[
+            tuple[FunctionalStorage, FunctionalStorage | OutputSpec, OutputSpec]
+        ] = []
         self.families: dict[int, int] = {}  # of `.data`, by id: the first result
         self.grads: dict[int, Source] | None = None  # by id of a gradient: whose it is
         # memory that is written if a flag says so

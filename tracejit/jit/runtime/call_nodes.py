@@ -1,9 +1,9 @@
 """The nodes that stand for a captured call on the tape.
 
-In: what a replay keeps for its backward (`later_backward.SavedCall`). Out: `CompiledBackward`, one for
-each stage of the call, which the engine runs together where they follow each other and nobody looks
-in between; `record_no_gradient`, for results whose history is freed already, or leads nowhere. Made by
-`attach_backward`, `native_history` and `outputs`.
+In: what a replay keeps for its backward (`later_backward.SavedCall`). Out: `CompiledBackward`, one
+for each stage of the call, which the engine runs together where they follow each other and nobody
+looks in between; `record_no_gradient`, for results whose history is freed already, or leads
+nowhere. Made by `attach_backward`, `native_history` and `outputs`.
 """
 
 from __future__ import annotations

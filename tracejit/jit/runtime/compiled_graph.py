@@ -1,8 +1,8 @@
 """A graph made runnable: passes, lowering, and the mode it runs in.
 
 In: a recorded Graph. Out: a `CompiledGraph` whose `run(inputs)` returns one fresh tensor per graph
-output and has written what the
-graph writes. Called by the jit for recorded segments, replayed entries and backward programs.
+output and has written what the graph writes. Called by the jit for recorded segments, replayed
+entries and backward programs.
 """
 
 from __future__ import annotations

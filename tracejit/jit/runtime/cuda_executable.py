@@ -1,11 +1,11 @@
 """Runs a lowered program on a CUDA device: the same instructions, launched one after the other.
 
 In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
-Storages of the outputs. The interface is that of `executable.Executable`; `placement` says
-which one runs a program. Buffers, tables and temporaries lie on the device. Inputs that live on the
-CPU (numbers, the generator's state) go up with the call's table in one copy, and come back where
-the program wrote them. Nothing waits for the device but a program that may fail, that has results
-on the CPU, or that wrote to inputs there.
+Storages of the outputs. The interface is that of `executable.Executable`; `placement` says which
+one runs a program. Buffers, tables and temporaries lie on the device. Inputs that live on the CPU
+(numbers, the generator's state) go up with the call's table in one copy, and come back where the
+program wrote them. Nothing waits for the device but a program that may fail, that has results on
+the CPU, or that wrote to inputs there.
 """
 
 from __future__ import annotations

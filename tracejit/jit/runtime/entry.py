@@ -1,8 +1,7 @@
 """A replay entry: guards, a compiled segment, and specs for results and effects.
 
-In: what a recorded call left behind (made by the jit). Out: `CacheEntry.replay(inputs, arguments)`: the
-plain function's return value and
-effects, without running any Python of the user's.
+In: what a recorded call left behind (made by the jit). Out: `CacheEntry.replay(inputs, arguments)`:
+the plain function's return value and effects, without running any Python of the user's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a captured call keeps for its backward, and what that runs: compiled programs (C4).
 
-In: the plan of a recorded call's gradients, and the tensors of one call. Out: `SavedCall`, which nodes
-of the call share (`call_nodes.py`). Made by `attach_backward`.
+In: the plan of a recorded call's gradients, and the tensors of one call. Out: `SavedCall`, which
+nodes of the call share (`call_nodes.py`). Made by `attach_backward`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Launchers: the path of one native call, written out for a number of inputs and outputs.
 
 In: how many of the inputs are tensors, how many outputs there are. Out: a function of the inputs
-and a `BoundGraph` that allocates, fills the buffer table, calls, and wraps the outputs. Small programs
-spend their time here, so loops over inputs and calls of constructors are unrolled into one function
-for each signature. `segment` uses it where a program is one native call; anything else takes the
-general path through `executable`.
+and a `BoundGraph` that allocates, fills the buffer table, calls, and wraps the outputs. Small
+programs spend their time here, so loops over inputs and calls of constructors are unrolled into one
+function for each signature. `segment` uses it where a program is one native call; anything else
+takes the general path through `executable`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Native starts: builtin functions that fill a frame's buffer table, run its job, and do what
 follows a run: make the output tensors, advance the versions of what was written, set gradients.
 
-In: a frame of a program that is one native call, and a `PostRun`. Out: functions of (inputs, a Storage
-for each output), inputs a tuple of tensors, floats and ints. Called by what `launch` generates.
+In: a frame of a program that is one native call, and a `PostRun`. Out: functions of (inputs, a
+Storage for each output), inputs a tuple of tensors, floats and ints. Called by what `launch`
+generates.
 
 `start` does all of it and gives a list: the outputs' tensors, then the gradients that were
 replaced. It gives False where an address is not known yet or a number does not fit, and True where
-a check failed. The interpreter's lock is held from beginning to end, and nothing is allocated
-after the program began: a call that is ended from outside has happened, or has not. For programs
-that release the lock `place` and `follow` are the parts before and after.
+a check failed. The interpreter's lock is held from beginning to end, and nothing is allocated after
+the program began: a call that is ended from outside has happened, or has not. For programs that
+release the lock `place` and `follow` are the parts before and after.
 
 `again`, made once a few calls have left Storages, is `start` without any: it takes those that
 nobody but the frame holds any more, and gives None where one is missing. So Storages of small
@@ -60,7 +61,8 @@ SPARES = 3  # Storages kept for each output: callers often hold the last one or 
 SMALL = 4096  # bytes of an output whose Storages are kept
 
 # Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
-# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the `PostRun`.
+# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the
+# `PostRun`.
 _WORDS = (
     "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
     "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
@@ -310,11 +312,9 @@ class Calls:
         types: Sequence[tuple],
         post_run: PostRun,
     ):
-        """
-        frame  addresses of the job, the runner, the table, the status
+        """frame  addresses of the job, the runner, the table, the status
         sizes  bytes of an element of each input; `number_word` of a number
-        types  (shape, dtype, device) of each output
-        """
+        types  (shape, dtype, device) of each output"""
         of_python = [python_api(name) for name in _FUNCTIONS]
         known = [Tensor, float, int, _EMPTY, None, False, True, 0]
         words = [0, *frame, len(sizes), len(types),

@@ -1,8 +1,8 @@
 """Whether memory that a program writes is nobody else's: asked before a replay.
 
-In: an entry's graph inputs of one call, and which of them the program writes. Out: `NoAliasCheck.holds`.
-Inputs that were apart when the program was recorded were taken as such: in a later call they may
-overlap, or be read-only. Called by `entry`.
+In: an entry's graph inputs of one call, and which of them the program writes. Out:
+`NoAliasCheck.holds`. Inputs that were apart when the program was recorded were taken as such: in a
+later call they may overlap, or be read-only. Called by `entry`.
 
 Where a snapshot vouches for inputs, their spans are sorted once, and each call compares the others
 with those.

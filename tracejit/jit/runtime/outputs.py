@@ -1,8 +1,8 @@
 """Results that are views: of the caller's tensors, of each other, of tensors that nobody holds.
 
 In: the tensors a recorded call leaves behind. Out: for each that is a view of another one what it
-is a view of, and by which steps; `ResultTensor`, which makes it so on replay: a later write to
-one of them reaches the history of the others as in eager mode. Called by `build` and `entry`.
+is a view of, and by which steps; `ResultTensor`, which makes it so on replay: a later write to one
+of them reaches the history of the others as in eager mode. Called by `build` and `entry`.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class Line:
 
 @dataclass
 class Lines:
-    """The results that are views of something, by id; parents that nobody holds join the
-    results, and the places of views that look where only the program knows."""
+    """The results that are views of something, by id; parents that nobody holds join the results,
+    and the places of views that look where only the program knows."""
 
     tracer: Any
     results: list[Tensor]
@@ -198,8 +198,8 @@ class Lines:
                 line.shared = False
 
     def _lent(self, line: Line) -> bool:
-        """Whether the history of another result, which is no view of the same, leads to a view:
-        it is cut there, so that gradients arrive at the view."""
+        """Whether the history of another result, which is no view of the same, leads to a view: it
+        is cut there, so that gradients arrive at the view."""
         view = grad_fn_of(line.tensors[0])
         todo = [node for node in (grad_fn_of(x) for x in self.results if not self.shares(x))
                 if node is not None]

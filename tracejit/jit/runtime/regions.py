@@ -126,8 +126,7 @@ def _number(address: int) -> ctypes.c_int64:
 
 class _Walk:
     """A body that runs again and again in one frame; between two runs its table changes as `SWAPS`
-    and `MOVES` of the native driver say. This one runs any body.
-    """
+    and `MOVES` of the native driver say. This one runs any body."""
 
     def __init__(self, loop: _Loop, frame: Any):
         self.loop, self.frame, self.words = loop, frame, frame.words

@@ -311,8 +311,7 @@ def _address(function: Any) -> int:
 @functools.cache
 def can_share() -> bool:
     """Whether workers can sleep here: they need Linux's futex. Without it programs run on one
-    thread, which the `kernels` log says once.
-    """
+    thread, which the `kernels` log says once."""
     able = sys.platform == "linux" and platform.machine() in _FUTEX
     if not able:
         logs.emit("kernels", "no futex on this system: programs run on one thread")

@@ -6,8 +6,8 @@ either are seen by both, and every other method runs as it is. Called by `jit.sc
 `jit.trace`.
 
 `forward` is looked up on the module at each call: one that is replaced, on the module or on its
-class, is compiled anew. It runs with the module itself as `self`, so what it does with its own
-type is what it does uncompiled.
+class, is compiled anew. It runs with the module itself as `self`, so what it does with its own type
+is what it does uncompiled.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One recorded call: run the user's Python with deferred tensors, compile what it did, make an
 entry if it can be replayed.
 
-In: a function, its normalised arguments. Out: the plain function's result, and a `CacheEntry` or the
-reasons why there is none.
-Called by `jit.CompiledFunction` when no entry serves a call.
+In: a function, its normalised arguments. Out: the plain function's result, and a `CacheEntry` or
+the reasons why there is none. Called by `jit.CompiledFunction` when no entry serves a call.
 """
 
 from __future__ import annotations

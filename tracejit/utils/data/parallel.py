@@ -1,7 +1,7 @@
 """One pass over a loader whose batches worker processes fetch.
 
-In: a loader. Out: its batches, in the order of its sampler. Batch k is the task of worker
-k mod n, and each worker answers through a pipe of its own, so the order needs no sorting.
+In: a loader. Out: its batches, in the order of its sampler. Batch k is the task of worker k mod n,
+and each worker answers through a pipe of its own, so the order needs no sorting.
 """
 
 from __future__ import annotations
