@@ -82,6 +82,7 @@ class CyclicLR(LRScheduler):
         if cycle_momentum:
             self._begin_momenta(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
+        # after the base class, which takes the groups' initial rates
         self.base_lrs = bases
 
     def _begin_momenta(self, base: Any, most: Any, last_epoch: int) -> None:
@@ -96,7 +97,7 @@ class CyclicLR(LRScheduler):
             group.update(max_momentum=highest, base_momentum=least)
 
     def scale_fn(self, x: float) -> float:
-        """How high the cycle (or step) with number `x` goes."""
+        """Return the relative height of cycle (or step) number `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular2":
@@ -117,7 +118,8 @@ class CyclicLR(LRScheduler):
         return [base + (most - base) * part * scale for base, most in rates]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and functions; of another callable, its attributes."""
+        """Return all attributes but the optimizer. A function is left out; of another callable its
+        attributes are kept."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)
@@ -205,13 +207,15 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         elif self.T_mult == 1:
             self.T_cur, self.T_i = epoch % self.T_0, self.T_0
         else:
+            # the number of whole runs before: their lengths are a geometric series
             runs = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
             before = self.T_0 * (self.T_mult**runs - 1) / (self.T_mult - 1)
             self.T_cur, self.T_i = epoch - before, self.T_0 * self.T_mult**runs
 
 
 def moves_beta(optimizer: Any) -> bool:
-    """Whether cycles of momentum move the first beta; ValueError where there is neither."""
+    """Return True if cycles of momentum move the first beta. Raise ValueError where there is
+    neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError(
             "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"

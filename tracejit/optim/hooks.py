@@ -39,7 +39,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 class Hooks:
-    """The part of Optimizer that registers hooks."""
+    """Part of Optimizer that registers hooks."""
 
     # Of optimizers around others, which may not call `Optimizer.__init__`.
     _optimizer_step_pre_hooks: Mapping[int, Callable[..., Any]] = MappingProxyType({})
@@ -92,6 +92,7 @@ class Hooks:
     ) -> RemovableHandle:
         table = self.__dict__[f"_optimizer_{when}_hooks"]
         before = list(table.items()) if prepend else []
+        # a dict keeps its order: the others are put back behind the new one
         if prepend:
             table.clear()
         handle = RemovableHandle(table, hook)
@@ -100,11 +101,13 @@ class Hooks:
 
 
 def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `step`, between its hooks; where it calls a base class's, they are called once."""
+    """Put a class's `step` between its hooks. They are called once also if it calls a base
+    class's."""
 
     @functools.wraps(function)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         run = as_captured(function)
+        # called by a subclass's `step`, which has called the hooks
         if type(self).step is not step:
             return run(self, *args, **kwargs)
         note_step(self)

@@ -52,7 +52,7 @@ __all__ = [
 
 
 class LambdaLR(FunctionLR):
-    """The initial rate times `lr_lambda(epoch)`: one function, or one for each group.
+    """Initial rate times `lr_lambda(epoch)`: one function, or one for each group.
 
     Raises ValueError for another number of functions than groups.
     """
@@ -165,6 +165,7 @@ class ConstantLR(LRScheduler):
             return self._times(self.factor)
         if self.last_epoch != self.total_iters:
             return self._unchanged()
+        # schedules chain: the factor is divided out, not the rate set
         return self._times(1.0 / self.factor)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -203,6 +204,7 @@ class LinearLR(LRScheduler):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._unchanged()
         gap = self.end_factor - self.start_factor
+        # the ratio of two neighbouring values: other schedules' changes stay
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * gap
         return self._times(1.0 + gap / before)
 
@@ -274,8 +276,10 @@ class CosineAnnealingLR(LRScheduler):
         _warn_get_lr_called_within_step(self)
         if self._is_initial:
             return self._unchanged()
+        # resumed in the middle: there is no rate before to build on
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
+        # the height before was 0: no ratio to it
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [
                 group["lr"] + (base - self.eta_min) * (1 - applied("cos", math.pi / self.T_max)) / 2

@@ -64,6 +64,7 @@ class SparseAdam(Optimizer):
         state["step"] += 1
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         held, new = (rows.of(mean), rows.of(square)), rows.values
+        # as differences: `add_to` adds to the values that rows hold
         change = (new - held[0]) * (1 - beta1), (new * new - held[1]) * (1 - beta2)
         rows.add_to(mean, change[0])
         rows.add_to(square, change[1])
