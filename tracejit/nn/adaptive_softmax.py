@@ -1,7 +1,7 @@
-"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes of which few are frequent.
+"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes, few of them frequent.
 
 In: features, class indices sorted by frequency. Out: log-probabilities. The head has the frequent
-classes and one entry for each cluster of rarer ones; a cluster is computed only for those rows
+classes and one entry for each cluster of rarer ones. A cluster is computed only for those rows
 whose class is in it (Grave et al. 2017).
 """
 
@@ -18,7 +18,7 @@ from tracejit.nn.module import Module
 
 
 class ASMoutput(NamedTuple):
-    """What the layer gives: log-probabilities of the targets, and the mean of their negatives."""
+    """Result of the layer: log-probabilities of the targets, and the mean of their negatives."""
 
     output: Any
     loss: Any
@@ -116,7 +116,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return tracejit.cat([head[:, :self.shortlist_size], *tails], 1)
 
     def predict(self, input: Any) -> Any:
-        """The most likely class of each row."""
+        """Return the most likely class of each row."""
         head = self.head(input).argmax(1)
         # A row whose head prefers one of its own classes takes that, as in PyTorch.
         return tracejit.where(head < self.shortlist_size, head, self.log_prob(input).argmax(1))

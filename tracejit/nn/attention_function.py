@@ -20,9 +20,9 @@ from tracejit.core.ops.softmax import softmax
 
 
 def canonical(mask: Any, name: str, like: Any, other: Any = None, other_name: str = "") -> Any:
-    """A mask as numbers to be added to scores: -inf where a bool mask says to leave out.
+    """Return a mask as numbers to be added to scores: -inf where a bool mask is True.
 
-    A warning where the other mask has another dtype.
+    Warn where the other mask has another dtype.
     """
     if mask is None:
         return None
@@ -139,7 +139,8 @@ def multi_head_attention_forward(
 
 
 def _check_dims(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> None:
-    """AssertionError where a batched query comes with what is not, or the other way round."""
+    """Raise AssertionError for batched queries with unbatched keys, values or padding, or the
+    reverse."""
     n = query.dim()
     kind = "batched (3-D)" if n == 3 else "unbatched (2-D)"
     if key.dim() != n or value.dim() != n:
@@ -159,8 +160,8 @@ def _check_dims(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads
 
 
 def _check_sizes(query: Any, key: Any, value: Any, mask: Any, heads: int, apart: bool) -> None:
-    """AssertionError where keys and values do not fit each other, RuntimeError for a mask that
-    would have to be repeated to fit."""
+    """Raise AssertionError where keys and values do not fit each other. Raise RuntimeError for a
+    mask that would have to be repeated to fit."""
     if apart and tuple(key.shape[:2]) != tuple(value.shape[:2]):
         raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
                              f"{value.shape[:2]}")
@@ -186,14 +187,14 @@ def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> lis
 
 
 def _heads(x: Any, heads: int) -> Any:
-    """(length, N, embed_dim) as (N * heads, length, head_dim)."""
+    """Return (length, N, embed_dim) as (N * heads, length, head_dim)."""
     length, batch, size = x.shape
     return x.reshape((length, batch * heads, size // heads)).transpose(0, 1)
 
 
 def _together(attn_mask: Any, padding: Any, batch: Any, keys: Any, heads: int, more: int) -> Any:
-    """Both masks as one that can be added to scores (N * heads, L, S); AssertionError where the
-    padding has other sizes than (N, S)."""
+    """Return both masks as one that can be added to scores (N * heads, L, S). Raise AssertionError
+    where the padding has other sizes than (N, S)."""
     if attn_mask is not None:
         if attn_mask.dim() == 2:
             attn_mask = attn_mask.unsqueeze(0)

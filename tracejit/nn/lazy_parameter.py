@@ -21,7 +21,7 @@ _NO_SHAPE = (
 
 
 class _Uninitialized:
-    """What both kinds share."""
+    """Common part of parameters and buffers without a shape."""
 
     __slots__ = ()
     becomes: type
@@ -40,7 +40,7 @@ class _Uninitialized:
         self.data = tracejit.empty(tuple(shape), **kind)
 
     def without_shape(self: Any) -> Tensor:
-        """An ordinary empty tensor of the same dtype and device."""
+        """Return an ordinary empty tensor of the same dtype and device."""
         return tracejit.empty(0, dtype=self.dtype, device=self.device)
 
     def __deepcopy__(self: Any, memo: dict) -> Any:
@@ -53,7 +53,7 @@ class _Uninitialized:
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """A parameter without a shape.
+    """Parameter without a shape.
 
     >>> import tracejit
     >>> tracejit.nn.LazyLinear(2).weight
@@ -70,14 +70,14 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return Tensor._make_subclass(cls, data).requires_grad_(requires_grad)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        """Everything is done by `__new__`."""
+        """Do nothing: `__new__` has done it."""
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return "<UninitializedParameter>"
 
 
 class UninitializedBuffer(_Uninitialized, Tensor):
-    """A buffer without a shape."""
+    """Buffer without a shape."""
 
     __slots__ = ()
     __torch_function__: Any = disabled
@@ -90,14 +90,14 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         return Tensor._make_subclass(cls, data).requires_grad_(requires_grad)
 
     def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None) -> None:
-        """Everything is done by `__new__`."""
+        """Do nothing: `__new__` has done it."""
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return "<UninitializedBuffer>"
 
 
 def is_lazy(tensor: Any) -> bool:
-    """Whether a parameter or buffer has no shape yet.
+    """Return True if a parameter or buffer has no shape yet.
 
     >>> import tracejit
     >>> is_lazy(tracejit.ones(2))

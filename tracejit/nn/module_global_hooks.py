@@ -19,7 +19,7 @@ _full: list[bool] = []  # of the global backward hooks, once there was one
 
 
 def global_hooks(kind: str) -> list[tuple[int, Hook, bool, bool]]:
-    """The hooks of one kind: number, function, with_kwargs, always_call."""
+    """Return the hooks of one kind: number, function, with_kwargs, always_call."""
     entries = list(everywhere.items())
     return [(number, hook, kwargs, always)
             for number, (of, hook, kwargs, always) in entries if of == kind]
@@ -58,10 +58,10 @@ def register_module_forward_hook(
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
-    """The older form of `register_module_full_backward_hook`: `grad_input` are the gradients of the
-    operands of each module's last operation.
+    """Register an older `register_module_full_backward_hook`: `grad_input` holds the gradients of
+    the operands of each module's last operation.
 
-    RuntimeError where hooks of the newer form were registered.
+    Raise RuntimeError where hooks of the newer form were registered.
     """
     _agree(full=False)
     return _register("backward", hook)
@@ -85,7 +85,7 @@ def _agree(full: bool) -> None:
 
 
 def is_full() -> bool:
-    """Whether global backward hooks are of the newer form."""
+    """Return True if global backward hooks are of the newer form."""
     return _full == [True]
 
 
@@ -110,8 +110,8 @@ def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """What is registered after the hooks of that kind saw it; the place of an absent parameter is
-    shown to none."""
+    """Return the value to register, after the hooks of that kind saw it. No hook sees the place of
+    an absent parameter."""
     if kind == "parameter" and value is None:
         return None
     for _, hook, _, _ in global_hooks(kind) if everywhere else ():

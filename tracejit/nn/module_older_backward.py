@@ -1,6 +1,6 @@
-"""Backward hooks of the older form: they hang on the module's last operation, not on the module.
+"""Backward hooks of the older form, on the module's last operation instead of the module.
 
-In: one call's arguments and result. Out: hooks on the node of the first result, and a warning where
+In: one call's arguments and result. Out: hooks on the node of the first result. A warning where
 that node is not all of the module, so that the hooks miss gradients. Used by `module_hooks` only.
 """
 
@@ -37,7 +37,7 @@ def hook_last_operation(
 
 
 def _missed(args: tuple, output: Any, node: Any) -> str | None:
-    """Which gradients the hooks of `node` do not see, in PyTorch's words."""
+    """Return the text about gradients that the hooks of `node` do not see, in PyTorch's words."""
     results = (output,) if isinstance(output, Tensor) else output
     if not _all_tensors(results):
         return (

@@ -1,11 +1,11 @@
-"""The state dict: a module's parameters and persistent buffers by dotted name, out and in.
+"""State dict of a module: its parameters and persistent buffers by dotted name, out and in.
 
 In: a module, or a mapping of tensors. Out: an ordered dict in PyTorch's order, or the module filled
 from one. Loading reports everything that does not fit in one message, PyTorch's, before it raises.
 
-What one module saves and loads itself is `_save_to_state_dict` and `_load_from_state_dict`, which
-subclasses override; `get_extra_state` and `set_extra_state` add whatever else they keep. `_version`
-of the class travels along in `state_dict()._metadata`.
+Each module saves and loads its own part by `_save_to_state_dict` and `_load_from_state_dict`, which
+subclasses override. `get_extra_state` and `set_extra_state` add other state. `_version` of the
+class travels along in `state_dict()._metadata`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` left out, both empty when all matched."""
+    """Keys that `load_state_dict` left out, both lists empty when all matched."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -46,7 +46,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class StateDict:
-    """The part of Module that saves and loads."""
+    """Part of Module that saves and loads."""
 
     _version = 1
     _parameters: dict[str, Any]
@@ -58,7 +58,8 @@ class StateDict:
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
-        """Parameters and persistent buffers by dotted name; they share memory with the module's.
+        """Return parameters and persistent buffers by dotted name. They share memory with the
+        module's.
 
         keep_vars: the parameters themselves instead of detached tensors. The three may also be
         given in their places, as older programs do.
@@ -96,7 +97,7 @@ class StateDict:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
     def _own_tensors(self) -> dict[str, Any]:
-        """What this module itself saves, by name."""
+        """Return the tensors that this module itself saves, by name."""
         buffers = {
             name: buffer
             for name, buffer in self._buffers.items()
@@ -105,7 +106,7 @@ class StateDict:
         return {n: x for n, x in {**self._parameters, **buffers}.items() if x is not None}
 
     def get_extra_state(self) -> Any:
-        """What else belongs in the state dict; subclasses that override it have such state."""
+        """Return other values for the state dict. Subclasses that override it have such state."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called. "
             "Please file an issue."
@@ -125,12 +126,13 @@ class StateDict:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy values in by name; returns the keys that were missing and those nobody took.
+        """Copy values in by name. Return the keys that were missing and those that no module took.
 
         strict  missing and unexpected keys are errors
         assign  take the tensors themselves instead of copying their values
-        Raises RuntimeError listing every key and shape that does not fit, TypeError for what is no
-        mapping.
+
+        Raises RuntimeError listing every key and shape that does not fit, TypeError for an object
+        that is no mapping.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -185,9 +187,9 @@ class StateDict:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take what this module itself holds; say what is missing, unexpected or does not fit.
+        """Take the values of this module itself. Note what is missing, unexpected or does not fit.
 
-        local_metadata  what `_metadata` has for this module: `version` when it was saved
+        local_metadata  entry of `_metadata` for this module: `version` when it was saved
         """
         lists = (missing_keys, unexpected_keys, error_msgs)
         for hook in self._hooks_of("_load_state_dict_pre_hooks"):
@@ -216,7 +218,7 @@ class StateDict:
                     unexpected_keys.append(key)
 
     def _take(self, name: str, key: str, mine: Any, given: Any, assign: bool) -> str | None:
-        """Fill one parameter or buffer; what is wrong with what is given."""
+        """Fill one parameter or buffer. Return an error text if the value given does not fit."""
         if not isinstance(given, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected tracejit.Tensor '
@@ -264,7 +266,7 @@ class StateDict:
         return self._hooked("_state_dict_hooks", (hook, False))
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """As `register_state_dict_post_hook`; what it returns replaces the state dict."""
+        """Register a `register_state_dict_post_hook` whose result replaces the state dict."""
         return self._hooked("_state_dict_hooks", (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
@@ -275,7 +277,8 @@ class StateDict:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
-        """As `register_load_state_dict_pre_hook`; without the module unless `with_module`."""
+        """Register a `register_load_state_dict_pre_hook`. It gets no module unless
+        `with_module`."""
         called = hook if with_module else _WithoutModule(hook)
         return self._hooked("_load_state_dict_pre_hooks", called)
 
@@ -308,7 +311,7 @@ def _as_parameter(given: Any, requires_grad: bool) -> Parameter:
 
 
 def _swap(mine: Any, given: Any, assign: bool) -> None:
-    """Exchange a tensor of the module with what its `module_load` makes of the one given."""
+    """Exchange a tensor of the module with the result of its `module_load` for the one given."""
     loaded = mine.module_load(given, assign=assign)
     if loaded is given or loaded is mine:
         raise RuntimeError(

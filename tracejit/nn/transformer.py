@@ -35,7 +35,8 @@ def _get_activation_fn(activation: str | Callable[[Any], Any]) -> Callable[[Any]
 
 
 class _Layer(Module):
-    """What both kinds of layers have: attention, and two linear maps with an activation between."""
+    """Base class of both kinds of layers: attention, and two linear maps with an activation
+    between."""
 
     attentions: tuple[str, ...]
 
@@ -72,7 +73,7 @@ class _Layer(Module):
         self.activation = _get_activation_fn(activation)
 
     def _residual(self, x: Any, part: Callable[[Any], Any], norm: Any, dropout: Any) -> Any:
-        """x plus a part of the layer, normalised before the part or after the sum."""
+        """Return x plus a part of the layer, normalised before the part or after the sum."""
         if self.norm_first:
             return x + dropout(part(norm(x)))
         return norm(x + dropout(part(x)))
@@ -157,9 +158,9 @@ def _get_clones(module: Module, N: int) -> ModuleList:
 
 
 def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
-    """Whether layers are told that a mask hides what comes later.
+    """Return True if layers are told that a mask hides later positions.
 
-    Layers of ours give the same then, so that only for others the mask is looked at.
+    This package's own layers give the same result either way, so only for others the mask is read.
     """
     if told is not None or mask is None:
         return told is True
@@ -176,11 +177,11 @@ def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of an encoder layer, one after the other, and a last norm.
+    """Stack of `num_layers` copies of an encoder layer, and a last norm.
 
-    enable_nested_tensor  without gradients, after `eval()`, with a padding mask and no other, what
-                          the layers give for padding at the end is 0
-    mask_check            whether padding is looked at first: only where all of it is at the end
+    enable_nested_tensor  True: the layers' results for padding at the end are 0, without gradients,
+                          after `eval()`, with a padding mask and no other mask
+    mask_check            True: look at padding first, and clear it only where all of it is at the end
     """
 
     def __init__(
@@ -221,7 +222,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _cleared(self, src: Any, mask: Any, padding: Any) -> Any:
-        """Where what the layers give becomes 0, (N, S); None: nowhere."""
+        """Return the places (N, S) where the layers' result becomes 0. None: nowhere."""
         first = self.layers[0]
         if (not get_fastpath_enabled() or not getattr(self, "use_nested_tensor", False)
                 or first.training or src.dim() != 3 or padding is None or mask is not None
@@ -237,7 +238,7 @@ class TransformerEncoder(Module):
 
 
 def _why_padding_stays(layer: Any) -> str | None:
-    """What an encoder layer lacks for PyTorch to compute nothing of padding."""
+    """Return the property that an encoder layer lacks for PyTorch to skip padding, or None."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -255,7 +256,7 @@ def _why_padding_stays(layer: Any) -> str | None:
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a decoder layer, one after the other, and a last norm."""
+    """Stack of `num_layers` copies of a decoder layer, and a last norm."""
 
     def __init__(
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
@@ -287,7 +288,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder, as in "Attention Is All You Need" (Vaswani et al., 2017).
+    """Encoder and decoder, as in "Attention Is All You Need" (Vaswani et al., 2017).
 
     >>> import tracejit
     >>> model = tracejit.nn.Transformer(8, 2, 1, 1, 16)
@@ -365,6 +366,6 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
-        """(sz, sz), -inf above the diagonal: no position attends to a later one."""
+        """Return (sz, sz), -inf above the diagonal: no position attends to a later one."""
         whole = tracejit.full((sz, sz), -math.inf, device=device, dtype=dtype)
         return tracejit.triu(whole, diagonal=1)

@@ -20,11 +20,11 @@ WARN_FOR_UNFUSED_KERNELS = False  # there is one kernel, which is never missed
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The `Linear` that PyTorch has behind its attention: the same under another name."""
+    """`Linear` under the name that PyTorch uses behind its attention."""
 
 
 class MultiheadAttention(Module):
-    """softmax(q @ k.T / sqrt(E / heads)) @ v in `num_heads` parts, between projections.
+    """Attention, softmax(q @ k.T / sqrt(E / heads)) @ v, in `num_heads` parts between projections.
 
     dropout       of the weights, in training
     add_bias_kv   one more key and value that is learnt; add_zero_attn: one that is zero

@@ -25,12 +25,14 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple:
-    """What is padded, for `nn.functional.pad`: the last dimension first, each number n times."""
+    """Return padding amounts for `nn.functional.pad`: the last dimension first, each number n
+    times."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
-    """The last of `defaults` where a size is None. ValueError for too few of them."""
+    """Replace each None by its default, counted from the last. Raise ValueError for too few
+    defaults."""
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):

@@ -79,7 +79,7 @@ class _Orthogonal(Module):
 
 
 def _reflected(X: Any) -> Any:
-    """The product of the reflections at the columns below the diagonal, times its signs."""
+    """Return the product of the reflections at the columns below the diagonal, times its signs."""
     n, k = X.shape[-2:]
     below = X.tril(-1)
     one = tracejit.eye(n, k, dtype=X.dtype, device=X.device)
@@ -92,7 +92,7 @@ def _reflected(X: Any) -> Any:
 
 
 def _reflectors(Q: Any) -> Any:
-    """The columns of Householder's QR decomposition, and signs on the diagonal."""
+    """Return the columns of Householder's QR decomposition, with signs on the diagonal."""
     result = Q.detach().clone()
     k = Q.shape[-1]
     for j in range(k):

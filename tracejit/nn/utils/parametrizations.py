@@ -36,8 +36,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """A tensor as its lengths along `dim` (None: one length), `original0`, times its direction,
-    `original1`.
+    """Compute a tensor as its lengths along `dim` (None: one length), `original0`, times its
+    direction, `original1`.
 
     >>> import tracejit
     >>> nn = tracejit.nn
@@ -50,7 +50,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def renamed(state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        """States saved with `nn.utils.weight_norm`."""
+        """Take states saved with `nn.utils.weight_norm`."""
         old = [f"{prefix}{name}_{letter}" for letter in "gv"]
         if all(key in state_dict for key in old):
             for k, key in enumerate(old):
@@ -112,7 +112,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """A tensor divided by its largest singular value, which power iteration follows.
+    """Divide a tensor by its largest singular value, which power iteration follows.
 
     >>> import tracejit
     >>> nn = tracejit.nn
