@@ -62,6 +62,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.head = Linear(in_features, self.head_size, bias=head_bias, **kind)
         self.tail = ModuleList()
         for k, (start, end) in enumerate(self._clusters()):
+            # rarer classes get fewer features: there is little data for them
             hidden = int(in_features // div_value ** (k + 1))
             self.tail.append(Sequential(Linear(in_features, hidden, bias=False, **kind),
                                         Linear(hidden, end - start, bias=False, **kind)))
@@ -83,6 +84,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         within, entry = rows.new_zeros(rows.shape[0]), classes
         for k, (start, end) in enumerate(self._clusters()):
             (chosen,) = ((classes >= start) & (classes < end)).nonzero(as_tuple=True)
+            # no row of the batch is in this cluster: its layers need not run
             if not chosen.numel():
                 continue
             logs = F.log_softmax(self.tail[k](rows[chosen]), dim=1)
@@ -90,6 +92,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             within = within.index_copy(0, chosen, found)
             entry = entry.index_fill(0, chosen, self.shortlist_size + k)
         head = F.log_softmax(self.head(rows), dim=1)
+        # log P(entry of the head) + log P(class | cluster), which is 0 in the head
         output = within + head.gather(1, entry.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
         return ASMoutput(output if target.dim() else output.squeeze(0), loss)
@@ -110,6 +113,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def log_prob(self, input: Any) -> Any:
         """Log-probabilities (N, n_classes) of all classes."""
         head = F.log_softmax(self.head(input), dim=1)
+        # log P(class) = log P(cluster) + log P(class | cluster)
         tails = [F.log_softmax(projection(input), dim=1)
                  + head[:, self.shortlist_size + k].unsqueeze(1)
                  for k, projection in enumerate(self.tail)]

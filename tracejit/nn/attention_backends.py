@@ -32,6 +32,7 @@ _SWITCHED = (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_A
 class _Allowed(threading.local):
     def __init__(self) -> None:
         self.kinds: frozenset[int] = frozenset(map(int, _SWITCHED))
+        # a stack: contexts nest, and one context may be entered again inside
         self.outer: list[frozenset[int]] = []
 
 

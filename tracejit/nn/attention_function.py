@@ -78,6 +78,7 @@ def multi_head_attention_forward(
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the "
                            "Transformer module method `generate_square_subsequent_mask` to create "
                            "this mask.")
+    # with padding, or where weights are returned, the mask itself is added
     is_causal = is_causal and key_padding_mask is None and not need_weights
     if is_causal:
         attn_mask = None
@@ -122,6 +123,7 @@ def multi_head_attention_forward(
     )  # fmt: skip
     dropped = dropout_p if training else 0.0
     if need_weights:
+        # q is scaled and not the product, as in PyTorch: it rounds alike
         scores = tracejit.bmm(q * math.sqrt(1.0 / (size // num_heads)), k.transpose(1, 2))
         found = softmax(scores if mask is None else scores + mask, -1)
         found = dropout(found, dropped) if dropped > 0.0 else found
@@ -182,6 +184,7 @@ def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> lis
     if isinstance(weights, tuple):
         return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
     if query is key and key is value:
+        # one product for all three
         return list(linear(query, weights, bias).chunk(3, -1))
     return [linear(x, w, b) for x, w, b in zip((query, key, value), weights.chunk(3), biases)]
 
@@ -198,6 +201,7 @@ def _together(attn_mask: Any, padding: Any, batch: Any, keys: Any, heads: int, m
     if attn_mask is not None:
         if attn_mask.dim() == 2:
             attn_mask = attn_mask.unsqueeze(0)
+        # all queries see the keys that were added (bias_k, zeros): 0 in the mask
         attn_mask = pad(attn_mask, (0, more)) if more else attn_mask
     if padding is None:
         return attn_mask

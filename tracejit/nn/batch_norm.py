@@ -68,6 +68,7 @@ class _NormBase(Module):
     ) -> None:  # fmt: skip
         count, key = self._buffers["num_batches_tracked"], f"{prefix}num_batches_tracked"
         if (local_metadata.get("version") or 1) < 2 and count is not None:
+            # files from before batches were counted
             state_dict.setdefault(key, count.clone())
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
@@ -94,6 +95,7 @@ class _BatchNorm(_NormBase):
             if self.momentum is None:  # the mean over all batches
                 momentum = 1.0 / self.num_batches_tracked.to(tracejit.float64)
         mean, variance = self.running_mean, self.running_var
+        # without running statistics to keep, the function may not write any
         if self.training and not keeps:
             mean = variance = None
         by_batch = self.training or self.running_mean is None and self.running_var is None
@@ -184,6 +186,7 @@ class SyncBatchNorm(_BatchNorm):
                 module.num_features, module.eps, module.momentum, False, False, process_group
             )
             made.affine, made.track_running_stats = module.affine, module.track_running_stats
+            # the same tensors: optimizers that hold them go on
             made._parameters.update(module._parameters)
             made._buffers.update(module._buffers)
             made.training = module.training

@@ -46,6 +46,7 @@ class _Numbered(Module):
             names[index] if isinstance(index, slice) else [names[_position(len(self), index)]]
         ):
             del self._modules[name]
+        # names are positions: they close up
         self._renumber(list(self._modules.values()))
 
     def _of(self, items: list[tuple[str, Any]]) -> Any:
@@ -70,6 +71,7 @@ class _Numbered(Module):
 
     def extend(self, modules: Iterable[Module]) -> Any:
         """Add modules at the end. Return the container."""
+        # a list first: a container may be extended by itself
         for module in list(modules):
             self.append(module)
         return self

@@ -86,6 +86,7 @@ class _ConvNd(Module):
 
     def reset_parameters(self) -> None:
         """Fill uniformly in +-1 / sqrt(elements of a window)."""
+        # with this `a` the bound is 1 / sqrt(fan in)
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             inputs = self.weight.shape[1] * math.prod(self.kernel_size)
@@ -101,6 +102,7 @@ class _ConvNd(Module):
         if self.padding == "valid":
             return [0, 0] * len(self.kernel_size)
         total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+        # an odd total: the larger half comes behind, as in PyTorch
         return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
 
     def extra_repr(self) -> str:
@@ -157,6 +159,7 @@ class _Convolution(_ConvNd):
         convolve = (F.conv1d, F.conv2d, F.conv3d)[self.dimensions - 1]
         padding: Any = self.padding
         if self.padding_mode != "zeros":
+            # the function itself pads with zeros only
             input, padding = F.pad(input, self._reversed_padding_repeated_twice,
                                    mode=self.padding_mode), 0
         return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
@@ -275,6 +278,7 @@ class _Transposed(_ConvTransposeNd):
                 spatial, self.stride, self.padding, self.dilation, self.kernel_size
             )
         ]
+        # s neighbouring sizes have one and the same input size, since strides round down
         most = [n + s - 1 for n, s in zip(least, self.stride)]
         if any(not low <= n <= high for low, n, high in zip(least, wanted, most)):
             raise ValueError(

@@ -49,6 +49,7 @@ class Embedding(Module):
         if padding_idx is not None:
             assert -num_embeddings <= padding_idx < num_embeddings, (
                 "Padding_idx must be within num_embeddings")
+            # a negative one counts from the end
             padding_idx %= num_embeddings
         self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse

@@ -103,6 +103,7 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
+    # sampled by the inverse distribution function, between its values at a and b
     low, high = (math.erf((bound - mean) / std / math.sqrt(2.0)) for bound in (a, b))
     # scipy.special takes a while to import, and only this function needs it.
     from scipy.special import erfinv
@@ -197,8 +198,10 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     with no_grad():
         drawn = normal_(tracejit.empty(rows, columns, dtype=tracejit.float64), generator=generator)
+        # QR makes columns orthonormal: a wide matrix is transposed
         matrix = drawn.numpy() if rows >= columns else drawn.numpy().T
         q, r = np.linalg.qr(matrix)
+        # QR is unique up to signs: with these the result is uniformly distributed
         q = q * np.sign(np.diag(r))
         made = tracejit.Tensor.of_array(np.ascontiguousarray(q if rows >= columns else q.T))
         return tensor.copy_((made * gain).reshape(tensor.shape))

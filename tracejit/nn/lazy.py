@@ -60,6 +60,7 @@ def _initialize(module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
         raise RuntimeError(
             f"module {type(module).__name__} has not been fully initialized"
         )
+    # only before the first call
     module._initialize_hook.remove()
     del module._initialize_hook
     if module.cls_to_become is not None:
@@ -84,6 +85,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def __init__(
         self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
+        # without bias, which would be an ordinary parameter of no elements
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features

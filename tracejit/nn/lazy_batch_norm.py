@@ -36,6 +36,7 @@ class _LazyNormBase(LazyModuleMixin):
         *,
         bias: bool = True,
     ) -> None:
+        # without parameters and statistics, which would be ordinary ones of no elements
         super().__init__(0, eps, momentum, False, False)
         self.affine, self.track_running_stats = affine, track_running_stats
         kind = {"device": device, "dtype": dtype}

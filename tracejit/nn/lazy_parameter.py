@@ -36,6 +36,7 @@ class _Uninitialized:
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a tensor of this shape with undefined values, the same object."""
         kind = {"device": device or self.device, "dtype": dtype or self.dtype}
+        # the class changes, not the object, which modules and optimizers hold
         self.__class__ = self.becomes
         self.data = tracejit.empty(tuple(shape), **kind)
 

@@ -43,6 +43,7 @@ class Linear(Module):
 
     def reset_parameters(self) -> None:
         """Fill uniformly in +-1 / sqrt(in_features)."""
+        # with this `a` the bound is 1 / sqrt(in_features)
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0

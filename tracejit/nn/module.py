@@ -76,6 +76,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
                     f"takes 1 positional argument but {len(args) + 1} were given")
             raise TypeError(f"{type(self).__name__}.__init__() {what}")
         own = self.__dict__
+        # into the dict: __setattr__ needs the tables, which are made here
         own["training"] = True
         for name in (*_TABLES, *_HOOKS):
             own[name] = {}
@@ -168,6 +169,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
 
     def __dir__(self) -> list[str]:
         names = set(object.__dir__(self)).union(*(self.__dict__[table] for table in _TABLES))
+        # members of lists have numbers as names, which are no attribute names
         return sorted(name for name in names if not name[:1].isdigit())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -254,6 +256,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             raise KeyError(f'{kind} name can\'t contain "."{got}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
+        # a name in the same table is replaced
         if name not in table and (name in self.__dict__ or hasattr(self, name)):
             raise KeyError(f"attribute '{name}' already exists")
         return name
@@ -292,6 +295,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         """Compile `forward` of this module from now on; arguments as those of `compile`."""
         from tracejit.compiler import compile
 
+        # an attribute of the object hides its class's forward
         object.__setattr__(self, "forward", compile(self.forward, *args, **kwargs))
 
     def _compiled_forward(self) -> Any:

@@ -54,6 +54,7 @@ class BackwardWatch:
         changed = _replaced(values, places, passed)
         if not isinstance(output, tuple):
             return changed[0]
+        # a named tuple takes its fields one by one
         return tuple(changed) if type(output) is tuple else type(output)(*changed)
 
     def reached_outputs(self, grads: tuple, count: int, places: list[int]) -> tuple:
@@ -64,6 +65,7 @@ class BackwardWatch:
             if replaced is not None:
                 full = _of_length(replaced, count, "pre hook", "grad_output")
         self.grad_outputs = full
+        # no gradient leaves at the inputs, so nothing else calls the hooks
         if not self.input_places:
             self._call_hooks_without_inputs()
         return tuple(full[k] for k in places)
@@ -124,6 +126,7 @@ class _Exit(Function):
 
 def _aliases(ctx: Any, tensors: tuple) -> tuple:
     """Return the tensors again. They require grad where they did."""
+    # new tensors: each gets this Function's node
     made = tuple(t.view_as(t) for t in tensors)
     ctx.mark_non_differentiable(*(m for m, t in zip(made, tensors) if not t.requires_grad))
     return made

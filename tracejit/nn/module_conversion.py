@@ -77,6 +77,7 @@ class Conversion:
         try:
             return self._apply(convert)
         except NotImplementedError as error:
+            # a meta tensor has no data to move: PyTorch's advice is added
             if str(error) == NO_DATA:
                 raise NotImplementedError(f"{NO_DATA} {_TO_EMPTY}") from None
             raise
@@ -127,6 +128,7 @@ class Conversion:
 
         if recurse:
             return self._apply(emptied)
+        # `_apply` goes down to the children, which are hidden meanwhile
         children, self._modules = self._modules, {}
         try:
             return self._apply(emptied)
@@ -153,6 +155,7 @@ def clear_gradient(parameter: Any, set_to_none: bool) -> None:
         return
     if parameter.grad is None:
         return
+    # a gradient with a history (`create_graph`) is cut off before it is written
     if parameter.grad.grad_fn is not None:
         parameter.grad.detach_()
     else:

@@ -28,6 +28,7 @@ def global_hooks(kind: str) -> list[tuple[int, Hook, bool, bool]]:
 def _register(kind: str, hook: Hook, with_kwargs: bool = False, always_call: bool = False
               ) -> RemovableHandle:
     if active.tracer is not None:
+        # no replay would register the hook
         active.tracer.need(None, "a hook of all modules was registered", "register it outside")
     return RemovableHandle(everywhere, (kind, hook, with_kwargs, always_call))
 

@@ -81,6 +81,7 @@ class Hooks:
         return _add(self._backward_hooks, hook, False)
 
     def _agree(self, full: bool) -> None:
+        # None before the first hook, which decides the form
         if self._is_full_backward_hook is (not full):
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single "
@@ -100,6 +101,7 @@ def _add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool,
          *asked: tuple[dict[int, bool], bool]) -> RemovableHandle:
     """Register a hook. Its number goes into the tables of `asked` that are wanted."""
     before = list(hooks.items()) if prepend else []
+    # a dict keeps its order: the others are put back behind the new hook
     if prepend:
         hooks.clear()
     tables = [table for table, wanted in asked if wanted]
@@ -157,6 +159,7 @@ class _Call:
         raised."""
         own = module._forward_hooks
         for number, hook, with_kwargs, always in _forward_hooks(module):
+            # a hook sees each call once
             if always and number not in self.called:
                 try:
                     self._hand_output(module, hook, with_kwargs)

@@ -54,6 +54,7 @@ class Listing:
         self, members: Callable[[Any], Any], prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
         """Yield (dotted name, tensor) of each tensor that `members` finds in each module."""
+        # by identity: tensors compare by elements
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)

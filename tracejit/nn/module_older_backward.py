@@ -22,6 +22,7 @@ def hook_last_operation(
 ) -> None:
     """Register the hooks on the node of the first result."""
     first = output
+    # the first value of each container, as in PyTorch
     while not isinstance(first, Tensor):
         if not isinstance(first, (dict, list, tuple)) or not first:
             return
@@ -56,6 +57,7 @@ def _missed(args: tuple, output: Any, node: Any) -> str | None:
             f"{_DEPRECATED}some grad_output.{_NEWER}"
         )
     entered = {arg.grad_fn for arg in args if arg.grad_fn is not None}
+    # other nodes lie between the arguments and this node
     if entered != {before for before, _ in node.next_functions}:
         return (
             "Using a non-full backward hook when the forward contains multiple autograd Nodes "

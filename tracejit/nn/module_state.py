@@ -165,6 +165,7 @@ class StateDict:
 
         load(self, state, "")
         if strict:
+            # in front: PyTorch reports keys before sizes
             errors[:0] = [
                 f"{noun} key(s) in state_dict: {_quoted(keys)}. "
                 for noun, keys in (("Missing", missing), ("Unexpected", unexpected))
@@ -233,6 +234,7 @@ class StateDict:
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "
                 f"checkpoint, the shape in current model is {mine.shape}."
             )
+        # neither has a shape: there is nothing to copy
         if is_lazy(mine):
             return None
         if mine.is_meta and not given.is_meta and not assign:

@@ -188,6 +188,7 @@ class CrossMapLRN2d(Module):
         total = wide.narrow(1, 0, channels)
         for k in range(1, 2 * reach - 1):
             total = total + wide.narrow(1, k, channels)
+        # the first channel has left the window, but PyTorch's sum keeps it
         if channels > reach:
             first = squares.narrow(1, 0, 1).expand(-1, channels - reach, -1, -1)
             total = total + F.pad(first, (0, 0, 0, 0, reach, 0))

@@ -59,6 +59,7 @@ PLAIN.add(Parameter)
 
 class _OfBuffers(type):
     def __instancecheck__(cls, instance: Any) -> bool:
+        # a Buffer is an ordinary tensor with a mark, and no instance of a class
         return isinstance(instance, Tensor) and bool(instance.__dict__.get("_is_buffer", False))
 
 

@@ -224,6 +224,7 @@ class ParameterDict(_Values):
                 isinstance(parameters, Mapping) and type(parameters) is not dict):
             pairs = list(parameters.items())
         elif isinstance(parameters, Mapping):
+            # PyTorch's order for plain dicts
             pairs = sorted(parameters.items())
         elif isinstance(parameters, Iterable):
             pairs = list(parameters)

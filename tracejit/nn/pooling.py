@@ -80,6 +80,7 @@ class AvgPool1d(_AvgPoolNd):
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True) -> None:  # fmt: skip
+        # not the base class's: here PyTorch keeps tuples, and has no divisor
         Module.__init__(self)
         self.kernel_size = _single(kernel_size)
         self.stride = self.kernel_size if stride is None else _single(stride)

@@ -51,7 +51,9 @@ def gru_step(x: Any, state: State, weights: Weights) -> State:
     (h,) = state
     xr, xz, xn = _gates(x, 3)
     hr, hz, hn = _gates(F.linear(h, weights[1], weights[3]), 3)
+    # as in PyTorch the reset gate scales the product with h, bias included
     n = F.tanh(xn + F.sigmoid(xr + hr) * hn)
+    # (1 - z) * n + z * h
     return (n + F.sigmoid(xz + hz) * (h - n),)
 
 
@@ -69,6 +71,7 @@ def _loop_where(
     outputs = []
     for x, takes_part in zip(inputs, present):
         after = step(x, state, weights)
+        # sequences that have ended keep their state
         state = tuple([where(takes_part, new, old) for new, old in zip(after, state)])
         outputs.append(state[0])
     return stack(outputs), state
@@ -82,6 +85,7 @@ def over_time(
 
     present  (T, N, 1), None for all: which elements of the batch a step is for; the others keep their state
     """
+    # of all steps at once: only the product with h has to wait
     inputs = F.linear(input, weights[0], weights[2])
     if backward:
         inputs, present = inputs.flip(0), None if present is None else present.flip(0)

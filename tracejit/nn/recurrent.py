@@ -141,6 +141,7 @@ class RNNBase(Module):
         for layer in range(self.num_layers):
             outputs = []
             for suffix in ("", "_reverse")[: self._directions()]:
+                # states are stacked layer by layer, each layer's way forward first
                 state = tuple(x[len(after)] for x in states)
                 output, last = run(
                     step, input, state, self._weights(layer, suffix), suffix != "", present
@@ -193,6 +194,7 @@ class RNNBase(Module):
         data, batch_sizes, order, back = input
         self._check_input(data, packed=True)
         if given is not None and order is not None:
+            # states come in the caller's order, the data by decreasing length
             given = tuple(x.index_select(1, order) for x in given)
         present = present_steps(batch_sizes)
         states = self._checked_states(given, data, present.shape[1])
@@ -248,6 +250,7 @@ class RNN(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        # the fourth is the nonlinearity, which the base class does not take
         if len(args) > 3:
             chosen, args = args[3], args[:3] + args[4:]
         else:

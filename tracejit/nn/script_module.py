@@ -34,6 +34,7 @@ class ScriptModule(Module, metaclass=_Scripted):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # compiled modules are instances of this class alone, not of a user's subclass
         cls._all_compiled = False
 
 

@@ -68,6 +68,7 @@ class _Layer(Module):
         parts = range(1, len(self.attentions) + 2)  # the two linear maps are one
         for k in parts:
             setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **kind))
+        # after all norms: PyTorch's order of submodules
         for k in parts:
             setattr(self, f"dropout{k}", Dropout(dropout))
         self.activation = _get_activation_fn(activation)
@@ -179,9 +180,9 @@ def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
 class TransformerEncoder(Module):
     """Stack of `num_layers` copies of an encoder layer, and a last norm.
 
-    enable_nested_tensor  True: the layers' results for padding at the end are 0, without gradients,
-                          after `eval()`, with a padding mask and no other mask
-    mask_check            True: look at padding first, and clear it only where all of it is at the end
+    enable_nested_tensor  True: results for padding at the end are 0, without gradients, after
+                          `eval()`, with a padding mask and no other mask
+    mask_check            True: look at padding first, and clear it only if all of it is at the end
     """
 
     def __init__(
@@ -229,11 +230,13 @@ class TransformerEncoder(Module):
                 or tracejit.is_autocast_enabled()):  # fmt: skip
             return None
         tensors = [src, *first.parameters()]
+        # PyTorch leaves padding out only where no gradients are recorded
         if tracejit.is_grad_enabled() and any(x.requires_grad for x in tensors):
             return None
         left_out = padding != 0
         if not getattr(self, "mask_check", True):
             return left_out
+        # True if no element stands behind padding
         return left_out & (left_out[:, 1:] | ~left_out[:, :-1]).all()
 
 

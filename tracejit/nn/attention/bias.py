@@ -37,12 +37,14 @@ class CausalBias:
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"variant must be a CausalVariant, got {type(variant).__name__}")
         self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
+        # the first queries would look at no key
         if variant == CausalVariant.LOWER_RIGHT and seq_len_q > seq_len_kv:
             warnings.warn("Lower right causal bias will produce NaNs in the output when "
                           "seq_len_q > seq_len_kv!", stacklevel=2)
 
     def as_argument(self, device: Any) -> tuple[Any, bool]:
         """Return the `attn_mask` and `is_causal` that mean the same."""
+        # in a square mask both corners mean the same diagonal
         if self.variant == CausalVariant.UPPER_LEFT or self.seq_len_q == self.seq_len_kv:
             return None, True
         return self._materialize(device), False

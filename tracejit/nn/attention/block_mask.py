@@ -13,6 +13,7 @@ from tracejit.nn.functional import pad
 
 def _table(blocks: Any) -> tuple[Any, Any]:
     """Return the number of blocks of each row, and block numbers with the row's own first."""
+    # stable: the numbers rise among shown blocks, and among the others
     order = blocks.to(tracejit.int32).argsort(-1, descending=True, stable=True)
     return blocks.sum(-1).to(tracejit.int32), order.to(tracejit.int32)
 
@@ -133,6 +134,7 @@ def of_mask(shown: Any, mask_mod: Any, sizes: tuple[int, int], apart: bool) -> B
     own."""
     rows, columns = (-(-n // size) for n, size in zip(shown.shape[-2:], sizes))
     lengths = (shown.shape[-2], shown.shape[-1])
+    # with False, so that a block cut at the edge is never whole
     padded = pad(shown, (0, columns * sizes[1] - lengths[1], 0, rows * sizes[0] - lengths[0]))
     counts = padded.view(*shown.shape[:2], rows, sizes[0], columns, sizes[1]).sum((3, 5))
     whole = counts == sizes[0] * sizes[1]

@@ -73,6 +73,7 @@ def _callable(mods: tuple) -> None:
 
 def _everywhere(mod: _Mod, scores: tuple, places: tuple) -> Any:
     """Call a function at each place, with the score there, if scores are given, and the place."""
+    # the key's place is innermost, the batch outermost: the order of dimensions
     for level in (3, 2, 1, 0):
         dims = tuple(0 if level == k else None for k in range(4))
         mod = tracejit.vmap(mod, in_dims=(*(0 for _ in scores), *dims))
@@ -95,6 +96,7 @@ def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: 
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     places = _places(sizes, device)
     takes = getattr(mod_fn, "__code__", None)
+    # five arguments: a function of scores
     if takes is not None and takes.co_argcount == 5:
         return _everywhere(mod_fn, (tracejit.zeros(sizes, device=device),), places)
     return _everywhere(mod_fn, (), places)
@@ -164,7 +166,9 @@ def flex_attention(
     _checked(query, key, value, enable_gqa)
     if enable_gqa and key.size(1) != query.size(1):
         times = query.size(1) // key.size(1)
+        # neighbouring heads of the query share one of the keys
         key, value = (x.repeat_interleave(times, 1) for x in (key, value))
+    # scores in half precision would overflow, and round too much
     working = tracejit.float64 if query.dtype is tracejit.float64 else tracejit.float32
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1))
@@ -176,6 +180,7 @@ def flex_attention(
         shown = _everywhere(block_mask.mask_mod, (), places)
         scores = tracejit.where(shown, scores, -math.inf)
     lse = scores.logsumexp(-1)
+    # softmax of a row that is -inf everywhere would be NaN
     nothing = (lse == -math.inf).unsqueeze(-1)
     weights = tracejit.softmax(scores.masked_fill(nothing, 0), -1).masked_fill(nothing, 0)
     out = weights.to(query.dtype) @ value

@@ -73,6 +73,7 @@ def _at(place: str, *files: ModuleType) -> ModuleType:
     if len(files) == 1:
         return files[0]
     made = ModuleType(f"{__name__}.{place}", files[0].__doc__)
+    # the first file comes last, and wins
     for file in reversed(files):
         vars(made).update({k: v for k, v in vars(file).items() if not k.startswith("__")})
     return made

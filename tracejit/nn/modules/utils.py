@@ -52,5 +52,6 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
         state_dict[key[len(prefix):]] = state_dict.pop(key)
     versions = getattr(state_dict, "_metadata", {})
     for key in list(versions):
+        # metadata has names of modules, without a dot at the end
         if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
             versions[key[len(prefix):]] = versions.pop(key)

@@ -83,6 +83,7 @@ def clip_grads_with_norm_(
 
 
 def _scale(gradients: list[Any], max_norm: float, total: Any) -> None:
+    # clamped and not compared: no step branches on the norm
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(factor.to(gradient.device))

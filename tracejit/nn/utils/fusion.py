@@ -49,6 +49,7 @@ def fuse_conv_bn_weights(
     if bn_w is not None:
         scale = bn_w * scale
     shape = [1] * conv_w.dim()
+    # the dimension of the output channels
     shape[1 if transpose else 0] = -1
     weight = (conv_w * scale.reshape(shape)).to(conv_w.dtype)
     bias = (bias - bn_rm) * scale

@@ -44,6 +44,7 @@ class _Orthogonal(Module):
         if n != k:
             rest = tracejit.zeros((*X.shape[:-2], n, n - k), dtype=X.dtype, device=X.device)
             lower = tracejit.cat([lower, rest], -1)
+        # both maps make an orthogonal matrix of a skew one
         skew = lower - lower.mH
         if self.orthogonal_map == "matrix_exp":
             made = tracejit.linalg.matrix_exp(skew)
@@ -72,7 +73,9 @@ class _Orthogonal(Module):
         else:
             rest = tracejit.randn(*Q.shape[:-2], n, n - k, dtype=Q.dtype, device=Q.device)
             whole, R = tracejit.linalg.qr(tracejit.cat([Q, rest], -1))
+            # with a positive diagonal QR is unique: its first k columns are Q itself
             self.base = whole * R.diagonal(0, -2, -1).sgn().unsqueeze(-2)
+            # its image is the identity: the maps ignore the diagonal, reflections take its sign
             X = -tracejit.eye(n, k, dtype=Q.dtype, device=Q.device)
             X = X.expand(tuple(Q.shape)).contiguous()
         return X.mT if wide else X
@@ -101,6 +104,7 @@ def _reflectors(Q: Any) -> Any:
         first = column[..., :1]
         plain = rest == 0
         size = (first * first + rest * rest).sqrt()
+        # the sign with which `first - beta` loses no digits
         beta = tracejit.where(plain, first, tracejit.where(first < 0, size, -size))
         scale = tracejit.where(plain, 1, first - beta)
         v = tracejit.cat([tracejit.ones_like(first), column[..., 1:] / scale], -1).unsqueeze(-1)

@@ -82,6 +82,7 @@ class _SpectralNorm(Module):
                 rows, columns = matrix.shape
                 self.register_buffer("_u", random_direction(weight, rows, eps))
                 self.register_buffer("_v", random_direction(weight, columns, eps))
+                # as often as in PyTorch, so that the first call is near the singular vectors
                 self._iterate(matrix, 15)
 
     def _iterate(self, matrix: Any, count: int) -> None:
@@ -98,6 +99,7 @@ class _SpectralNorm(Module):
         matrix = as_matrix(weight, self.dim)
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
+        # copies: the next iteration overwrites what backward needs
         u, v = self._u.clone(), self._v.clone()
         return weight / tracejit.vdot(u, tracejit.mv(matrix, v))
 

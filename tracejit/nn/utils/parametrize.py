@@ -57,6 +57,7 @@ class ParametrizationList(ModuleList):
         before = original.shape, original.dtype
         new = original
         with no_grad():
+            # the last one applied is inverted first
             for module in reversed(self):
                 new = _inverted(module, new)
         _check_inverse(new)
@@ -150,6 +151,7 @@ def _take(original: Any, new: Any) -> None:
     if original.shape == new.shape and original.dtype == new.dtype:
         original.detach().copy_(new)
     else:
+        # copy_ takes no other shape, and would cast to the old dtype
         original.data = new.detach().clone()
 
 
@@ -179,6 +181,7 @@ def _class_of(module: Module) -> None:
             made.__dict__ = copy.deepcopy(self.__dict__, memo)
         return made
 
+    # properties lie in a class: this one's own, so that other modules stay plain
     members = {"__getstate__": refuse, "__deepcopy__": copied}
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 

@@ -60,8 +60,10 @@ class BasePruningMethod(ABC):
         made = method.compute_mask(scores, mask)
         if before is None:
             module.register_parameter(name + "_orig", tensor)
+            # else a tensor that is no parameter would be refused under this name
             del module._parameters[name]
         module.register_buffer(name + "_mask", made)
+        # there before the first call, too
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
         return method
@@ -81,6 +83,7 @@ class BasePruningMethod(ABC):
         if hasattr(module, name):
             delattr(module, name)
         orig = module._parameters[name + "_orig"]
+        # the same parameter, which optimizers hold
         orig.data = pruned.data
         del module._parameters[name + "_orig"], module._buffers[name + "_mask"]
         setattr(module, name, orig)
@@ -305,6 +308,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     scores = [given.get(pair, tensor) for pair, tensor in zip(pairs, tensors)]
     masks = [getattr(module, f"{name}_mask", None) for module, name in pairs]
     method = pruning_method(**kwargs)
+    # the container asks for a name; this method is put on no module
     method._tensor_name = "temp"
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError("Only \"unstructured\" PRUNING_TYPE supported for the `pruning_method`. "

@@ -162,6 +162,7 @@ def pack_padded_sequence(
     _check_lengths(counts, *steps.shape[:2])
     longest = int(counts[0])
     present = tracejit.arange(longest).unsqueeze(1) < counts
+    # packed data are the padded elements, step by step, without those behind an end
     rows = present.flatten().nonzero().squeeze(1).to(input.device)
     data = steps[:longest].flatten(0, 1).index_select(0, rows)
     return PackedSequence(data, present.sum(1), order)
@@ -237,6 +238,7 @@ def pad_packed_sequence(
     padded = padded.transpose(0, 1) if batch_first else padded
     if back is not None:
         padded = padded.index_select(0 if batch_first else 1, back)
+        # lengths stay on the CPU
         lengths = lengths.index_select(0, back.to("cpu"))
     return padded, lengths
 

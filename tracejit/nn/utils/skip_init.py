@@ -22,6 +22,7 @@ def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    # PyTorch makes the module on the meta device, where nothing is drawn
     state = tracejit.get_rng_state()
     made = module_cls(*args, **kwargs)
     tracejit.set_rng_state(state)

@@ -23,6 +23,7 @@ def as_matrix(weight: Any, dim: int) -> Any:
 
 def default_dim(module: Any) -> int:
     """Return the dimension of a layer's weight along which its outputs lie."""
+    # the weights of these are (in, out, ...)
     return int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
 
 
@@ -58,6 +59,7 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(tracejit.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(tracejit.mv(matrix, v), dim=0, eps=self.eps))
+                # copies: the next iteration overwrites what backward needs
                 u, v = u.clone(), v.clone()
         return weight / tracejit.dot(u, tracejit.mv(matrix, v))
 
@@ -97,6 +99,7 @@ def spectral_norm(
         u, v = random_direction(weight, rows, eps), random_direction(weight, columns, eps)
     delattr(module, name)
     module.register_parameter(name + "_orig", weight)
+    # no parameter: the hook replaces it before each call
     setattr(module, name, weight.detach())
     module.register_buffer(name + "_u", u)
     module.register_buffer(name + "_v", v)

@@ -18,6 +18,7 @@ def norm_except(v: Any, dim: int | None) -> Any:
     if dim is None or dim == -1:
         return v.norm()
     others = [k for k in range(v.dim()) if k != dim % v.dim()]
+    # the slices of a vector are single numbers
     return v.norm(dim=others, keepdim=True) if others else v.abs()
 
 
