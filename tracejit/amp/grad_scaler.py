@@ -132,9 +132,8 @@ class GradScaler:
 
     # -- stepping ---------------------------------------------------------------------------------
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)` where all gradients are finite, unscaled first if they
-        are not yet; returns what it returns, or None. RuntimeError the second time.
-        """
+        """Call `optimizer.step(*args, **kwargs)` if all gradients are finite, unscaled first if
+        they are not yet. Return its result, or None. Raise RuntimeError the second time."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

@@ -1,4 +1,4 @@
-"""Transformations from unconstrained vectors to what a constraint allows.
+"""Transformations from unconstrained vectors to values that satisfy a constraint.
 
 In: a constraint. Out: a transformation whose codomain satisfies it. Called by users as
 `transform_to(constraint)` and `biject_to(constraint)`.

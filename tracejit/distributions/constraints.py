@@ -1,7 +1,8 @@
-"""Constraints: which values a parameter or a sample may have.
+"""Constraints on the values of parameters and samples.
 
-In: tensors. Out: for each element, or event, whether it satisfies the constraint. Called by
-distributions to check what they are given, and by users as `constraints.positive` and so on.
+In: tensors. Out: a bool tensor, True for the elements, or events, that satisfy the constraint.
+Called by distributions to check their parameters and samples, and by users as
+`constraints.positive` and so on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Exponential families: what follows from their natural parameters.
+"""Exponential families: entropy by natural parameters.
 
-In: a subclass that says `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`. Out: its
-entropy. Subclasses whose entropy has a formula of its own need say nothing.
+In: a subclass that defines `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`. Out:
+its entropy. Subclasses whose entropy has a formula of its own need not define them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Distributions of |x| where x is distributed evenly around 0.
 
-In: the distribution of x. Out: `Folded`, with what follows from it alone. Called by HalfCauchy and
-HalfNormal, which are such.
+In: the distribution of x. Out: `Folded`, with the results that follow from it alone. Called by
+HalfCauchy and HalfNormal, its subclasses.
 """
 
 from __future__ import annotations

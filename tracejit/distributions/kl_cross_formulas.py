@@ -1,7 +1,7 @@
 """Formulas of Kullback-Leibler divergences between distributions of different types.
 
-In: two distributions. Out: KL(p || q), infinity where q cannot give what p does. Registered with
-`kl.register_kl` when this file is imported.
+In: two distributions. Out: KL(p || q), infinity where p gives values that q cannot give. Registered
+with `kl.register_kl` when this file is imported.
 """
 
 from __future__ import annotations

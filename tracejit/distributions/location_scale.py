@@ -1,4 +1,4 @@
-"""Distributions of numbers around a place, at a scale: what is moved and stretched.
+"""Distributions of numbers around a location, at a scale.
 
 In: `loc` and `scale`. Out: `LocationScale`, which keeps both. Called by Normal, Laplace and Cauchy.
 """

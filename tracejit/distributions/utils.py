@@ -1,7 +1,7 @@
 """Parameters of distributions: numbers and tensors of one shape, chances and their logits;
 PyTorch's `distributions.utils`.
 
-In: what a constructor is given. Out: tensors that are broadcast to one shape. Called by the
+In: the arguments of a constructor. Out: tensors that are broadcast to one shape. Called by the
 distributions.
 """
 

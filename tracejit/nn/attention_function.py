@@ -63,7 +63,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """(result, weights or None): see `nn.MultiheadAttention`, whose weights these are.
+    """Return (result, weights or None). See `nn.MultiheadAttention`, whose weights these are.
 
     static_k, static_v  (N * num_heads, S, E / num_heads): keys and values that are not computed
     """
@@ -179,7 +179,8 @@ def _check_sizes(query: Any, key: Any, value: Any, mask: Any, heads: int, apart:
 
 
 def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Any]:
-    """Queries, keys and values, each (length, N, embed_dim); `weights`: three, or all in one."""
+    """Return queries, keys and values, each (length, N, embed_dim). `weights`: three, or all in
+    one."""
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     if isinstance(weights, tuple):
         return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]

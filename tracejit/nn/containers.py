@@ -1,7 +1,6 @@
 """Modules that hold modules: in a sequence, a list or a dict.
 
-In: modules. Out: containers that the module they are assigned to lists with what they
-hold.
+In: modules. Out: containers that the module they are assigned to lists with what they hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Modules that learn the sizes of their parameters from the first input.
 
-In: the first call. Out: the ordinary layer, the same object, with parameters of that input's
-sizes. `LazyModuleMixin` gives this to any Module with uninitialized parameters and a method
+In: the first call. Out: the ordinary layer, the same object, with parameters of that input's sizes.
+`LazyModuleMixin` gives this to any Module with uninitialized parameters and a method
 `initialize_parameters`.
 """
 

@@ -201,8 +201,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None as the place of an absent one.
 
-        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for what is no
-        Parameter; ValueError for a tensor with a history.
+        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for an object that
+        is no Parameter; ValueError for a tensor with a history.
         """
         table = self._table("_parameters")
         name = self._checked_name(name, "parameter", table)

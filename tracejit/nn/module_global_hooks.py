@@ -34,16 +34,16 @@ def _register(kind: str, hook: Hook, with_kwargs: bool = False, always_call: boo
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, args)` before each module's forward; a result that is not None replaces the
-    arguments."""
+    """Register `hook(module, args)` to run before each module's forward. A result that is not None
+    replaces the arguments."""
     return _register("forward_pre", hook)
 
 
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """`hook(module, args, output)` after each module's forward; a result that is not None replaces
-    the output.
+    """Register `hook(module, args, output)` to run after each module's forward. A result that is
+    not None replaces the output.
 
     with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised.
 
@@ -69,8 +69,8 @@ def register_module_backward_hook(hook: Hook) -> RemovableHandle:
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, grad_input, grad_output)` when the gradients of each module's inputs are known;
-    a result that is not None replaces grad_input.
+    """Register `hook(module, grad_input, grad_output)` to run when the gradients of each module's
+    inputs are known. A result that is not None replaces grad_input.
 
     RuntimeError where hooks of `register_module_backward_hook` were registered.
     """
@@ -91,22 +91,26 @@ def is_full() -> bool:
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, grad_output)` before each module's backward; a result replaces grad_output."""
+    """Register `hook(module, grad_output)` to run before each module's backward. A result replaces
+    grad_output."""
     return _register("backward_pre", hook)
 
 
 def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, name, parameter)` when a module gets a parameter; a result replaces it."""
+    """Register `hook(module, name, parameter)` to run when a module gets a parameter. A result
+    replaces it."""
     return _register("parameter", hook)
 
 
 def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, name, buffer)` when a module gets a buffer; a result replaces it."""
+    """Register `hook(module, name, buffer)` to run when a module gets a buffer. A result replaces
+    it."""
     return _register("buffer", hook)
 
 
 def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, name, submodule)` when a module gets a submodule; a result replaces it."""
+    """Register `hook(module, name, submodule)` to run when a module gets a submodule. A result
+    replaces it."""
     return _register("module", hook)
 
 

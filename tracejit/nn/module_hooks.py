@@ -34,7 +34,8 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """`hook(module, args)` before forward; a result that is not None replaces the arguments.
+        """Register `hook(module, args)` to run before forward. A result that is not None replaces
+        the arguments.
 
         with_kwargs: `hook(module, args, kwargs)`, which returns None or (args, kwargs).
         """
@@ -49,8 +50,8 @@ class Hooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """`hook(module, args, output)` after forward; a result that is not None replaces the
-        output.
+        """Register `hook(module, args, output)` to run after forward. A result that is not None
+        replaces the output.
 
         with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised
         (output None).
@@ -62,7 +63,8 @@ class Hooks:
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
+        """Register `hook(module, grad_input, grad_output)` to run when the gradients of the inputs
+        are known. A result that is not None replaces grad_input.
 
         A result that is not None replaces grad_input.
 
@@ -92,8 +94,8 @@ class Hooks:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(module, grad_output)` before the module's backward; a result replaces
-        grad_output."""
+        """Register `hook(module, grad_output)` to run before the module's backward. A result that
+        is not None replaces grad_output."""
         return _add(self._backward_pre_hooks, hook, prepend)
 
 

@@ -117,8 +117,8 @@ class Listing:
 
         strict  the name must be there already; else its last part may be new
 
-        Raises ValueError for no name and what is no module, AttributeError for names that are not
-        there.
+        Raises ValueError for no name and for an object that is no module, AttributeError for names
+        that are not there.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")

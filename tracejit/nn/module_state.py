@@ -89,7 +89,7 @@ class StateDict:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put what this module itself holds into `destination`."""
+        """Put the values of this module itself into `destination`."""
         for name, tensor in self._own_tensors().items():
             as_is = keep_vars or is_lazy(tensor)
             destination[prefix + name] = tensor if as_is else tensor.detach()
@@ -113,7 +113,7 @@ class StateDict:
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Take back the result of `get_extra_state`."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called. "
             "Please file an issue."
@@ -260,11 +260,13 @@ class StateDict:
 
     # -- hooks -----------------------------------------------------------------------------------
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, prefix, keep_vars)` before `state_dict` looks at this module."""
+        """Register `hook(module, prefix, keep_vars)` to run before `state_dict` looks at this
+        module."""
         return self._hooked("_state_dict_pre_hooks", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` after this module's part is there."""
+        """Register `hook(module, state_dict, prefix, local_metadata)` to run after this module's
+        part is there."""
         return self._hooked("_state_dict_hooks", (hook, False))
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -272,8 +274,9 @@ class StateDict:
         return self._hooked("_state_dict_hooks", (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs)` before this module loads; it may change the state dict."""
+        """Register `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)` to run before this module loads. It may change the state dict.
+        """
         return self._hooked("_load_state_dict_pre_hooks", hook)
 
     def _register_load_state_dict_pre_hook(
@@ -285,8 +288,8 @@ class StateDict:
         return self._hooked("_load_state_dict_pre_hooks", called)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, incompatible_keys)` after this module has loaded; it may change the keys
-        in place."""
+        """Register `hook(module, incompatible_keys)` to run after this module has loaded. It may
+        change the keys in place."""
         return self._hooked("_load_state_dict_post_hooks", hook)
 
     def _hooked(self, kind: str, entry: Any) -> RemovableHandle:

@@ -83,7 +83,8 @@ def over_time(
 ) -> tuple[Any, State]:
     """Return (outputs, last state) of `step` over (T, N, features), from the last on if `backward`.
 
-    present  (T, N, 1), None for all: which elements of the batch a step is for; the others keep their state
+    present  (T, N, 1), None for all: which elements of the batch a step is for; the others
+             keep their state
     """
     # of all steps at once: only the product with h has to wait
     inputs = F.linear(input, weights[0], weights[2])

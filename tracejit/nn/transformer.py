@@ -1,7 +1,7 @@
 """Transformers: layers of attention and of two linear maps, stacked.
 
-In: (S, N, E) and (T, N, E), or with the batch first, or without one; masks as attention takes
-them. Out: tensors of the shape of the first input.
+In: (S, N, E) and (T, N, E), or with the batch first, or without one; masks as attention takes them.
+Out: tensors of the shape of the first input.
 """
 
 from __future__ import annotations

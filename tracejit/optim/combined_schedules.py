@@ -40,7 +40,7 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """Run schedules one after the other: the next begins at each epoch in `milestones`.
+    """Schedule of schedules one after the other: the next begins at each epoch in `milestones`.
 
     >>> import tracejit
     >>> from tracejit.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
@@ -109,7 +109,7 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Apply every schedule at each step, one on top of the other.
+    """Schedule that applies every schedule at each step, one on top of the other.
 
     optimizer  optimizer of the schedules; None: that of the first
 

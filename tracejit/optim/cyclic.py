@@ -1,7 +1,7 @@
 """Schedules that come back to where they began: CyclicLR and CosineAnnealingWarmRestarts.
 
-In: an optimizer. Out: new rates, and momenta that move the other way. PyTorch's formulas
-(Smith 2017; Loshchilov and Hutter 2017). Users reach them through `optim.lr_scheduler`.
+In: an optimizer. Out: new rates, and momenta that move the other way. PyTorch's formulas (Smith
+2017; Loshchilov and Hutter 2017). Users reach them through `optim.lr_scheduler`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tracejit.optim.scheduler import (
 
 
 class CyclicLR(LRScheduler):
-    """Up from base_lr to max_lr in `step_size_up` steps, down in `step_size_down`, again and again.
+    """Schedule up from base_lr to max_lr in `step_size_up` steps, down in `step_size_down`, again
+    and again.
 
     mode        "triangular"; "triangular2": half as high in each cycle; "exp_range": times
                 gamma ** steps
@@ -136,7 +137,7 @@ class CyclicLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Along a cosine from the initial rate to `eta_min`, then from the start again.
+    """Schedule along a cosine from the initial rate to `eta_min`, then from the start again.
 
     T_0     epochs of the first run
     T_mult  each run is this many times as long as the one before

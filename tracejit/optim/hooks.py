@@ -29,12 +29,12 @@ TABLES = (
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    """Register `hook(optimizer, args, kwargs)` to run before each step of every optimizer."""
     return RemovableHandle(_before_all, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    """Register `hook(optimizer, args, kwargs)` to run after each step of every optimizer."""
     return RemovableHandle(_after_all, hook)
 
 
@@ -55,36 +55,38 @@ class Hooks:
             self.__dict__.setdefault(name, {})
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` before each step; args begin with the optimizer. What it
-        returns, unless None, are new args and kwargs."""
+        """Register `hook(optimizer, args, kwargs)` to run before each step. args begin with the
+        optimizer. A result that is not None replaces args and kwargs."""
         return self._hooked("step_pre", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` after each step."""
+        """Register `hook(optimizer, args, kwargs)` to run after each step."""
         return self._hooked("step_post", hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer)` before `state_dict()`."""
+        """Register `hook(optimizer)` to run before `state_dict()`."""
         return self._hooked("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` after `state_dict()`; may return another one."""
+        """Register `hook(optimizer, state_dict)` to run after `state_dict()`. It may return another
+        one."""
         return self._hooked("state_dict_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` before `load_state_dict()`; may return another one."""
+        """Register `hook(optimizer, state_dict)` to run before `load_state_dict()`. It may return
+        another one."""
         return self._hooked("load_state_dict_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer)` after `load_state_dict()`."""
+        """Register `hook(optimizer)` to run after `load_state_dict()`."""
         return self._hooked("load_state_dict_post", hook, prepend)
 
     def _hooked(

@@ -74,7 +74,7 @@ def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """Devices whose steps may be captured."""
+    """Return the devices whose steps may be captured."""
     return ["cpu", "cuda"]
 
 

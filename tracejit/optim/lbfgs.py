@@ -97,7 +97,8 @@ class LBFGS(Optimizer):
 
     # -- a step ----------------------------------------------------------------------------------
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Several iterations; `closure` clears gradients, computes the loss and calls backward.
+        """Make several iterations. `closure` clears gradients, computes the loss and calls
+        backward.
 
         TypeError without a closure.
         """
@@ -169,7 +170,7 @@ class _Memory:
         self.state, self.size = state, size
 
     def direction(self, gradient: Any, first: bool) -> Any:
-        """-H @ gradient, after remembering what the last step has shown."""
+        """Remember the differences of the last step. Return -H @ gradient."""
         state = self.state
         if first:
             state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1
@@ -212,7 +213,7 @@ class _Search:
         self.calls = 0
 
     def at(self, length: Any) -> _Point:
-        """(length, loss, gradient, slope) there; the parameters stay where they started."""
+        """Return (length, loss, gradient, slope) there. The parameters stay where they started."""
         self.optimizer._move(length, self.direction)
         loss = float(self.closure())
         gradient = self.optimizer._gradient()
@@ -249,7 +250,8 @@ class _Search:
         return bracket[low]
 
     def _bracket(self, length: Any, most: int) -> tuple[list[_Point], int]:
-        """Two points with a good one between, or a good one alone, and how many steps it took."""
+        """Return two points with a good one between, or a good one alone, and the number of
+        steps."""
         before, point = self.origin, self.at(length)
         for steps in range(most):
             # The first two points are not compared: PyTorch begins with the third.

@@ -21,8 +21,8 @@ from tracejit.optim.scheduler import (
 
 
 class OneCycleLR(LRScheduler):
-    """Up from max_lr / div_factor to max_lr, then down to that start / final_div_factor, batch by
-    batch.
+    """Schedule up from max_lr / div_factor to max_lr, then down to that start / final_div_factor,
+    batch by batch.
 
     With `cycle_momentum`, momentum (or the first beta) moves the other way, from max_momentum to
     base_momentum. Raises TypeError for what is no Optimizer; ValueError for an unknown

@@ -221,8 +221,8 @@ class Optimizer(Hooks):
     def _update_on_tape(
         self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]
     ) -> None:
-        """`_update` with copies of the state: what backward needs of this step is not overwritten
-        by the next."""
+        """Call `_update` with copies of the state: the next step overwrites nothing that backward
+        needs."""
         names = [name for name, value in state.items() if isinstance(value, Tensor)]
         copies = {**state, **{name: state[name].clone() for name in names}}
         self._update(p, grad, group, copies)
@@ -235,7 +235,7 @@ class Optimizer(Hooks):
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        """`_update` with a sparse gradient, where `_check_gradient` takes them."""
+        """Update with a sparse gradient, where `_check_gradient` takes them."""
         raise NotImplementedError
 
     # -- state dict ----------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from tracejit.optim.scheduler import (
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiply by `factor` when the metric given to `step` has not improved for more than
-    `patience` epochs.
+    """Schedule that multiplies the rate by `factor` when the metric given to `step` has not
+    improved for more than `patience` epochs.
 
     mode       "min" or "max": the direction in which the metric improves
     threshold  the least improvement that counts: relative (`threshold_mode="rel"`) or absolute

@@ -141,7 +141,8 @@ def copied(rate: Any) -> Any:
 
 
 def for_each_group(optimizer: Any, name: str, value: Any) -> list[Any]:
-    """`value` for each group, or a list of them; ValueError for one of another length."""
+    """Return `value` for each group, or a list of them. Raise ValueError for a list of another
+    length."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [copied(value) for _ in range(count)]

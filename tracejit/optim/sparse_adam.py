@@ -49,7 +49,7 @@ class SparseAdam(Optimizer):
                              "complex parameters")
 
     def _check_gradient(self, grad: Any) -> None:
-        """RuntimeError for dense gradients."""
+        """Raise RuntimeError for dense gradients."""
         if not grad.is_sparse:
             raise RuntimeError(
                 "SparseAdam does not support dense gradients, please consider Adam instead"

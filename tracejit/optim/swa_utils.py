@@ -172,7 +172,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the present rate to `swa_lr` in `anneal_epochs`, then constant.
+    """Schedule from the present rate to `swa_lr` in `anneal_epochs`, then constant.
 
     anneal_strategy  "cos" or "linear"
 

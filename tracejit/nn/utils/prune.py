@@ -324,8 +324,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Any, name: str) -> Any:
     """Make the pruned values the parameter, without mask or hook. ValueError where it is not
-    pruned.
-    """
+    pruned."""
     method = _taken_off(module, name)
     if method is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning "

@@ -10,7 +10,8 @@ from tracejit.nn.module import Module
 
 
 def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
-    """`module_cls(*args, **kwargs)`, with any values, leaving the random generator as it was.
+    """Call `module_cls(*args, **kwargs)`. Its values are any, and the random generator stays as it
+    was.
 
     >>> import tracejit
     >>> tracejit.nn.utils.skip_init(tracejit.nn.Linear, 3, 2)
