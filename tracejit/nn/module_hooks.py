@@ -66,8 +66,6 @@ class Hooks:
         """Register `hook(module, grad_input, grad_output)` to run when the gradients of the inputs
         are known. A result that is not None replaces grad_input.
 
-        A result that is not None replaces grad_input.
-
         Raises RuntimeError where there are hooks of `register_backward_hook`.
         """
         self._agree(full=True)
