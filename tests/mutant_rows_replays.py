@@ -20,7 +20,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views of results have a history of their own",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "                line.shared = _is_shared(line)\n",
         "",
         _VIEWS,
@@ -28,7 +28,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "what results nobody holds are views of is no output",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "        self.results += hidden.values()\n",
         "",
         _VIEWS,
@@ -36,7 +36,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "views made by a replay count as made in no_grad mode",
-        "tracejit/jit/runtime/result_views.py",
+        "tracejit/jit/runtime/outputs.py",
         "                    mark(tensor, made.origin)\n",
         "                    pass\n",
         _VIEWS,
@@ -52,7 +52,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "writes through data count as the tensor's own",
-        "tracejit/jit/runtime/entry_maker.py",
+        "tracejit/jit/runtime/build.py",
         "        found.counted = self._counted(tensor)\n",
         "",
         _VIEWS,
@@ -60,7 +60,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "a number put in the place of another counts as unchanged",
-        "tracejit/jit/capture/results.py",
+        "tracejit/jit/capture/epilogue.py",
         "if number is not None and (now is number or now is number.original):",
         "if number is not None:",
         _EFFECTS,
@@ -68,8 +68,8 @@ RECIPES = [
     Mutant(
         "recipes",
         "a list that has grown or shrunk counts as unchanged",
-        "tracejit/jit/capture/results.py",
-        "    if length(now) != place.length:\n        return True\n",
+        "tracejit/jit/capture/epilogue.py",
+        "    if length(now) != source.length:\n        return True\n",
         "",
         _EFFECTS,
     ),
@@ -84,15 +84,15 @@ RECIPES = [
     Mutant(
         "recipes",
         "a list that is refilled is another list",
-        "tracejit/jit/capture/results.py",
-        "make = list if cls is FollowedList else cls",
+        "tracejit/jit/capture/epilogue.py",
+        "make = list if cls is StackedList else cls",
         "make = cls",
         _programs("list"),
     ),
     Mutant(
         "recipes",
         "a tensor that is returned twice becomes two",
-        "tracejit/jit/capture/results.py",
+        "tracejit/jit/capture/epilogue.py",
         "number = self.positions.setdefault(id(tensor), len(self.tensors))",
         "number = len(self.tensors)",
         _programs("twice or identity or alias or same"),
@@ -100,7 +100,7 @@ RECIPES = [
     Mutant(
         "recipes",
         "an int in place of a bool that equals it counts as unchanged",
-        "tracejit/jit/capture/place.py",
+        "tracejit/jit/capture/access_path.py",
         "    if one is other or type(one) is not type(other) or is_a(one, Tensor):\n",
         "    if one is other or is_a(one, Tensor):\n",
         _programs("equal"),
@@ -119,7 +119,7 @@ WATCHING = [
     Mutant(
         "watch",
         "globals that are stored and never read are not seen",
-        "tracejit/jit/capture/watch.py",
+        "tracejit/jit/capture/watcher.py",
         '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL")',
         '_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL")',
         _programs("global or effects or counter"),
@@ -127,7 +127,7 @@ WATCHING = [
     Mutant(
         "watch",
         "attribute names that are computed are not widened",
-        "tracejit/jit/capture/watch.py",
+        "tracejit/jit/capture/watcher.py",
         "dynamic = by_position or bool((attributes | global_names) & _DYNAMIC)",
         "dynamic = by_position",
         _programs("getattr or vars or attribute or dynamic"),
@@ -146,15 +146,15 @@ SEGMENTS = [
     Mutant(
         "settle",
         "the caller's memory forgets how often a segment wrote it",
-        "tracejit/jit/capture/segment_end.py",
-        "            memory.owner._storage.version = memory.version\n",
+        "tracejit/jit/capture/flush.py",
+        "            memory.input_tensor._storage.version = memory.version\n",
         "            pass\n",
         _programs("version"),
     ),
     Mutant(
         "settle",
         "generators do not advance at the end of a segment",
-        "tracejit/jit/capture/segment_end.py",
+        "tracejit/jit/capture/flush.py",
         "            draws.generator.take(hint(draws.count))\n",
         "            pass\n",
         _programs("random or draws or dropout"),
@@ -186,7 +186,7 @@ SEGMENTS = [
     Mutant(
         "bindings",
         "strides of inputs do not choose a binding",
-        "tracejit/jit/runtime/segment.py",
+        "tracejit/jit/runtime/compiled_graph.py",
         "(x._shape, x._strides) if isinstance(x, Tensor) else x if k in self.numbers else None",
         "x._shape if isinstance(x, Tensor) else x if k in self.numbers else None",
         ("tests/capture/test_replay.py", "-k", "strides"),
@@ -210,7 +210,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "gradients that nothing was computed of arrive with whatever does",
-        "tracejit/jit/autodiff/arrivals.py",
+        "tracejit/jit/autodiff/tangents.py",
         "return [g if source is None else self._linked(source, g) for g in results]",
         "return list(results)",
         _programs("functions_of_which_some_results_are_used"),
@@ -242,7 +242,7 @@ SEGMENTS = [
     Mutant(
         "partition",
         "a loop's error names what the caller has, not what its body keeps",
-        "tracejit/jit/autodiff/kept_outside.py",
+        "tracejit/jit/autodiff/outer_saves.py",
         "return outer if self.tensor is inner else None",
         "return outer",
         ("tests/capture/test_errors_of_kept.py",),
@@ -261,7 +261,7 @@ LATER = [
     Mutant(
         "later",
         "hooks of results are recorded whatever they do",
-        "tracejit/jit/autodiff/closed_code.py",
+        "tracejit/jit/autodiff/pure_backward.py",
         "return all(map(_is_steady, read)) and _are_values(local[name] for name in given)",
         "return True",
         _programs("later_backward"),
@@ -269,7 +269,7 @@ LATER = [
     Mutant(
         "later",
         "C functions that hooks call may have effects",
-        "tracejit/jit/autodiff/closed_code.py",
+        "tracejit/jit/autodiff/pure_backward.py",
         'if event == "c_call" and not is_harmless(argument):',
         "if False:",
         _programs("later_backward"),
@@ -285,9 +285,9 @@ LATER = [
     Mutant(
         "later",
         "a replay's leaves have no gradient",
-        "tracejit/jit/runtime/entry_maker.py",
-        "        replay.tensors[number]._grad = recipe(replay)\n",
-        "        recipe(replay)\n",
+        "tracejit/jit/runtime/build.py",
+        "        frame.tensors[number]._grad = spec(frame)\n",
+        "        spec(frame)\n",
         _programs("gradient_of_their_own"),
     ),
 ]

@@ -116,11 +116,11 @@ def _quiet() -> Iterator[None]:
 def shown(value: Any) -> str:
     """Return a text that asks no size for its number, which would be guarded."""
     from tracejit.jit.ir.size_text import size_text
-    from tracejit.jit.ir.sizes import Size
+    from tracejit.jit.ir.sizes import SymInt
 
     if isinstance(value, tuple):
         return f"({', '.join(map(shown, value))})"
-    return size_text(value.key) if type(value) is Size else str(value)
+    return size_text(value.key) if type(value) is SymInt else str(value)
 
 
 def texts(function: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import tracejit.jit.capture.kept_calls  # noqa: F401  (insides are known once files are imported)
+import tracejit.jit.capture.memoized_calls  # noqa: F401  (insides are known once files are imported)
 from tracejit.core.memory import reliances
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -115,5 +115,5 @@ def _tensor(name: str, view: dict[str, Any]) -> Any:
 
 def _tell_recorder(event: str) -> None:
     if active.tracer is not None:
-        active.tracer.need(None, f"{event} inside the captured function",
-                             "save and load outside of it")
+        active.tracer.break_graph(None, f"{event} inside the captured function",
+                                  "save and load outside of it")

@@ -351,5 +351,5 @@ def _moved(storage: Storage, place: str) -> Storage:
 
 def _tell_recorder(event: str) -> None:
     if active.tracer is not None:
-        active.tracer.need(None, f"{event} inside the captured function",
-                             "save and load outside of it")
+        active.tracer.break_graph(None, f"{event} inside the captured function",
+                                  "save and load outside of it")

@@ -35,7 +35,7 @@ _INPLACE = {
 }
 
 
-def if_(test, body, orelse, names, live, loose):
+def if_(test, body, orelse, names, live_out, upward_exposed):
     return body() if test else orelse()
 
 
@@ -55,7 +55,7 @@ def _loop(steps, orelse, rest):
     return _after(False, orelse, rest)
 
 
-def while_(test, body, orelse, rest, names, live, loose):
+def while_(test, body, orelse, rest, names, live_out, upward_exposed):
     def steps():
         while test():
             yield body()
@@ -69,7 +69,7 @@ def _formatted(value, conversion, spec):
     return format(value, spec)
 
 
-def for_(iterable, body, orelse, rest, names, live, loose):
+def for_(iterable, body, orelse, rest, names, live_out, upward_exposed):
     for item in iterable:
         signal = body(item)
         item = None
@@ -135,17 +135,17 @@ def runtime(**others):
         "unless_refused": lambda: None,
         "set_item": set_item,
         "get_item": operator.getitem,
-        "itself": itself,
+        "attribute_owner": itself,
         "named_plainly": itself,
         "inplace": inplace,
         "update_item": update_item,
-        "fresh": itself,
-        "settled": lambda signal, within=False: signal,
+        "new_container": itself,
+        "resolve_exit": lambda signal, within=False: signal,
         "value": value,
         "Return": Return,
         "BREAK": BREAK,
         "CONTINUE": CONTINUE,
-        "SKIP": CONTINUE,
+        "CONTINUE_THROUGH": CONTINUE,
     }
     return SimpleNamespace(**{**meanings, **others})
 

@@ -44,7 +44,7 @@ def asked():
         patch.setattr(owner, name, call)
 
     with pytest.MonkeyPatch.context() as patch:
-        counted(patch, sizes.SizeGuard, "holds")
+        counted(patch, sizes.ShapeGuard, "holds")
         counted(patch, sizes, "_rebuilt")
         counted(patch, memory, "reaches")
         counted(patch, fuse, "reaches")

@@ -9,7 +9,7 @@ import types
 import pytest
 
 import tracejit as tj
-from tracejit.jit.capture import behaviour
+from tracejit.jit.capture import fingerprint
 
 
 def calls(function):
@@ -169,8 +169,8 @@ def test_guards_look_through_a_class_only_after_it_changed(monkeypatch):
     f = tj.script(net)
     for _ in range(3):
         f(tj.ones(1))
-    whole = behaviour._own
-    monkeypatch.setattr(behaviour, "_own", lambda cls: seen.append(cls) or whole(cls))
+    whole = fingerprint._own
+    monkeypatch.setattr(fingerprint, "_own", lambda cls: seen.append(cls) or whole(cls))
     f(tj.ones(1))
     assert seen == []
     Net.forward = lambda self, x: x * 3

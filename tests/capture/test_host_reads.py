@@ -15,7 +15,6 @@ from tests.capture import programs_metrics
 from tests.capture.test_programs import assert_same, plain, seen
 from tracejit import config
 from tracejit.jit.capture.host_calls import replacement
-from tracejit.jit.capture.host_effects import deferred_print
 from tracejit.jit.capture.host_numbers import deferred_float, deferred_int
 from tracejit.jit.capture.host_texts import (
     deferred_format,
@@ -24,6 +23,7 @@ from tracejit.jit.capture.host_texts import (
     deferred_repr,
     deferred_str,
 )
+from tracejit.jit.capture.output import deferred_print
 
 PROGRAMS = programs_metrics.PROGRAMS
 MODES = ("graph", "python", "compiled")

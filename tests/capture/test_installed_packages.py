@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import tracejit
-from tracejit.jit.capture import watch
+from tracejit.jit.capture import watcher
 
 SITE = os.path.dirname(os.path.dirname(numpy.__file__))
 CODE = """
@@ -56,9 +56,9 @@ def test_what_an_installed_module_reads_is_guarded(installed, jit):
 def test_libraries_that_ours_calls_are_not_looked_into():
     standard = os.path.dirname(os.__file__)
     for path in (json.__file__, numpy.__file__, "<frozen posixpath>"):
-        assert watch._is_called_by_us(path)
+        assert watcher._is_called_by_us(path)
     for folder in (SITE, os.path.join(standard, "site-packages")):
-        assert not watch._is_called_by_us(os.path.join(folder, "a_package_of_others", "net.py"))
+        assert not watcher._is_called_by_us(os.path.join(folder, "a_package_of_others", "net.py"))
 
 
 FINDER = """

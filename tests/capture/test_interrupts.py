@@ -17,7 +17,7 @@ import tracejit as tj
 from tracejit.core.eager.interrupts import HeldInterrupts
 from tracejit.core.eager.recording import active
 from tracejit.jit.capture import memory_words
-from tracejit.jit.capture.watch import Watcher
+from tracejit.jit.capture.watcher import CodeWatcher
 from tracejit.jit.runtime import native_start
 
 # Python calls the handlers of signals when a function is entered, and after these (not after calls
@@ -295,7 +295,7 @@ class Counted:
         self.n, self.x = 1.0, tj.ones(2)
 
 
-@pytest.mark.parametrize("only", ["core/eager/interrupts.py", "jit/runtime/capture_call.py"])
+@pytest.mark.parametrize("only", ["core/eager/interrupts.py", "jit/runtime/session.py"])
 def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
     """Also where Ctrl-C comes when the recording is over and before what follows holds it back."""
     states = []
@@ -316,7 +316,7 @@ def test_numbers_of_the_caller_are_plain_after_a_recorded_call(only):
     assert len(states) > 10
 
 
-WATCHES = ["jit/capture/watch.py", "jit/capture/trial_watch.py", "jit/capture/unwatched.py"]
+WATCHES = ["jit/capture/watcher.py", "jit/capture/speculation.py", "jit/capture/unwatched.py"]
 
 
 @pytest.mark.parametrize("only", WATCHES)
@@ -345,7 +345,7 @@ def test_nobody_watches_after_a_recorded_call(only):
 
 def test_a_watcher_that_an_interrupt_took_away_is_missed(monkeypatch):
     """Python takes a profile function away that raises. What ran since was seen by nobody."""
-    call, left, x = Watcher._call, 0, tj.ones(2)
+    call, left, x = CodeWatcher._call, 0, tj.ones(2)
 
     def interrupted(self, frame):
         nonlocal left
@@ -354,7 +354,7 @@ def test_a_watcher_that_an_interrupt_took_away_is_missed(monkeypatch):
             raise KeyboardInterrupt
         call(self, frame)
 
-    monkeypatch.setattr(Watcher, "_call", interrupted)
+    monkeypatch.setattr(CodeWatcher, "_call", interrupted)
     n = 0
 
     def program(x):

@@ -19,8 +19,8 @@ from tracejit import config
 from tracejit.core.ops.stacks import live_stacks
 from tracejit.core.ops.types import TensorType
 from tracejit.jit import compiled_function
-from tracejit.jit.capture.aliasing import Memory
 from tracejit.jit.capture.sharing import Pairs, Sharing
+from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.ir.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -358,7 +358,7 @@ def test_flags_of_sharing_go_with_the_memory(whole):
 
     sharing, flag = Sharing(Tracer()), tj.tensor(True)
     value = Graph("f").input(TensorType(tj.float32, (2,)))
-    alive, new, other = weakref.ref(flag), Memory(value), Memory(value)
+    alive, new, other = weakref.ref(flag), FunctionalStorage(value), FunctionalStorage(value)
     sharing.add(new, other, flag, whole)
     del flag
     assert sharing.flags() and alive() is not None

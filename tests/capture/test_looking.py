@@ -16,7 +16,7 @@ from tests.capture.spies import CLASSES, Log, Meta, spying
 from tests.shares import share
 
 # These take apart code and its syntax trees, or lie below `is_a`.
-OF_CODE = ("rewrite", "source", "own_effects", "instructions", "looking", "memory_words")
+OF_CODE = ("rewrite", "source", "library_effects", "instructions", "looking", "memory_words")
 JITS = {"script": tj.script, "trace": tj.trace}
 
 
@@ -142,7 +142,7 @@ def asks(node):
 def test_no_file_of_capture_asks_objects_for_their_class():
     room = Path(tj.__file__).parent / "jit"
     paths = [p for p in (room / "capture").glob("*.py") if not p.name.startswith(OF_CODE)]
-    paths += [room / "runtime" / name for name in ("capture_call.py", "entry_maker.py")]
+    paths += [room / "runtime" / name for name in ("session.py", "build.py")]
     found = [f"{path.name}:{node.lineno}" for path in paths
              for node in ast.walk(ast.parse(path.read_text())) if asks(node)]
     assert len(paths) > 60 and found == []

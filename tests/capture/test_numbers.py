@@ -16,8 +16,8 @@ import pytest
 
 import tracejit as tj
 from tests.capture.number_outcomes import shown
-from tracejit.jit.capture import plain
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture import concretize
+from tracejit.jit.capture.scalars import SymNumber
 
 
 # -- attributes, entries, globals ------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_containers_hold_numbers_of_the_call():
 # -- nothing is left behind ------------------------------------------------------------------------
 def leftovers():
     gc.collect()
-    return [x for x in gc.get_objects() if type(x).__mro__[-2] is RuntimeNumber and x.numbers.open]
+    return [x for x in gc.get_objects() if type(x).__mro__[-2] is SymNumber and x.sym_env.open]
 
 
 def test_attributes_are_plain_after_an_exception():
@@ -355,7 +355,7 @@ def test_a_call_that_breaks_looks_for_no_numbers_where_nobody_kept_one(monkeypat
     def searched(*objects):
         raise AssertionError("all objects of the process are searched")
 
-    monkeypatch.setattr(plain.gc, "get_referrers", searched)
+    monkeypatch.setattr(concretize.gc, "get_referrers", searched)
 
     @tj.script
     def f(x, scale, shift):

@@ -8,7 +8,7 @@ from tests.capture.rewrite_runtime import converted, runtime, same
 
 
 def told(function, *arguments):
-    """(name, bound names, live names, loose names) of each statement that ran."""
+    """(name, bound names, live-out names, upward-exposed names) of each statement that ran."""
     found, native = [], runtime()
 
     def telling(name):
@@ -54,7 +54,7 @@ def test_names_read_in_another_iteration_are_live():
     ]
 
 
-def test_names_that_may_be_read_unbound_or_later_are_loose():
+def test_names_that_may_be_read_unbound_or_later_are_upward_exposed():
     def f(x):
         a = b = c = d = e = 0
         if x:
@@ -72,7 +72,7 @@ def test_names_that_may_be_read_unbound_or_later_are_loose():
 def test_every_part_has_the_cells_of_the_bound_names():
     parts = []
 
-    def while_(test, body, orelse, rest, names, live, loose):
+    def while_(test, body, orelse, rest, names, live_out, upward_exposed):
         parts.append((body, orelse, rest, names))
 
     def f(n):
@@ -198,9 +198,9 @@ def test_expressions_go_through():
         return lambda *a, **k: (seen.append(name), meaning(*a, **k))[1]
 
     native = runtime()
-    names = ["ternary", "fresh", "iterate", "not_", "and_", "or_", "either", "call"]
+    names = ["ternary", "new_container", "iterate", "not_", "and_", "or_", "either", "call"]
     converted(f, **{n: note(n, getattr(native, n)) for n in names})(1)
     assert seen == [
-        "ternary", "fresh", "fresh", "iterate", "iterate", "iterate",
+        "ternary", "new_container", "new_container", "iterate", "iterate", "iterate",
         "either", "and_", "ternary", "call", "or_",
     ]  # fmt: skip

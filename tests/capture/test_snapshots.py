@@ -84,7 +84,7 @@ def warmed(model):
     for _ in range(6):
         compiled(tj.ones(2, 3))
     assert compiled.report().compiles == 1, str(compiled.report())
-    snapshot = compiled.entries[0][1].guards.shortcut.snapshot
+    snapshot = compiled.entries[0][1].guards.fast_guards.snapshot
     assert snapshot.hits > 0 if COMPARED else snapshot is None
     return plain, compiled
 
@@ -419,7 +419,7 @@ def test_snapshots_keep_nothing_alive() -> None:
     compiled = tj.script(lambda box, x: box.model(x))
     for _ in range(6):
         compiled(box, tj.ones(2, 3))
-    assert (compiled.entries[0][1].guards.shortcut.snapshot is not None) == COMPARED
+    assert (compiled.entries[0][1].guards.fast_guards.snapshot is not None) == COMPARED
     seen = [weakref.ref(x) for x in (model, model.weight, model.weight._storage, model.inner)]
     del box, model
     gc.collect()
@@ -557,6 +557,6 @@ def test_without_support_guards_are_checked_in_python(monkeypatch) -> None:
     compiled = tj.script(lambda x: model(x))
     for _ in range(5):
         same(model, compiled)
-    assert compiled.entries[0][1].guards.shortcut.snapshot is None
+    assert compiled.entries[0][1].guards.fast_guards.snapshot is None
     model.scale = 3.0
     same(model, compiled)

@@ -13,7 +13,7 @@ Pair = collections.namedtuple("Pair", "loss, count")
 
 
 class Box:
-    """An object made in the call, that no list of places has."""
+    """An object made in the call, that no list of sources has."""
 
     def __init__(self, content):
         self.content = content
@@ -70,7 +70,7 @@ def test_tuples_hold_plain_numbers_after_every_call(kind):
 
 
 def test_partials_hold_plain_numbers_after_every_call():
-    """No list of places has what is in their arguments."""
+    """No list of sources has what is in their arguments."""
     made = []
 
     @tj.script(mode="graph")

@@ -7,7 +7,7 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.digest import digest, static_key
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.printer import print_graph
-from tracejit.jit.ir.sizes import Scope
+from tracejit.jit.ir.sizes import ShapeEnv
 
 BASE = """graph step(in0: float32[s0, s1] "x", in1: float32[s1] "y") where
     s0=8 in0.size[0], s1=3 in0.size[1]:
@@ -50,7 +50,7 @@ def test_learnt_equalities_matter():
 
 
 def test_keys_of_static_data():
-    scope = Scope()
+    scope = ShapeEnv()
     s = scope.symbol(3)
     distinct = [0.0, -0.0, 0, False, None, 1, 1.0, True, "1", (1,), [1], s, s + 1, 2 * s, s // 2,
                 float("nan"), float("inf"), 1j, slice(1), slice(1, 2)]
@@ -62,7 +62,7 @@ def test_keys_of_static_data():
 
 
 def test_known_equal_sizes_have_one_key():
-    scope = Scope()
+    scope = ShapeEnv()
     a, b = scope.symbol(3), scope.symbol(3)
     assert static_key(a) != static_key(b)
     assert a == b

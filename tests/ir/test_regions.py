@@ -20,7 +20,7 @@ from tracejit.jit.ir.verify import GraphError, verify
 FOR = """
 graph loop(in0: float32[s0, 3] "x", in1: float32[3] "v") where s0=4 in0.size[0]:
   %0: float32[3], %1: float32[s0, 3] =
-      for_loop(%in1, %in0, %in1, trip=s0, carried=1, scanned=1, reverse=REVERSE) {
+      for_loop(%in1, %in0, %in1, trip_count=s0, carried=1, scanned=1, reverse=REVERSE) {
     graph body(in0: int64[], in1: float32[3], in2: float32[3], in3: float32[3]):
       %0: float32[3] = mul(%in1, 2.0)
       %1: float32[3] = add(%0, %in2)
@@ -221,7 +221,8 @@ WRONG = [
      "outputs of the else region: number 0 is float64"),
     (COND.replace("cond(%in0, %in1)", "cond(%in1, %in1)"), "the predicate is float32"),
     (COND.replace("cond(%in0, %in1)", "cond(%in0, %in0)"), "inputs of the then"),
-    (FOR.replace("REVERSE", "True").replace("trip=s0", "trip=4"), "expected a leading size of 4"),
+    (FOR.replace("REVERSE", "True").replace("trip_count=s0", "trip_count=4"),
+     "expected a leading size of 4"),
     (FOR.replace("REVERSE", "True").replace("%1, %2\n", "%in0, %2\n"),
      "what the body carries"),
     (WHILE.replace("return %2, %0, %in0", "return %in0, %0, %in0"), "decision"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tracejit.jit.ir import sizes
-from tracejit.jit.ir.sizes import Scope, Size, evaluate, size_max, substitute
+from tracejit.jit.ir.sizes import ShapeEnv, SymInt, evaluate, size_max, substitute
 
 
-def scope_of(*hints: int) -> tuple[Scope, list[Size]]:
-    scope = Scope()
+def scope_of(*hints: int) -> tuple[ShapeEnv, list[SymInt]]:
+    scope = ShapeEnv()
     return scope, [scope.symbol(h) for h in hints]
 
 
@@ -52,7 +52,7 @@ def test_functions_of_sizes_that_are_known_are_forgotten_with_the_rest():
     known = scope.snapshot()
     assert n // 2 == 3
     scope.restore(known)
-    assert type(scope.resolve(n // 2)) is Size and not scope.guards
+    assert type(scope.resolve(n // 2)) is SymInt and not scope.guards
 
 
 def test_sizes_are_divided_by_sizes_of_several_terms():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracejit.core.ops.types import float64
-from tracejit.jit.ir.sizes import Scope
+from tracejit.jit.ir.sizes import ShapeEnv
 from tracejit.jit.lowering.index import (
     Condition,
     Variable,
@@ -27,7 +27,7 @@ from execution import graph_of
 
 @pytest.fixture
 def sizes():
-    scope = Scope()
+    scope = ShapeEnv()
     yield [scope.symbol(hint, name) for name, hint in zip("abc", (4, 5, 6))]
     assert not scope.guards, "index arithmetic asked about a size"
 

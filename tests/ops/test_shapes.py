@@ -3,15 +3,15 @@
 import pytest
 
 from tracejit.core.ops import shapes
-from tracejit.jit.ir.sizes import Scope, Size
+from tracejit.jit.ir.sizes import ShapeEnv, SymInt
 
 
-def scope_of(*hints: int) -> tuple[Scope, list[Size]]:
-    scope = Scope()
+def scope_of(*hints: int) -> tuple[ShapeEnv, list[SymInt]]:
+    scope = ShapeEnv()
     return scope, [scope.symbol(h) for h in hints]
 
 
-def guards(scope: Scope) -> list[str]:
+def guards(scope: ShapeEnv) -> list[str]:
     return [str(g) for g in scope.guards]
 
 

@@ -45,7 +45,7 @@ def test_random_graphs_keep_their_results(seed, numerics):
 FOR = """
 graph loop(in0: float32[5, 2], in1: float32[2], in2: float32[2], in3: float32[2], in4: float32[5]):
   %0: float32[2], %1: float32[2], %2: float32[2], %3: float32[5, 2], %4: float32[5, 2] = for_loop(
-      %in1, %in2, %in3, %in0, %in4, %in2, %in3, trip=5, carried=3, scanned=2, reverse=False) {
+      %in1, %in2, %in3, %in0, %in4, %in2, %in3, trip_count=5, carried=3, scanned=2, reverse=False) {
     graph body(in0: int64[], in1: float32[2], in2: float32[2], in3: float32[2], in4: float32[2],
                in5: float32[], in6: float32[2], in7: float32[2]):
       %0: float32[2] = exp(%in1)
@@ -204,7 +204,7 @@ FAILS = """
 graph check(in0: bool[], in1: float32[2]):
    = cond(%in0, %in0) {
     graph then(in0: bool[]):
-       = for_loop(%in0, trip=2, carried=0, scanned=0, reverse=False) {
+       = for_loop(%in0, trip_count=2, carried=0, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: bool[]):
           %0: bool[] = raise_if(%in1, error=error("ValueError"))
           return
@@ -267,7 +267,7 @@ def test_sizes_in_regions_are_settled_with_those_around_them():
 def test_passes_run_in_regions():
     text = """
     graph loop(in0: float32[2]):
-      %0: float32[2] = for_loop(%in0, trip=5, carried=1, scanned=0, reverse=False) {
+      %0: float32[2] = for_loop(%in0, trip_count=5, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float32[2]):
           %0: float32[2] = full(shape=(2,), value=3.0, dtype=float32, device=device("cpu"))
           %1: float32[2] = exp(%in1)

@@ -23,7 +23,7 @@ from tests.random_programs.observe import Function, Observed, observe
 from tests.random_programs.program import Program
 from tests.random_programs.tolerance import Noise, Tolerance, exact
 from tracejit import config
-from tracejit.jit.capture.breaks import Defect
+from tracejit.jit.capture.breaks import InternalError
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def check(
         try:
             with config.override(verify_passes=True):  # what cannot be compiled raises
                 got = observe(program, captured)
-        except (Exception, Defect) as e:  # outside the call: a result nobody can look at
+        except (Exception, InternalError) as e:  # outside the call: a result nobody can look at
             return Mismatch(way, "looking at the results", f"{type(e).__name__}: {e}", program)
         exactly = way.exact and not program.reads_gradients
         found = difference(

@@ -151,14 +151,14 @@ class Maker:
         carried, captured = self.some(values, 3), self.some(values, 3)
         series = [v for v in values if v.shape and v.shape[0] is self.size]
         scanned = self.some(series, 2) if series and self.rng.random() < 0.7 else []
-        trip = self.size if scanned or self.rng.random() < 0.3 else self.rng.randint(0, 3)
+        trip_count = self.size if scanned or self.rng.random() < 0.3 else self.rng.randint(0, 3)
         items = [v.type._replace(shape=v.shape[1:]) for v in scanned]
         types = [v.type for v in carried]
         inner, inputs = self.region(graph, [TensorType(int64, ()), *types, *items,
                                             *(v.type for v in captured)])
         known = self.steps(inner, inputs, self.rng.randint(1, 4), depth + 1)
         inner.outputs = [self.of_type(known, t) for t in types] + self.some(known, 2)
-        attributes = {"trip": trip, "carried": len(carried), "scanned": len(scanned),
+        attributes = {"trip_count": trip_count, "carried": len(carried), "scanned": len(scanned),
                       "reverse": self.rng.random() < 0.4}
         found = graph.append(for_loop_record, (*carried, *scanned, *captured), attributes, [inner])
         return [v for v in found if len(v.shape) <= 2]

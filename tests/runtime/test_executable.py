@@ -21,7 +21,7 @@ from tests.runtime.programs import (
 from tracejit.core import memory
 from tracejit.core.ops import types
 from tracejit.jit.ir.graph import Graph, Location
-from tracejit.jit.ir.sizes import Scope
+from tracejit.jit.ir.sizes import ShapeEnv
 from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.runtime.executable import Executable, ProgramError
 
@@ -49,7 +49,7 @@ def test_elementwise(mode, n):
 
 
 def test_one_program_serves_every_size():
-    n = Scope().symbol(4, "s0")
+    n = ShapeEnv().symbol(4, "s0")
     executable = Executable(chain([ADD_ONE, ADD_ONE], n))
     for size in (0, 1, 5, 4097, 100_000):
         x = np.arange(size, dtype=np.float32)

@@ -107,8 +107,8 @@ def test_training_leaves_guards_native() -> None:
     for _ in range(100):
         step(tj.ones(3))
     ((_, entry),) = compiled.entries
-    shortcut = entry.guards.shortcut
-    if shortcut.snapshot is None:
+    fast_guards = entry.guards.fast_guards
+    if fast_guards.snapshot is None:
         pytest.skip("no snapshots on this interpreter")
-    assert shortcut.snapshot.hits > 64
-    assert {where for _, where in shortcut.changing} == {"root"}  # the argument
+    assert fast_guards.snapshot.hits > 64
+    assert {where for _, where in fast_guards.changing} == {"root"}  # the argument

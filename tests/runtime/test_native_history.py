@@ -16,9 +16,9 @@ from tracejit.core.eager.nodes import Node
 from tracejit.core.memory import readers
 from tracejit.jit.capture.memory_words import supported
 from tracejit.jit.runtime import attach_backward, native_history
-from tracejit.jit.runtime.backward_plan import Backward
+from tracejit.jit.runtime.backward_plan import BackwardPlan
 from tracejit.jit.runtime.call_nodes import CompiledBackward
-from tracejit.jit.runtime.later_backward import Call
+from tracejit.jit.runtime.later_backward import SavedCall
 
 pytestmark = pytest.mark.skipif(not supported(), reason="no native code on this interpreter")
 CALLS = 5  # the last ones go natively, where there is native code
@@ -80,7 +80,7 @@ def test_nodes_and_call_are_those_that_python_makes(natively, monkeypatch, funct
     assert natively[True]
     monkeypatch.setattr(attach_backward, "lays", lambda plan: False)
     plan, before = plan_of(compiled), natively.total()
-    plan.lay, plan.last = None, Backward.last
+    plan.lay, plan.last = None, BackwardPlan.last
     again = compiled(x, w)
     assert natively.total() == before
     made, again = ([y] if isinstance(y, tj.Tensor) else y for y in (made, again))
@@ -103,11 +103,11 @@ def described(results):
     ages = [node.sequence for node in nodes]
     order = sorted(range(len(nodes)), key=ages.__getitem__)
     kept = {name: [x.tolist() for x in getattr(call, name)] for name in ("made", "inner")}
-    names = [name for name in Call.__slots__ if name not in (
+    names = [name for name in SavedCall.__slots__ if name not in (
         "__weakref__", "nodes", "versions", "noted", *kept)]
     stages = call.nodes and not call.plan.straight and [nodes.index(at()) for at in call.nodes]
     return (found, order, slots(call, *names), kept, stages or None, list(call.versions),
-            {k: (type(x), x.version, x.said) for k, x in call.noted.items()})
+            {k: (type(x), x.version, x.label) for k, x in call.noted.items()})
 
 
 @pytest.mark.parametrize("written", [True, False])
@@ -185,7 +185,8 @@ def test_no_reference_is_kept_or_lost(natively, function):
     plan, version = plan_of(compiled), 1 << 40
     x._storage.version = version  # an int that nobody else has
     call = (y if isinstance(y, tj.Tensor) else y[0]).grad_fn.call
-    kept = [plan, *plan.stages, *plan.places, *plan.cuts, call.bound, native_history.NOTHING, Call,
+    kept = [plan, *plan.stages, *plan.places, *plan.cuts, call.bound, native_history.NOTHING,
+            SavedCall,
             CompiledBackward, readers.live, readers.forget, version, x, w, call.ends, *call.ends,
             *(node for node, _ in call.ends), *plan.numbers, *(k for _, k in plan.places)]
     del call

@@ -17,9 +17,9 @@ from tracejit.debug.report import kernels_of
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.verify import GraphError, verify
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.nan_check import NanFound
-from tracejit.jit.runtime.segment import Segment
 
 MODES = ("compiled", "python", "graph")
 
@@ -50,7 +50,7 @@ graph back(in0: int64[], in1: int64[1], in2: DTYPE[2], in3: DTYPE[]):
 def segment(text, mode="compiled", numerics="fast"):
     graph = parse_graph(text)
     verify(graph)
-    return Segment(graph, mode, numerics)
+    return CompiledGraph(graph, mode, numerics)
 
 
 def run(of, *arrays):
@@ -69,7 +69,7 @@ def test_random_graphs(seed):
     """Nested regions, empty trips, writes, strided inputs, failures, all dtypes."""
     maker = Maker(seed, failing=seed % 4 == 0)
     graph, mode = maker.graph, MODES[seed % 3]
-    made = Segment(graph, mode, "eager" if seed % 5 == 0 else "fast")
+    made = CompiledGraph(graph, mode, "eager" if seed % 5 == 0 else "fast")
     ran = 0
     for n in (3, 0, 1, 6):
         arrays = maker.inputs(n, seed + n)
@@ -166,7 +166,7 @@ def test_trips_and_scans():
     text = """
     graph scan(in0: float32[s0, s1], in1: float32[s1]) where s0=3 in0.size[0], s1=4 in0.size[1]:
       %0: float32[s1], %1: float32[s0, s1], %2: float32[s0] =
-          for_loop(%in1, %in0, trip=s0, carried=1, scanned=1, reverse=REVERSE) {
+          for_loop(%in1, %in0, trip_count=s0, carried=1, scanned=1, reverse=REVERSE) {
         graph body(in0: int64[], in1: float32[s1], in2: float32[s1]):
           %0: float32[s1] = maximum(%in1, %in2)
           %1: float32[] = sum(%in2, dims=(0,), keepdim=False)
@@ -198,7 +198,7 @@ def test_strided_inputs_are_read_as_they_are():
           return %in0
       }
       %1: float32[3, 4], %2: float32[3] =
-          for_loop(%0, %in0, trip=3, carried=1, scanned=1, reverse=False) {
+          for_loop(%0, %in0, trip_count=3, carried=1, scanned=1, reverse=False) {
         graph body(in0: int64[], in1: float32[3, 4], in2: float32[4]):
           %0: float32[] = sum(%in2, dims=(0,), keepdim=False)
           return %in1, %0
@@ -219,7 +219,7 @@ def test_strided_inputs_are_read_as_they_are():
 
 FAILING = """
 graph failing(in0: float32[2], in1: int64[3]):
-  %0: float32[2] = for_loop(%in0, %in1, trip=3, carried=1, scanned=1, reverse=False) {
+  %0: float32[2] = for_loop(%in0, %in1, trip_count=3, carried=1, scanned=1, reverse=False) {
     graph body(in0: int64[], in1: float32[2], in2: int64[]):
       FAILURE
       %9: float32[2] = add(%in1, 1.0)
@@ -262,7 +262,7 @@ def test_a_failure_comes_before_writes(check, mode):
 def test_a_failure_is_not_lost_where_nothing_reads_it():
     text = """
     graph check(in0: float32[2], in1: bool[]):
-       = for_loop(%in1, trip=2, carried=0, scanned=0, reverse=False) {
+       = for_loop(%in1, trip_count=2, carried=0, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: bool[]):
           %0: bool[] = raise_if(%in1, error=error("ValueError", "no"))
           return
@@ -289,9 +289,10 @@ def test_threads_share_a_program():
     text = """
     graph steps(in0: float64[3], in1: float64[3]):
       %0: float64[3], %1: float64[40, 3] =
-          for_loop(%in0, %in1, trip=40, carried=1, scanned=0, reverse=False) {
+          for_loop(%in0, %in1, trip_count=40, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float64[3], in2: float64[3]):
-          %0: float64[3] = for_loop(%in1, %in2, trip=50, carried=1, scanned=0, reverse=False) {
+          %0: float64[3] =
+            for_loop(%in1, %in2, trip_count=50, carried=1, scanned=0, reverse=False) {
             graph body(in0: int64[], in1: float64[3], in2: float64[3]):
               %0: float64[3] = add(%in1, %in2)
               return %0
@@ -324,7 +325,7 @@ def test_large_bodies_are_shared_by_workers():
     text = """
     graph steps(in0: float32[1000000]):
       %0: float32[1000000], %1: float32[3] =
-          for_loop(%in0, trip=3, carried=1, scanned=0, reverse=False) {
+          for_loop(%in0, trip_count=3, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float32[1000000]):
           %0: float32[1000000] = mul(%in1, 2.0)
           %1: float32[1000000] = sqrt(%0)
@@ -348,7 +349,7 @@ def test_large_bodies_are_shared_by_workers():
 def test_products_in_a_body():
     text = """
     graph power(in0: float32[8, 8]):
-      %0: float32[8, 8] = for_loop(%in0, %in0, trip=4, carried=1, scanned=0, reverse=False) {
+      %0: float32[8, 8] = for_loop(%in0, %in0, trip_count=4, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float32[8, 8], in2: float32[8, 8]):
           %0: float32[8, 8] = matmul(%in1, %in2)
           return %0
@@ -371,7 +372,7 @@ def test_kernels_of_bodies_are_reported():
 def test_the_first_nan_is_found_in_a_body():
     text = """
     graph roots(in0: float32[2]):
-      %0: float32[2] = for_loop(%in0, trip=3, carried=1, scanned=0, reverse=False) {
+      %0: float32[2] = for_loop(%in0, trip_count=3, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float32[2]):
           %0: float32[2] = sqrt(%in1)
           %1: float32[2] = sub(%0, 1.0)

@@ -149,7 +149,7 @@ class GradScaler:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         tracer = active.tracer
         # captured, the step is a branch of the graph that the gradients' values decide
-        where = step_where if tracer is None else tracer.adapted(step_where)
+        where = step_where if tracer is None else tracer.convert_call(step_where)
         result = where(found.logical_not(), optimizer.step, args, kwargs)
         self._stages[id(optimizer)] = _STEPPED
         return result

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from tracejit.core.eager.hooks import register_hook
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import GradientEdge, Node, RemovableHandle, edge_of
 from tracejit.core.eager.recording import active, ever
@@ -69,8 +69,9 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> None:
         if active.tracer is not None:
-            active.tracer.need(None, "saved_tensors_hooks is used inside the captured function",
-                                 "a captured function keeps what it needs as it likes")
+            active.tracer.break_graph(
+                None, "saved_tensors_hooks is used inside the captured function",
+                "a captured function keeps what it needs as it likes")
         if _disabled.message is not None:
             raise RuntimeError(_disabled.message)
         ever.op_by_op = True
@@ -203,7 +204,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not "
                            "require gradients")
-    tensor = itself(tensor)
+    tensor = resolve_identity(tensor)
     return GradientEdge(*edge_of(tensor), Unsaved(tensor, active.tracer))
 
 
@@ -234,7 +235,7 @@ class _SharedHook:
     def __init__(self, tensors: Sequence[Any], fn: Callable[[Any], None], first: bool) -> None:
         self.fn, self.first = fn, first
         self.handles = [register_hook(x, partial(self._arrived, k)) for k, x in enumerate(tensors)]
-        self.places = [x if x.is_leaf else edge_of(x) for x in map(itself, tensors)]
+        self.places = [x if x.is_leaf else edge_of(x) for x in map(resolve_identity, tensors)]
 
     def _arrived(self, number: int, grad: Any) -> None:
         task = active.task

@@ -59,7 +59,7 @@ def _is_still(what: tuple[str, Any]) -> bool:
 
 def _unguarded(what: str) -> None:
     if active.tracer is not None:
-        active.tracer.need(None, f"{what} was read or set")
+        active.tracer.break_graph(None, f"{what} was read or set")
 
 
 def get_num_threads() -> int:

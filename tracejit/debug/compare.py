@@ -140,7 +140,7 @@ def compare(
 
 def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) -> Comparison:
     """Every value of a graph, compiled and interpreted on the same inputs."""
-    from tracejit.jit.runtime.segment import Segment
+    from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
     graph.number()
     values = [v for node in graph.nodes for v in node.outputs]
@@ -148,7 +148,7 @@ def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) 
     whole = extract(graph, graph.name, graph.inputs, values)
     eager = interpret(whole, arrays).outputs
     exact = interpret(_widened(whole), [_wide(a) for a in arrays]).outputs
-    segment = Segment(whole, "compiled", "fast")
+    segment = CompiledGraph(whole, "compiled", "fast")
     given = [_as_input(a, v) for a, v in zip(arrays, graph.inputs)]
     outputs = [t.array for t in segment.run(given, segment.bind(given))]
     found = [_difference(v, c, e, x) for v, c, e, x in zip(values, outputs, eager, exact)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.jit import script
-from tracejit.jit.capture.breaks import Break
+from tracejit.jit.capture.breaks import GraphBreak
 from tracejit.jit.ir.graph import Graph
 
 
@@ -33,7 +33,7 @@ class ExplainOutput:
     graphs: list[Graph]
     graph_count: int
     graph_break_count: int
-    break_reasons: list[Break]
+    break_reasons: list[GraphBreak]
     op_count: int
     ops_per_graph: list[list[str]]
     out_guards: list[str]

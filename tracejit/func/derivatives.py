@@ -160,7 +160,7 @@ class Differentiated:
             given = list(args)
             for k, x in zip(places, tree_unflatten(self.inputs, self.spec)):
                 given[k] = x
-            run = func if tracer is None else tracer.adapted(func)
+            run = func if tracer is None else tracer.convert_call(func)
             self.outputs, self.aux = run(*given, **kwargs), None
         if has_aux:
             if not (isinstance(self.outputs, tuple) and len(self.outputs) == 2):

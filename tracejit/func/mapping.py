@@ -41,7 +41,8 @@ PART = (
     "is a copy here. Please write x[i] = value."
 )
 _NOBODY = SimpleNamespace(
-    graph=SimpleNamespace(scope=None), root=SimpleNamespace(trials=0, exact=False), own=[])
+    graph=SimpleNamespace(scope=None), root=SimpleNamespace(speculation_depth=0, exact=False),
+    created_here=[])
 
 
 class Sample:
@@ -267,7 +268,7 @@ class Mapping:
         found._traced.part = True
         return found
 
-    def viewable(self, tensor: Any, shape: tuple) -> bool:
+    def can_view_as(self, tensor: Any, shape: tuple) -> bool:
         if self.has(tensor):
             return self.outside(tensor._traced.whole._can_view, (self.count, *shape))
         return self.outside(tensor._can_view, shape)
@@ -290,15 +291,15 @@ class Mapping:
         else:
             self.outside(write_memory, tensor, value)
 
-    def constant_value(self, tensor: Any, of_sizes: bool = True) -> None:
+    def fold_constant(self, tensor: Any, of_sizes: bool = True) -> None:
         """What samples hold is not looked at."""
 
-    def need(self, tensor: Any, reason: str, hint: str = "") -> None:
+    def break_graph(self, tensor: Any, reason: str, hint: str = "") -> None:
         if self.has(tensor):
             raise RuntimeError(f"vmap: {reason}: it has a value for each sample, and functions "
                                "that are mapped must not need them")
         if self.below is not None:
-            self.outside(self.below.need, tensor, reason, hint)
+            self.outside(self.below.break_graph, tensor, reason, hint)
 
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
         if self.below is not None:
@@ -352,15 +353,15 @@ class Mapping:
     def constant(self, tensor: Any) -> Any:
         return tensor if self.below is None else self.outside(self.below.constant, tensor)
 
-    def plain(self, data: Any) -> Any:
-        return data if self.below is None else self.outside(self.below.plain, data)
+    def concretize_tree(self, data: Any) -> Any:
+        return data if self.below is None else self.outside(self.below.concretize_tree, data)
 
-    def settled(self, container: Any) -> None:
+    def commit_container(self, container: Any) -> None:
         if self.below is not None:
-            self.outside(self.below.settled, container)
+            self.outside(self.below.commit_container, container)
 
-    def adapted(self, function: Any) -> Any:
-        return function if self.below is None else self.outside(self.below.adapted, function)
+    def convert_call(self, function: Any) -> Any:
+        return function if self.below is None else self.outside(self.below.convert_call, function)
 
     def alias(self, tensor: Any) -> Any:
         if not self.has(tensor):

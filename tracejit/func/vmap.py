@@ -64,8 +64,8 @@ class _Call:
 
     def run(self, args: tuple, kwargs: dict, chunk_size: int | None) -> Any:
         tracer: Any = active.tracer
-        if tracer is not None and tracer.root.trials:
-            tracer.need(None, "vmap is called in a branch or a loop")
+        if tracer is not None and tracer.root.speculation_depth:
+            tracer.break_graph(None, "vmap is called in a branch or a loop")
         leaves, spec = tree_flatten(args)
         dims = self._dims_of(leaves, spec, args)
         sizes = [x.shape[d] for x, d in zip(leaves, dims) if d is not None]
@@ -109,7 +109,7 @@ class _Call:
                kwargs: dict, count: Any) -> tuple[list[Any], TreeSpec, list[int | None]]:
         """The results for all samples, their structure, and where their mapped dimensions are."""
         below: Any = active.tracer
-        func = self.func if below is None else below.adapted(self.func)
+        func = self.func if below is None else below.convert_call(self.func)
         mapping = Mapping(f"vmap({self.name})", below, count, self.randomness)
         samples = [x if d is None else mapping.sample(movedim(x, d, 0))
                    for x, d in zip(leaves, dims)]

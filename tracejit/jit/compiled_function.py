@@ -22,25 +22,25 @@ from tracejit.core.eager.saved import packing
 from tracejit.core.memory import forks
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
 from tracejit.debug.report import Recompile, Report, Statistics
-from tracejit.jit.capture.breaks import Break, CaptureError
+from tracejit.jit.capture.access_path import Source
+from tracejit.jit.capture.breaks import CaptureError, GraphBreak
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
-from tracejit.jit.capture.number_places import Path, changed_numbers
-from tracejit.jit.capture.place import Place
+from tracejit.jit.capture.lift_numbers import Path, changed_numbers
 from tracejit.jit.capture.script import rewritten
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.runtime import pace as pace_of
-from tracejit.jit.runtime.capture_call import CapturedCall
-from tracejit.jit.runtime.entry import Entry, ReplayFailed
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
+from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
 from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
-from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.session import CaptureSession
 
 _flags = vars(flags)  # reading the attributes takes three times as long
 _MODES = ("eager", "graph", "python", "compiled")
-_segments: OrderedDict[tuple, Segment] = (
+_segments: OrderedDict[tuple, CompiledGraph] = (
     OrderedDict()
 )  # by structure: equal functions share programs
 _segments_lock = forks.rlock()
@@ -70,7 +70,7 @@ class CompiledFunction:
     # Its attributes; all others are the user's.
     OWN = frozenset({
         "constants", "differed", "dynamic", "entries", "filling", "full", "fullgraph", "function",
-        "lock", "mode", "numerics", "paces", "places", "read_source", "signature", "static",
+        "lock", "mode", "numerics", "paces", "sources", "read_source", "signature", "static",
         "statistics", "varying",
     })  # fmt: skip
 
@@ -97,13 +97,13 @@ class CompiledFunction:
 
     def _reset(self) -> None:
         self.signature = Signature(self.function)
-        self.entries: list[tuple[Way, Entry]] = []
+        self.entries: list[tuple[Way, CacheEntry]] = []
         self.statistics = Statistics()
         self.lock = forks.rlock()
         self.static = self.dynamic is False  # one program per exact shape
-        self.varying: frozenset[Path] = frozenset()  # places whose number was seen to change
+        self.varying: frozenset[Path] = frozenset()  # sources whose number was seen to change
         self.constants = ChangingConstants()
-        self.places: Sequence[Place] = ()  # what the last capture found that the code can reach
+        self.sources: Sequence[Source] = ()  # what the last capture found that the code can reach
         self.paces: dict[Way, Pace] = {}  # how calls run that no program serves
         self.filling = False  # the last recording did what the next finds done
         self.differed = 0  # entries that did not serve a call for the contents of tensors
@@ -165,7 +165,7 @@ class CompiledFunction:
     def _plain(self, arguments: tuple) -> Any:
         return self.signature.call(self.function, arguments)
 
-    def _instead(self, entry: Entry, arguments: tuple, reason: Any) -> Any:
+    def _instead(self, entry: CacheEntry, arguments: tuple, reason: Any) -> Any:
         """The plain function after its program failed: it raises its own error, or catches it."""
         result = self._plain(arguments)
         if entry.catches:
@@ -193,7 +193,7 @@ class CompiledFunction:
                 self.full.add(way)
                 self._note_breaks(
                     [
-                        Break(
+                        GraphBreak(
                             f"{len(known)} programs were compiled already; last cause: "
                             f"{self.statistics.recompiles[-1]}",
                             None,
@@ -202,7 +202,7 @@ class CompiledFunction:
                     ]
                 )
                 watch = False
-        call = CapturedCall(
+        call = CaptureSession(
             self.__name__,
             self.signature,
             self.function,
@@ -213,7 +213,7 @@ class CompiledFunction:
             self.static,
             watch,
             self.varying,
-            self.places,
+            self.sources,
             rewritten if self.read_source else None,
             way.endswith(" eager"),
             self.constants,
@@ -223,7 +223,7 @@ class CompiledFunction:
         started = pace_of.clock()
         with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
             result = call.run()
-        self.places = call.places
+        self.sources = call.sources
         self.static |= call.tracer.static
         self.filling = call.filled
         if call.entry is not None:
@@ -235,13 +235,13 @@ class CompiledFunction:
         self._note_breaks(call.breaks)
         return result
 
-    def _note_breaks(self, breaks: list[Break]) -> None:
+    def _note_breaks(self, breaks: list[GraphBreak]) -> None:
         self.statistics.breaks.extend(b for b in breaks if b not in self.statistics.breaks)
         for found in breaks:
             logs.emit("breaks", f"{self.__name__}: {found}")
 
-    def _record_miss(self, known: list[Entry], arguments: tuple) -> None:
-        cause = known[0].miss(arguments)
+    def _record_miss(self, known: list[CacheEntry], arguments: tuple) -> None:
+        cause = known[0].guard_failure(arguments)
         self.differed += cause.new == OTHER_CONTENTS
         self.varying |= changed_numbers(known[0].guards.guarded_numbers, arguments)
         found = Recompile.of(cause, self.function)
@@ -250,7 +250,7 @@ class CompiledFunction:
         if getattr(_forbidden, "depth", 0):
             raise RecompileError(f"{self.__name__} would be recompiled: {found}")
 
-    def _compile(self, graph: Graph, way: Way) -> Segment:
+    def _compile(self, graph: Graph, way: Way) -> CompiledGraph:
         """The compiled form of a graph, shared by everything with the same structure."""
         mode, _, exact = way.partition(" ")
         numerics = exact or "fast"
@@ -261,7 +261,7 @@ class CompiledFunction:
             if segment is not None:
                 _segments.move_to_end(key)
         if segment is None:
-            segment = Segment(graph, mode, numerics)
+            segment = CompiledGraph(graph, mode, numerics)
             self.statistics.add_seconds(segment.seconds)
             with _segments_lock:
                 _segments[key] = segment

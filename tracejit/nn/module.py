@@ -101,7 +101,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         ):
             tracer = active.tracer
             if tracer is not None:
-                return tracer.adapted(self.forward)(*args, **kwargs)
+                return tracer.convert_call(self.forward)(*args, **kwargs)
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
 

@@ -29,7 +29,8 @@ def _register(kind: str, hook: Hook, with_kwargs: bool = False, always_call: boo
               ) -> RemovableHandle:
     if active.tracer is not None:
         # no replay would register the hook
-        active.tracer.need(None, "a hook of all modules was registered", "register it outside")
+        active.tracer.break_graph(
+            None, "a hook of all modules was registered", "register it outside")
     return RemovableHandle(everywhere, (kind, hook, with_kwargs, always_call))
 
 

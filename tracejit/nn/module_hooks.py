@@ -144,7 +144,7 @@ class _Call:
         tracer, forward = active.tracer, module.forward
         if older:  # a compiled forward has one node for all its operations
             forward = getattr(forward, "__wrapped__", forward)
-        forward = forward if tracer is None else tracer.adapted(forward)
+        forward = forward if tracer is None else tracer.convert_call(forward)
         self.output = forward(*self.args, **self.kwargs)
         for number, hook, with_kwargs, _ in _forward_hooks(module):
             self.called.add(number)

@@ -94,7 +94,7 @@ def over_time(
     loop: Callable = _loop if present is None else _loop_where
     tracer = active.tracer
     if tracer is not None:
-        loop = tracer.adapted(loop)
+        loop = tracer.convert_call(loop)
     outputs, state = loop(step, inputs, state, weights, *rest)
     return outputs.flip(0) if backward else outputs, state
 

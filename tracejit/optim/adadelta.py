@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate, step_counter
 from tracejit.optim.state import first_rate
 
@@ -71,7 +71,7 @@ class Adadelta(Optimizer):
         # steps of earlier updates only: this one is counted after it is used
         change = (steps + eps).sqrt() / (square + eps).sqrt() * grad
         steps.copy_(steps * rho + change * change * (1 - rho))
-        p.copy_(p - change * read_number(group, "lr"))
+        p.copy_(p - change * read_scalar(group, "lr"))
 
 
 class Rprop(Optimizer):
@@ -122,7 +122,7 @@ class Rprop(Optimizer):
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
         before, size = state["prev"], state["step_size"]
-        read_number(group, "lr")  # it does not matter here: a schedule may change it
+        read_scalar(group, "lr")  # it does not matter here: a schedule may change it
         state["step"].copy_(state["step"] + 1)
         turned = grad * before
         smaller = tracejit.where(turned < 0, size * shrink, size)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, require_one_element, should_be, step_counter
 
 
@@ -104,7 +104,7 @@ class Adafactor(Optimizer):
                 raise ZeroDivisionError("float division by zero")
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, (least, smallest) = read_number(group, "lr"), group["eps"]
+        lr, (least, smallest) = read_scalar(group, "lr"), group["eps"]
         if least is None:
             least = tracejit.finfo(p.dtype).eps
         state["step"].copy_(state["step"] + 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import (
     Optimizer,
@@ -65,7 +65,7 @@ class Adamax(Optimizer):
                 **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_inf")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        beta1, beta2 = read_number(group, "betas")
+        beta1, beta2 = read_scalar(group, "betas")
         if group["weight_decay"] != 0:
             grad = grad + p * group["weight_decay"]
         step, mean, largest = state["step"], state["exp_avg"], state["exp_inf"]
@@ -73,7 +73,7 @@ class Adamax(Optimizer):
         mean.copy_(mean + (grad - mean) * (1 - beta1))
         largest.copy_(tracejit.maximum(largest * beta2, grad.abs() + group["eps"]))
         # corrects the mean for its start at zero; the maximum needs no correction
-        rate = read_number(group, "lr") / (1 - beta1 ** step.double())
+        rate = read_scalar(group, "lr") / (1 - beta1 ** step.double())
         p.copy_(p - mean / largest * rate)
 
 
@@ -127,8 +127,8 @@ class NAdam(Optimizer):
         return {**made, **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, decay = read_number(group, "lr"), group["weight_decay"]
-        beta1, beta2 = read_number(group, "betas")
+        lr, decay = read_scalar(group, "lr"), group["weight_decay"]
+        beta1, beta2 = read_scalar(group, "betas")
         moved = p
         if decay != 0 and group["decoupled_weight_decay"]:
             moved = before_write(p, group) * (1 - lr * decay)

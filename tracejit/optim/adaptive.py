@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, filled_like, require, require_rate, step_counter
 from tracejit.sparse.rows import Rows
 
@@ -89,9 +89,9 @@ class RMSprop(Optimizer):
         change = grad / (variance.sqrt() + group["eps"])
         if "momentum_buffer" in state:
             buffer = state["momentum_buffer"]
-            buffer.copy_(buffer * read_number(group, "momentum") + change)
+            buffer.copy_(buffer * read_scalar(group, "momentum") + change)
             change = buffer
-        p.copy_(p - change * read_number(group, "lr"))
+        p.copy_(p - change * read_scalar(group, "lr"))
 
 
 class Adagrad(Optimizer):
@@ -158,7 +158,7 @@ class Adagrad(Optimizer):
         step, total = state["step"], state["sum"]
         step.copy_(step + 1)
         total.copy_(total + grad * grad)
-        rate = read_number(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
+        rate = read_scalar(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
         p.copy_(p - grad / (total.sqrt() + group["eps"]) * rate)
 
     def _check_gradient(self, grad: Any) -> None:
@@ -170,7 +170,7 @@ class Adagrad(Optimizer):
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
         step, total = state["step"], state["sum"]
         step.copy_(step + 1)
-        rate = read_number(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
+        rate = read_scalar(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
         # duplicates in a sparse gradient count once, as their sum
         rows = Rows(grad)
         rows.add_to(total, rows.values.pow(2))

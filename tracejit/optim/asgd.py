@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.idioms import _get_scalar_dtype
 from tracejit.optim.optimizer import Optimizer, before_write, require, require_rate
 from tracejit.optim.state import first_rate
@@ -77,7 +77,7 @@ class ASGD(Optimizer):
         }
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, lambd = read_number(group, "lr"), group["lambd"]
+        lr, lambd = read_scalar(group, "lr"), group["lambd"]
         step, average = state["step"], state["ax"]
         eta = before_write(state["eta"], group).double()
         mu = before_write(state["mu"], group).double()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, require_one_element, should_be
 
 
@@ -80,7 +80,7 @@ class Muon(Optimizer):
         return {"momentum_buffer": tracejit.zeros_like(p)}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, momentum = read_number(group, "lr"), read_number(group, "momentum")
+        lr, momentum = read_scalar(group, "lr"), read_scalar(group, "momentum")
         buffer = state["momentum_buffer"]
         buffer.copy_(buffer + (grad - buffer) * (1 - momentum))
         update = grad + (buffer - grad) * momentum if group["nesterov"] else buffer

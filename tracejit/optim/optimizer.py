@@ -5,7 +5,7 @@ In: parameters, or groups of them with options of their own. Out: parameters wri
 `step()`. Subclasses define `_new_state(p, group)` and `_update(p, grad, group, state)`. Both are
 plain tensor arithmetic without `.item()`, so that a captured training step holds the update too.
 
-Numbers that change while training (the learning rate, momentum) are read with `read_number`:
+Numbers that change while training (the learning rate, momentum) are read with `read_scalar`:
 captured programs take them as inputs. Other options are guarded: changing one makes another
 program.
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, before_write, require_means, step_counter
 
 
@@ -73,8 +73,8 @@ class RAdam(Optimizer):
                 **{n: tracejit.zeros_like(p) for n in ("exp_avg", "exp_avg_sq")}}
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, decay = read_number(group, "lr"), group["weight_decay"]
-        beta1, beta2 = read_number(group, "betas")
+        lr, decay = read_scalar(group, "lr"), group["weight_decay"]
+        beta1, beta2 = read_scalar(group, "betas")
         decayed = p
         if decay != 0 and group["decoupled_weight_decay"]:
             decayed = before_write(p, group) * (1 - lr * decay)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, require, require_rate
 
 
@@ -90,7 +90,7 @@ class SGD(Optimizer):
             grad = grad + p * group["weight_decay"]
         if "momentum_buffer" in state:
             grad = self._with_momentum(grad, group, state)
-        p.copy_(p - grad * read_number(group, "lr"))
+        p.copy_(p - grad * read_scalar(group, "lr"))
 
     def _check_gradient(self, grad: Any) -> None:
         """Take sparse gradients too."""
@@ -102,10 +102,10 @@ class SGD(Optimizer):
         if "momentum_buffer" in state:
             self._update(p, grad.to_dense(), group, state)
         else:
-            (grad * -read_number(group, "lr")).add_into(p)
+            (grad * -read_scalar(group, "lr")).add_into(p)
 
     def _with_momentum(self, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> Any:
-        momentum, dampening = read_number(group, "momentum"), group["dampening"]
+        momentum, dampening = read_scalar(group, "momentum"), group["dampening"]
         buffer, fresh = state["momentum_buffer"], grad
         if "started" in state:
             if group.get("differentiable"):

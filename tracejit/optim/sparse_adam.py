@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
-from tracejit.jit.capture.scalars import read_number
+from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import Optimizer, require, require_rate
 from tracejit.sparse.rows import Rows
 
@@ -69,6 +69,6 @@ class SparseAdam(Optimizer):
         rows.add_to(mean, change[0])
         rows.add_to(square, change[1])
         step = state["step"]
-        rate = read_number(group, "lr") * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        rate = read_scalar(group, "lr") * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
         root = (change[1] + held[1]).sqrt() + group["eps"]
         rows.add_to(p, -rate * ((change[0] + held[0]) / root))

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tracejit.core.eager.modes import no_grad
-from tracejit.core.eager.recording import active, settled
-from tracejit.jit.capture.host_reads import PENDING
+from tracejit.core.eager.recording import active, ended_to_hints
+from tracejit.jit.capture.host_reads import AFTER_SYMS
 
 
 @contextmanager
@@ -64,15 +64,15 @@ def create_states(optimizer: Any) -> None:
 
 
 def _settle(tracer: Any, optimizer: Any) -> None:
-    tracer.settled(optimizer.state)
-    tracer.settled(optimizer._beside_state)
+    tracer.commit_container(optimizer.state)
+    tracer.commit_container(optimizer._beside_state)
 
 
 def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:
     """Make numbers known that only the program knows: state is made of them at once."""
     for number in [group[name] for name in names]:
-        if type(number) in PENDING:
-            number.concrete("an option with which an optimizer's state begins")
+        if type(number) in AFTER_SYMS:
+            number.concretize("an option with which an optimizer's state begins")
 
 
 def note_step(optimizer: Any) -> None:
@@ -83,7 +83,7 @@ def note_step(optimizer: Any) -> None:
 def first_rate(group: dict[str, Any]) -> float:
     """Return the rate with which state begins. State that is made at once is no part of a program,
     which does not depend on the rate then."""
-    return float(settled(group["lr"]))
+    return float(ended_to_hints(group["lr"]))
 
 
 def forget_steps(optimizer: Any) -> None:

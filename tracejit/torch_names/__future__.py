@@ -44,7 +44,7 @@ def get_swap_module_params_on_conversion() -> bool:
 
 def _set(name: str, value: bool) -> None:
     if active.tracer is not None:
-        active.tracer.need(None, "a switch of module conversion was set", "set it outside")
+        active.tracer.break_graph(None, "a switch of module conversion was set", "set it outside")
     _switches[name] = value
 
 
@@ -52,7 +52,8 @@ def _asked(name: str) -> bool:
     if active.tracer is not None:
         active.tracer.asks(_is_on, name)
         if _is_on(name):
-            active.tracer.need(None, "a switch of module conversion is on", "convert outside")
+            active.tracer.break_graph(
+                None, "a switch of module conversion is on", "convert outside")
     return _is_on(name)
 
 

@@ -60,7 +60,7 @@ class ModuleTracker:
 
     def _begins(self, module: Any, inputs: Any) -> None:
         if active.tracer is not None:
-            active.tracer.need(None, "a ModuleTracker follows which modules run")
+            active.tracer.break_graph(None, "a ModuleTracker follows which modules run")
         name = self._name(module)
         self.parents.add(name)
         self._when_there(inputs, lambda grads: self.parents.discard(name))

@@ -23,7 +23,7 @@ from tracejit.core.eager.modes import no_grad
 from tracejit.jit import script
 from tracejit.jit.capture.location import naming_modules
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.sizes import Size, evaluate
+from tracejit.jit.ir.sizes import SymInt, evaluate
 
 _HELD = re.compile(r"self((?:\._modules\['[^']+'\])*)\._(?:parameters|buffers)\['([^']+)'\]")
 _CHILD = re.compile(r"\['([^']+)'\]")
@@ -101,7 +101,7 @@ class _Drawing:
         name = next(x for x in itertools.chain([place], numbered) if x not in self.taken)
         self.taken.add(name)
         attr = {key: AttrValue(s=text.encode()) for key, text in (said or {}).items()}
-        numbers = [f"{x:d}" if isinstance(x, Size) else str(x) for x in inputs
+        numbers = [f"{x:d}" if isinstance(x, SymInt) else str(x) for x in inputs
                    if x is not None and not isinstance(x, Value)]
         if numbers:
             attr["numbers"] = AttrValue(s=", ".join(numbers).encode())

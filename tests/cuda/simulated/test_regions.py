@@ -6,14 +6,14 @@ import pytest
 import tracejit
 from tracejit.core.ops.stacks import live_stacks
 from tracejit.jit.ir.parser import parse_graph
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.executable import ProgramError
-from tracejit.jit.runtime.segment import Segment
 
 LOOPS = """
 graph loops(in0: float32[4] on cuda:0, in1: bool[] on cuda:0):
   %0: float32[4] on cuda:0 = add(%in0, 1.0)
   %1: float32[4] on cuda:0, %2: float32[3, 4] on cuda:0 =
-      for_loop(%0, trip=3, carried=1, scanned=0, reverse=False) {
+      for_loop(%0, trip_count=3, carried=1, scanned=0, reverse=False) {
     graph body(in0: int64[], in1: float32[4] on cuda:0):
       %0: float32[4] on cuda:0 = mul(%in1, 2.0)
       return %0, %in1
@@ -55,7 +55,7 @@ def run(segment, *inputs):
 def test_loops_and_branches(mode):
     x = np.arange(4, dtype=np.float32)
     for going in (True, False):
-        segment = Segment(parse_graph(LOOPS), mode, "fast")
+        segment = CompiledGraph(parse_graph(LOOPS), mode, "fast")
         rows, count, last, handle, chosen = run(
             segment, tracejit.tensor(x, device="cuda"), tracejit.tensor(going, device="cuda"))
         np.testing.assert_array_equal(rows.cpu().numpy(), [(x + 1) * 2**k for k in range(3)])
@@ -65,7 +65,7 @@ def test_loops_and_branches(mode):
         want = states[-1] + states[-1].sum() if going else x + 1
         np.testing.assert_array_equal(chosen.cpu().numpy(), want)
         ones = tracejit.ones(4, device="cuda")
-        back = Segment(parse_graph(BACK), mode, "fast")
+        back = CompiledGraph(parse_graph(BACK), mode, "fast")
         for _ in range(2):
             (found,) = run(back, count, handle, ones)
             np.testing.assert_array_equal(found.cpu().numpy(), 1 + sum(states[:-1]))
@@ -76,7 +76,8 @@ def test_loops_and_branches(mode):
 def test_a_failure_in_a_region():
     text = """
     graph failing(in0: float32[2] on cuda:0, in1: bool[] on cuda:0):
-      %0: float32[2] on cuda:0 = for_loop(%in0, %in1, trip=2, carried=1, scanned=0, reverse=False) {
+      %0: float32[2] on cuda:0 =
+        for_loop(%in0, %in1, trip_count=2, carried=1, scanned=0, reverse=False) {
         graph body(in0: int64[], in1: float32[2] on cuda:0, in2: bool[] on cuda:0):
           %0: bool[] on cuda:0 = raise_if(%in2, error=error("ValueError", "no"))
           %1: float32[2] on cuda:0 = add(%in1, 1.0)
@@ -86,7 +87,7 @@ def test_a_failure_in_a_region():
       write %in0 <- %1
       return
     """
-    segment = Segment(parse_graph(text), "compiled", "fast")
+    segment = CompiledGraph(parse_graph(text), "compiled", "fast")
     x = tracejit.zeros(2, device="cuda")
     with pytest.raises(ProgramError):
         run(segment, x, tracejit.tensor(True, device="cuda"))

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from tracejit.core.eager.engine import Place, Root, Task
+from tracejit.core.eager.conditional_grad import ConditionalGrad
+from tracejit.core.eager.engine import Root, TapeEdge, Task
 from tracejit.core.eager.hooks import retain_grad
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.nodes import AccumulateGrad, GradientEdge, Node, edge_of
 from tracejit.core.eager.origins import check_use
 from tracejit.core.eager.state import TensorState, shape_of
 from tracejit.core.eager.tape import refresh
-from tracejit.core.eager.uncertain import Uncertain
 from tracejit.core.ops import creation
 from tracejit.core.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.core.ops.types import COMPLEX, FLOATING, TensorType
@@ -51,7 +51,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     for x in wanted:
         if isinstance(x, TensorState):
             retain_grad(x)
-    targets: dict[Place, Any] = {p: None for p in places if not isinstance(p[0], AccumulateGrad)}
+    targets: dict[TapeEdge, Any] = {p: None for p in places if not isinstance(p[0], AccumulateGrad)}
     # As PyTorch: the nodes themselves run, and are freed.
     sinks = frozenset(node for node, _ in places)
     Task(roots, retain, create_graph, targets, sinks).run()
@@ -90,7 +90,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                            options)
     roots = _roots(_tuple(outputs), _tuple(grad_outputs) if grad_outputs is not None else None)
     places = [_place(x) for x in wanted]
-    targets: dict[Place, Any] = dict.fromkeys(places)
+    targets: dict[TapeEdge, Any] = dict.fromkeys(places)
     Task(roots, create_graph if retain_graph is None else retain_graph, create_graph, targets).run()
     found = [targets[place] for place in places]
     if materialize_grads:
@@ -130,12 +130,12 @@ def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[
     return tuple(map(task.targets.get, places))
 
 
-def task_between(outputs: Sequence[Any], places: Sequence[Place], grads: Sequence[Any],
-                 cuts: Mapping[Place, Callable[[Any], Any]] | None = None,
-                 create_graph: bool = False, wanted: Collection[Place] | None = None) -> Any:
+def task_between(outputs: Sequence[Any], places: Sequence[TapeEdge], grads: Sequence[Any],
+                 cuts: Mapping[TapeEdge, Callable[[Any], Any]] | None = None,
+                 create_graph: bool = False, wanted: Collection[TapeEdge] | None = None) -> Any:
     """The same for places on the tape, of which some are `wanted`: the engine's run, with all it
     found."""
-    targets: dict[Place, Any] = dict.fromkeys(places if wanted is None else wanted)
+    targets: dict[TapeEdge, Any] = dict.fromkeys(places if wanted is None else wanted)
     targets |= dict.fromkeys(cuts or ())
     ends = frozenset(node for node, _ in places)
     task = Task(_roots(outputs, grads), True, create_graph, targets, ends=ends, cuts=cuts)
@@ -149,7 +149,8 @@ def _tuple(given: Any) -> tuple:
 
 def _themselves(given: Any, outputs: tuple | None) -> tuple:
     """What gradients are wanted of: of tensors, those that they are; `outputs`: of those alone."""
-    return tuple([itself(x, outputs) if isinstance(x, TensorState) else x for x in _tuple(given)])
+    return tuple([resolve_identity(x, outputs) if isinstance(x, TensorState) else x
+                  for x in _tuple(given)])
 
 
 def _refreshed(x: Any) -> Any:
@@ -187,7 +188,7 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
 
 def _first_gradient(k: int, like: Any, kind: Any, given: Any) -> Any:
     """The gradient a backward starts with at result `k`, whose type may be unknown (None)."""
-    if type(given) is Uncertain:
+    if type(given) is ConditionalGrad:
         return given
     if given is None:
         if kind is None or kind.dtype.category < FLOATING:

@@ -89,7 +89,7 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
         made = _of_runtime_numbers(data, kind, device)
         if made is not None:
             return made
-        data = tracer.plain(data)
+        data = tracer.concretize_tree(data)
     made = of_result(as_array(data, kind), kind or None, CPU)  # type: ignore[arg-type]
     if kind is None:
         made._dtype = dtype_of_numpy(made._array.dtype)
@@ -115,11 +115,11 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
         leaves = [y for x in leaves for y in x]
     leaves = [in_a_word(x) for x in leaves]
     plain = (bool, int, float) if shape else (bool, int, float, complex)
-    numbers = all(_is_runtime(x) or type(x) in plain for x in leaves)
+    numbers = all(_is_symbolic(x) or type(x) in plain for x in leaves)
     beyond = any(map(beyond_int64, leaves))
     if not numbers or beyond or len(leaves) > _PIECES:
         return None
-    if shape and not any(map(_is_runtime, leaves)):
+    if shape and not any(map(_is_symbolic, leaves)):
         return None
     floating = any(type(x) is float or getattr(x, "dtype", None) is float64 for x in leaves)
     if kind is None:
@@ -135,7 +135,7 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
     return stack(made).reshape(shape) if shape else made[0]
 
 
-def _is_runtime(x: Any) -> bool:
+def _is_symbolic(x: Any) -> bool:
     """Whether this stands for a number, or a size, of which a program does not know the value."""
     return bool(getattr(x, "is_weak", False)) or hasattr(type(x), "same_as")
 
@@ -298,8 +298,8 @@ def _over(array: np.ndarray) -> Any:
     """A tensor over the memory of an array that others go on with: a tracer has to do at once
     what is done to either."""
     if active.tracer is not None:
-        active.tracer.need(None, "an array shows a tensor's memory",
-                             "use tracejit.tensor(array), which copies")
+        active.tracer.break_graph(None, "an array shows a tensor's memory",
+                                  "use tracejit.tensor(array), which copies")
     made = of_array(array)
     show(made._storage)
     if active.tracer is not None:

@@ -12,14 +12,14 @@ from typing import Any
 
 from tracejit.core.eager import backward as backward_pass
 from tracejit.core.eager import hooks
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.nodes import Node, RemovableHandle, grad_fn_of
 from tracejit.core.eager.origins import check_use
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import detached
 from tracejit.core.eager.state import CUT, TensorState, shape_of
 from tracejit.core.eager.tape import refresh
-from tracejit.core.eager.views import Family, chain_of, family_of, standing_for
+from tracejit.core.eager.views import AliasFamily, chain_of, family_of, standing_for
 from tracejit.core.eager.writing import get_data, set_data
 from tracejit.core.ops.shapes import shape_text
 from tracejit.core.ops.types import FLOATING
@@ -70,7 +70,7 @@ class Differentiable(TensorState):
         tensor([1.], requires_grad=True)
         """
         if self._view is not None or active.tracer is not None:
-            self = itself(self)
+            self = resolve_identity(self)
         if requires_grad == self.requires_grad:
             return self
         if self.grad_fn is not None:
@@ -81,7 +81,7 @@ class Differentiable(TensorState):
             raise RuntimeError(INFERENCE)
         hooks.announce(self)
         self._requires_grad = bool(requires_grad)
-        if requires_grad and type(self._view) is Family:
+        if requires_grad and type(self._view) is AliasFamily:
             self._view.generation += 1  # views that there are get a history once they are written
         for x in standing_for(self):
             x._view.generation = -1  # its history is out of date
@@ -94,7 +94,7 @@ class Differentiable(TensorState):
     @property
     def grad_fn(self) -> Node | None:
         if self._view is not None or active.tracer is not None:
-            self = itself(self)
+            self = resolve_identity(self)
             if self._view is not None and refresh(self):
                 check_use(self)
         return grad_fn_of(self)
@@ -103,7 +103,7 @@ class Differentiable(TensorState):
     def grad(self) -> Any:
         tracer = active.tracer
         if tracer is not None or self._view is not None:
-            self = itself(self)
+            self = resolve_identity(self)
         if self._grad is None and self._node is not None and self._requires_grad:
             if grad_fn_of(self) is not None and not hooks.retains_grad(self):
                 warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
@@ -113,7 +113,7 @@ class Differentiable(TensorState):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self = itself(self)
+        self = resolve_identity(self)
         if value is not None:
             _check_grad(self, value)
         if active.tracer is not None:
@@ -132,13 +132,13 @@ class Differentiable(TensorState):
 
     @data.setter
     def data(self, value: Any) -> None:
-        set_data(itself(self), value)
+        set_data(resolve_identity(self), value)
 
     @property
     def retains_grad(self) -> bool:
-        self = itself(self)
+        self = resolve_identity(self)
         if active.tracer is not None and self._traced is None:
-            active.tracer.need(self, "retains_grad of a tensor made outside is read")
+            active.tracer.break_graph(self, "retains_grad of a tensor made outside is read")
         return hooks.retains_grad(self)
 
     def detach(self) -> Any:
@@ -153,7 +153,7 @@ class Differentiable(TensorState):
 
     def detach_(self) -> Any:
         """Forget the history of this tensor: it becomes a leaf."""
-        self = itself(self)
+        self = resolve_identity(self)
         if active.inference and not (self._view is not None and family_of(self).inference):
             return self  # such a tensor keeps its history there
         if chain_of(self)[1]:

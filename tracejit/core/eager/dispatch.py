@@ -18,12 +18,12 @@ from tracejit.core.eager.result_sizes import check_counts, check_memory, out_of_
 from tracejit.core.eager.state import TensorState, laid_out, make, of_array, of_result, strides_of
 from tracejit.core.eager.tape import attach, attach_view, refresh
 from tracejit.core.eager.transfer import TO_DEVICE
-from tracejit.core.eager.views import Family, family_of
+from tracejit.core.eager.views import AliasFamily, family_of
 from tracejit.core.memory import CPU, address, array_module
 from tracejit.core.ops.record import Elsewhere, Op, install_default
 from tracejit.core.ops.types import TensorType
 
-INFERENCE = Family(inference=True)
+INFERENCE = AliasFamily(inference=True)
 _types: dict[tuple, TensorType] = {}
 _TYPES_KEPT = 4096
 _library: list[Callable[[Op, tuple, dict], Any]] = []

@@ -14,18 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.core.eager import anomaly
+from tracejit.core.eager.conditional_grad import ConditionalGrad, added, grad_of, resolved
 from tracejit.core.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.core.eager.nodes import AccumulateGrad, Node
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.sole_gradients import alone, calibrate
 from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.uncertain import Uncertain, added, resolved, sure
 from tracejit.core.eager.writing import assign
 from tracejit.core.ops.shapes import shape_text
 
 _LEAVES = 1 << 62  # before all other nodes
 Root = tuple[Node, int, Any]
-Place = tuple[Node, int]
+TapeEdge = tuple[Node, int]
 
 
 class Task:
@@ -40,12 +40,12 @@ class Task:
     """
 
     def __init__(self, roots: Sequence[Root], retain_graph: bool, create_graph: bool,
-                 targets: dict[Place, Any] | None = None, sinks: frozenset[Node] = frozenset(),
+                 targets: dict[TapeEdge, Any] | None = None, sinks: frozenset[Node] = frozenset(),
                  ends: frozenset[Node] = frozenset(),
-                 cuts: Mapping[Place, Callable[[Any], Any]] | None = None):
+                 cuts: Mapping[TapeEdge, Callable[[Any], Any]] | None = None):
         self.retain_graph, self.create_graph = retain_graph, create_graph
         self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
-        self.order: list[Place] = []
+        self.order: list[TapeEdge] = []
         self.callbacks: list[Callable[[], Any]] = []  # for when the run is over
         self.seen_by_hooks: dict[Any, list] = {}  # what hooks on several tensors have
         self.running: set[Node] | None = None
@@ -55,7 +55,8 @@ class Task:
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
         self.pushed = 0
-        self.taken: dict[Node, set[int]] = {}  # of choosy nodes the edges along which gradients go
+        # of nodes with partial edges the edges along which gradients go
+        self.taken: dict[Node, set[int]] = {}
         self.reached = nodes = self._discover([root[:2] for root in roots])
         if targets is not None:
             self._find_needed(nodes)
@@ -68,13 +69,13 @@ class Task:
             if not self.waiting.get(node):
                 self._push(node)
 
-    def _discover(self, roots: list[Place]) -> list[Node]:
+    def _discover(self, roots: list[TapeEdge]) -> list[Node]:
         """All nodes behind the roots, of those known to run; counts for each how many consumers
         must run before it."""
         seen: dict[Node, None] = {}
         stack = []
         for node, number in roots:
-            if node not in seen or node.choosy:
+            if node not in seen or node.partial_edges:
                 seen[node] = None
                 stack.append((node, number))
         waiting, running = self.waiting, self.running
@@ -82,11 +83,12 @@ class Task:
             node, number = stack.pop()
             if node in self.ends or not (running is None or node in running):
                 continue
-            for edge in self._new_edges(node, number) if node.choosy else node.edges:
+            for edge in self._new_edges(node, number) if node.partial_edges else node.edges:
                 if edge is not None:
                     node = edge[0]
                     waiting[node] = waiting.get(node, 0) + 1
-                    if (node not in seen or node.choosy) and (running is None or self._leads(edge)):
+                    if (node not in seen or node.partial_edges) and (
+                            running is None or self._leads(edge)):
                         seen[node] = None
                         stack.append(edge)
         return list(seen)
@@ -100,7 +102,7 @@ class Task:
 
     def _edges(self, node: Node) -> Sequence[Any]:
         """The edges of a node along which gradients may go in this run."""
-        taken = self.taken.get(node) if node.choosy else None
+        taken = self.taken.get(node) if node.partial_edges else None
         if taken is None:
             return node.edges
         return [edge if k in taken else None for k, edge in enumerate(node.edges)]
@@ -118,7 +120,7 @@ class Task:
             elif any(e is not None and self._leads(e) for e in node.edges):
                 running.add(node)
 
-    def _leads(self, place: Place) -> bool:
+    def _leads(self, place: TapeEdge) -> bool:
         """Whether a gradient of a result of a node is needed."""
         node, number = place
         if node.stage < 0:
@@ -126,7 +128,7 @@ class Task:
         through = self.through.get(node, 0)
         return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]
 
-    def reaches(self, place: Place) -> bool:
+    def reaches(self, place: TapeEdge) -> bool:
         """Whether a gradient of a result of a node is to be computed in this run."""
         return place[0] in self.reached if self.running is None else self._leads(place)
 
@@ -141,7 +143,7 @@ class Task:
         if buffer is None:
             buffer = self.buffers[node] = [None] * max(node.output_count, number + 1)
         held = buffer[number]
-        if type(held) is Uncertain or held is not None and type(grad) is Uncertain:
+        if type(held) is ConditionalGrad or held is not None and type(grad) is ConditionalGrad:
             buffer[number] = added(held, grad)
         else:
             buffer[number] = grad if held is None else _sum(held, grad)
@@ -173,7 +175,7 @@ class Task:
         if self.cuts is not None:
             cuts = [self.cuts.get((node, number)) for number in range(len(grads))]
             grads = [g if cut is None else cut(g) for g, cut in zip(grads, cuts)]
-        if any(type(g) is Uncertain for g in grads):
+        if any(type(g) is ConditionalGrad for g in grads):
             grads = self._settled(node, resolved(grads))
         if type(node) is AccumulateGrad:
             self._sink(node, grads)
@@ -210,11 +212,11 @@ class Task:
     def _settled(self, node: Node, grads: list) -> list:
         """Gradients that may stay uncertain, as nobody can tell at this node; else the flags are
         asked for."""
-        doubtful = [k for k, g in enumerate(grads) if type(g) is Uncertain]
+        doubtful = [k for k, g in enumerate(grads) if type(g) is ConditionalGrad]
         if not doubtful or node in self.ends:
             return grads
         if type(node) is AccumulateGrad:
-            return [sure(g) for g in grads]
+            return [grad_of(g) for g in grads]
         asked = self.targets is not None and any((node, k) in self.targets for k in doubtful)
         if asked or not node.indifferent():
             active.tracer.undecided()  # type: ignore[union-attr]
@@ -230,7 +232,7 @@ class Task:
             grads = run_prehooks(node, grads)
             if all(g is None for g in grads):
                 return [None] * len(node.edges)
-        if any(type(g) is Uncertain for g in grads):
+        if any(type(g) is ConditionalGrad for g in grads):
             results: Sequence[Any] = node.apply_uncertain(grads)
         elif active.anomaly:
             results = anomaly.apply(node, grads)
@@ -282,7 +284,7 @@ class Task:
             and node.extras is None
             and node not in self.ends
             and (self.running is None or node in self.running and node not in self.asked)
-            and not any(type(g) is Uncertain for g in self.buffers.get(node, ()))
+            and not any(type(g) is ConditionalGrad for g in self.buffers.get(node, ()))
         )
 
     def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:

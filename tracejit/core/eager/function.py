@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.core.eager.history import rebase, set_history
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import FREED, Edge, Node, edge_of, grad_fn_of
 from tracejit.core.eager.origins import check_use
@@ -22,7 +22,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import Saved, SavedOutput, Unsaved, alias, settle_shapes
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tape import refresh
-from tracejit.core.eager.views import Family, View, actual
+from tracejit.core.eager.views import AliasFamily, View, canonical
 from tracejit.core.eager.writing import LEAF, bump_version, check_writable, write_memory
 from tracejit.core.ops import creation
 from tracejit.core.ops.cotangents import fit
@@ -289,7 +289,7 @@ class InplaceFunction(Function):
 
 def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
     """Give the outputs their history, and the node what was saved."""
-    dirty = tuple(map(itself, node.dirty_tensors))
+    dirty = tuple(map(resolve_identity, node.dirty_tensors))
     if dirty:
         args, outputs = _actual(args), _actual(outputs)
     for x in dirty:
@@ -315,7 +315,7 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
                 else:
                     set_history(x, node, k)
         for x in dirty:
-            if type(x._view) is Family:
+            if type(x._view) is AliasFamily:
                 x._view.generation += 1
     node.dirty_tensors = node.non_differentiable = ()
     return results
@@ -329,7 +329,7 @@ def _write_through(x: Any, node: Any, number: int) -> None:
 
 
 def _actual(values: tuple) -> tuple:
-    return tuple([actual(x) if isinstance(x, TensorState) else x for x in values])
+    return tuple([canonical(x) if isinstance(x, TensorState) else x for x in values])
 
 
 def _check_dirty(x: Any) -> None:

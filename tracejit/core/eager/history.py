@@ -11,7 +11,7 @@ from typing import Any
 
 from tracejit.core.eager.nodes import Edge, Node, edge_of, grad_fn_of
 from tracejit.core.eager.origins import check_write
-from tracejit.core.eager.recording import settled
+from tracejit.core.eager.recording import ended_to_hints
 from tracejit.core.eager.saved import Saved, SavedOutput, alias
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tape import OpNode, move_retained, refresh, type_of
@@ -129,7 +129,7 @@ class Overwrite(Node):
         return self.extras is None
 
     def apply(self, grads: list) -> list:
-        return [creation.zeros_of(grads[0], settled(self.type)), grads[0]]
+        return [creation.zeros_of(grads[0], ended_to_hints(self.type)), grads[0]]
 
     def name(self) -> str:
         return "CopyBackwards"
@@ -153,14 +153,14 @@ class CopySlices(Node):
 
     def apply(self, grads: list) -> list:
         seen = [grads[0]]
-        self.steps = settled(self.steps)
+        self.steps = ended_to_hints(self.steps)
         for op, operands, attributes in self.steps:
             seen.append(apply(op, (seen[-1], *operands), attributes))
         base = self._without_slice(seen) if self.edges[0] is not None else None
         return [base, seen[-1] if self.edges[1] is not None else None]
 
     def _without_slice(self, seen: list) -> Any:
-        grad = creation.zeros_of(seen[0], settled(self.source_type))
+        grad = creation.zeros_of(seen[0], ended_to_hints(self.source_type))
         for (op, operands, attributes), before in zip(reversed(self.steps), reversed(seen[:-1])):
             grad = op.view_inverse(before, grad, *operands, **attributes)
         return grad

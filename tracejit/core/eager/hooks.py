@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.nodes import RemovableHandle, grad_fn_of
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.state import TensorState
@@ -43,7 +43,7 @@ def announce(x: TensorState) -> None:
 
 def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call `hook(grad)` when the gradient of x is known; what it returns replaces the gradient."""
-    x = itself(x)
+    x = resolve_identity(x)
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     announce(x)
@@ -59,7 +59,7 @@ def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle
 def register_post_accumulate_grad_hook(x: TensorState,
                                        hook: Callable[[Any], None]) -> RemovableHandle:
     """Call `hook(tensor)`, which returns None, after a gradient was added to the leaf's `.grad`."""
-    x = itself(x)
+    x = resolve_identity(x)
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if grad_fn_of(x) is not None:
@@ -70,7 +70,7 @@ def register_post_accumulate_grad_hook(x: TensorState,
 
 def retain_grad(x: TensorState) -> None:
     """Make the engine keep the gradient of a result in its `.grad`."""
-    x = itself(x)
+    x = resolve_identity(x)
     if not x.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     node = grad_fn_of(x)

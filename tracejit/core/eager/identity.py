@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.core.eager.recording import active
-from tracejit.core.eager.views import actual
+from tracejit.core.eager.views import canonical
 
 
-def itself(x: Any, outputs: Sequence[Any] | None = None) -> Any:
+def resolve_identity(x: Any, outputs: Sequence[Any] | None = None) -> Any:
     """The very tensor that x is; where values decide it, a recording computes them now. `outputs`:
     only if gradients of these depend on it."""
     if active.tracer is not None:
         active.tracer.identify(x, outputs)
-    return x if x._view is None else actual(x)
+    return x if x._view is None else canonical(x)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.core.eager.history import set_history
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.nodes import grad_fn_of
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import TensorState, make, shape_of
 from tracejit.core.eager.storage_size import resize as resize_storage
-from tracejit.core.eager.views import Family, View, family_of, stand_for, standing_for
+from tracejit.core.eager.views import AliasFamily, View, family_of, stand_for, standing_for
 from tracejit.core.eager.writing import bump_version, check_writable, take_memory
 from tracejit.core.memory.referrers import referrers
 from tracejit.core.ops import movement, slicing
@@ -39,8 +39,8 @@ def _views_of(x: TensorState) -> list[View]:
 
 def _concrete(x: TensorState) -> None:
     if active.tracer is not None:
-        active.tracer.need(x, "a tensor got another shape in place",
-                             "use the function that returns a new view")
+        active.tracer.break_graph(x, "a tensor got another shape in place",
+                                  "use the function that returns a new view")
 
 
 def _stand_in(self: TensorState, views: list[View]) -> Any:
@@ -64,7 +64,7 @@ def _stand_in(self: TensorState, views: list[View]) -> Any:
 
 def _become(self: Any, look: Callable[[Any], Any]) -> Any:
     """`self` becomes `look(self)`, a view of it."""
-    self = itself(self)
+    self = resolve_identity(self)
     check_writable(self, overlap=True)
     look(alias(self))  # raises what is to be raised before anything changes
     tracer = active.tracer
@@ -96,7 +96,7 @@ def _turn(self: Any, result: Any) -> None:
     """Look at the memory of a recorded view of `self`; its version moves on."""
     for x in (self, *standing_for(self)):
         x._shape, x._traced = result._shape, result._traced
-    result._traced.memory.writes.count += 1
+    result._traced.memory.version_counter.count += 1
 
 
 def _as_before(view: View, before: Any) -> None:
@@ -155,7 +155,7 @@ def detached_from_views(x: Any) -> None:
     if views:
         _stand_in(x, views)
     inference = x._view is not None and family_of(x).inference
-    x._view = Family(inference=True) if inference else None
+    x._view = AliasFamily(inference=True) if inference else None
     for one in followers:
         stand_for(one, x)
 
@@ -176,7 +176,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     shape = sizes_given(sizes, size)
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    self = itself(self)
+    self = resolve_identity(self)
     _concrete(self)
     shape = tuple(int(n) for n in shape)
     if any(n < 0 for n in shape):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.eager.array_storage import ArrayStorage
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.meta import check_item
 from tracejit.core.eager.nodes import grad_fn_of
 from tracejit.core.eager.recording import active
@@ -36,13 +36,13 @@ def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     CPU.
     """
     if active.tracer is not None:
-        active.tracer.need(x, reason, hint)
+        active.tracer.break_graph(x, reason, hint)
     return _on_host(x)
 
 
 def elements(x: TensorState, reason: str) -> np.ndarray:
     """As `host_array`, to be read at once: what constants alone decide ends no recording."""
-    known = None if active.tracer is None else active.tracer.constant_value(x)
+    known = None if active.tracer is None else active.tracer.fold_constant(x)
     return host_array(x, reason) if known is None else _on_host(known)
 
 
@@ -156,7 +156,7 @@ class Interchange(TensorState):
         if stream is not None and not isinstance(stream, int):
             raise TypeError("stream must be ``int`` or ``none``")
         if active.tracer is not None:
-            active.tracer.need(self, "the tensor was exported by DLPack")
+            active.tracer.break_graph(self, "the tensor was exported by DLPack")
             active.tracer.exposes(self)
         array = self.array
         show(self._storage)  # type: ignore[arg-type]
@@ -218,16 +218,16 @@ class Interchange(TensorState):
         return format(self.item(), spec) if one else object.__format__(self, spec)
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        self = itself(self)
+        self = resolve_identity(self)
         if active.tracer is not None:
-            active.tracer.need(self, "the tensor was pickled")
+            active.tracer.break_graph(self, "the tensor was pickled")
         check_known(self)
         state = (self._storage, self._offset, self._shape, self._strides, self._dtype, self._device,
                  self._requires_grad, self.__dict__)
         return (rebuild, (type(self), *state))
 
     def __copy__(self) -> Any:
-        self = itself(self)
+        self = resolve_identity(self)
         made = alias(self)
         made.__class__ = type(self)
         made._requires_grad = self._requires_grad and grad_fn_of(self) is None
@@ -237,13 +237,13 @@ class Interchange(TensorState):
     def __deepcopy__(self, memo: dict) -> Any:
         from copy import deepcopy
 
-        self = itself(self)
+        self = resolve_identity(self)
         if grad_fn_of(self) is not None:
             raise RuntimeError(NOT_A_LEAF)
         if id(self) in memo:
             return memo[id(self)]
         if active.tracer is not None:
-            active.tracer.need(self, "the tensor was copied by deepcopy")
+            active.tracer.break_graph(self, "the tensor was copied by deepcopy")
         check_known(self)
         storage = memo.get(id(self._storage))
         if storage is None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import version_of
 from tracejit.core.eager.size import Size
@@ -126,7 +126,7 @@ class Metadata(TensorState):
     def _base(self) -> Any:
         """The tensor that this one is a differentiable view of, or None."""
         self._told("_base")
-        self = itself(self)
+        self = resolve_identity(self)
         base, steps = chain_of(self)
         return base if steps else None
 
@@ -138,7 +138,7 @@ class Metadata(TensorState):
 
     def _is_view(self) -> bool:
         self._told("_is_view()")
-        return bool(chain_of(itself(self))[1])
+        return bool(chain_of(resolve_identity(self))[1])
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or its size along one dimension.
@@ -210,7 +210,7 @@ class Metadata(TensorState):
 
     def _can_view(self, shape: tuple) -> bool:
         """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""
-        return active.tracer is None or active.tracer.viewable(self, shape)
+        return active.tracer is None or active.tracer.can_view_as(self, shape)
 
     def _selected(self, dim: int, index: Any) -> Any:
         """The view at a position of a dimension that a tensor holds, where only a tracer knows
@@ -255,12 +255,12 @@ class Metadata(TensorState):
     def _needed(self, reason: str) -> None:
         """Elements are about to be read: a tracer must run what it holds."""
         if active.tracer is not None:
-            active.tracer.need(self, reason)
+            active.tracer.break_graph(self, reason)
 
     def _told(self, what: str) -> None:
         """What no guard looks at is read: of the caller's tensors it may differ in another call."""
         if active.tracer is not None and self._traced is None:
-            active.tracer.need(self, f"{what} of a tensor made outside is read")
+            active.tracer.break_graph(self, f"{what} of a tensor made outside is read")
 
     def __len__(self) -> Any:
         shape = shape_of(self)

@@ -12,10 +12,10 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from tracejit.core.eager.conditional_grad import through
 from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.uncertain import through
-from tracejit.core.eager.views import actual
+from tracejit.core.eager.views import canonical
 
 Edge = tuple["Node", int] | None
 next_number = itertools.count().__next__  # of nodes, in the order they are made
@@ -52,7 +52,7 @@ class Node:
     call: Any = None  # what nodes have in common that are parts of one captured call
     stage = -1  # the number of such a part
     opaque = False  # stands for the nodes of a branch, a loop or a call
-    choosy = False  # not every result leads to every edge
+    partial_edges = False  # not every result leads to every edge
 
     def __init__(self, edges: tuple[Edge, ...]):
         self.edges = edges
@@ -66,7 +66,7 @@ class Node:
         raise NotImplementedError
 
     def edges_behind(self, number: int) -> Iterable[int]:
-        """Of a choosy node: the numbers of the edges to which a result leads."""
+        """Of a node with partial edges: the numbers of the edges to which a result leads."""
         return range(len(self.edges))
 
     def release(self) -> None:
@@ -178,7 +178,7 @@ class LeafSink:
         """The sink of the leaf, made where no graph holds one."""
         node = self.found()
         if node is None:
-            node = AccumulateGrad(actual(leaf))
+            node = AccumulateGrad(canonical(leaf))
             self.found = weakref.ref(node)
         return node
 

@@ -13,7 +13,7 @@ from tracejit.core.eager.nodes import grad_fn_of
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import version_of
 from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.views import View, actual, chain_of
+from tracejit.core.eager.views import View, canonical, chain_of
 from tracejit.core.ops.types import FLOATING
 
 # How a view stands whose origin matters: as others do, ...
@@ -35,7 +35,7 @@ def origin_of(parent: TensorState) -> str | None:
     """The origin of a view that is made of `parent` now."""
     if not active.grad_enabled:
         return INFERENCE if active.inference else NO_GRAD
-    view = actual(parent)._view
+    view = canonical(parent)._view
     return view.origin if type(view) is View else None
 
 
@@ -53,7 +53,7 @@ def piece(x: TensorState, name: str, number: int) -> None:
 
 def standing(x: TensorState) -> int:
     """How a view stands: 0, CUT or LOST."""
-    x = actual(x)
+    x = canonical(x)
     view = x._view
     if type(view) is not View or x._dtype.category < FLOATING:
         return 0
@@ -83,13 +83,13 @@ def check_use(x: TensorState) -> None:
 def check_write(x: TensorState) -> None:
     """RuntimeError for a view that no write may be recorded to, because of how it, or what it is
     a view of, was made."""
-    x = actual(x)
+    x = canonical(x)
     if type(x._view) is View and x._view.origin is not None:
         raise RuntimeError(_refusal(x, "is being"))
 
 
 def _refusal(x: TensorState, what: str) -> str:
-    x = actual(x)
+    x = canonical(x)
     view, node = x._view, grad_fn_of(x)
     mode, how = _MODES[view.origin]
     if node is None:

@@ -39,15 +39,15 @@ class Tracer(Protocol):
     # the view of it at a position of a dimension that a tensor holds
     def selected(self, tensor: Any, dim: int, index: Any) -> Any: ...
     # whether the tensor's memory can be seen in another shape
-    def viewable(self, tensor: Any, shape: tuple) -> bool: ...
+    def can_view_as(self, tensor: Any, shape: tuple) -> bool: ...
     # whether it may look at its memory in another way from now on
     def may_turn(self, tensor: Any) -> bool: ...
     # tensor's memory now holds value (same shape, dtype)
     def write(self, tensor: Any, value: Any) -> None: ...
     # the same tensor, concrete, if no input of the call decides what it holds
-    def constant_value(self, tensor: Any, of_sizes: bool = True) -> Any: ...
+    def fold_constant(self, tensor: Any, of_sizes: bool = True) -> Any: ...
     # make it concrete: ends the segment
-    def need(self, tensor: Any, reason: str, hint: str = "") -> None: ...
+    def break_graph(self, tensor: Any, reason: str, hint: str = "") -> None: ...
     # a setting of the process was asked for: recordings hold while `ask(what)` is what it is now
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None: ...
     # an array over its memory is given away
@@ -69,10 +69,11 @@ class Tracer(Protocol):
     def undecided(self) -> None: ...
     # a tensor just made of Python data, as a deferred one
     def constant(self, tensor: Any) -> Any: ...
-    def plain(self, data: Any) -> Any: ...  # nested Python data with runtime numbers made plain
+    # nested Python data with runtime numbers made plain
+    def concretize_tree(self, data: Any) -> Any: ...
     # its contents were just made for good, not by the program
-    def settled(self, container: Any) -> None: ...
-    def adapted(self, function: Any) -> Any: ...  # what to call instead of a user's function
+    def commit_container(self, container: Any) -> None: ...
+    def convert_call(self, function: Any) -> Any: ...  # what to call instead of a user's function
     def alias(self, tensor: Any) -> Any: ...  # deferred, the same memory, no history
     # a tensor that is about to lose its history, without that which others have of it
     def severed(self, tensor: Any) -> Any: ...
@@ -119,24 +120,24 @@ def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to call instead of a user's function: where it is captured, one whose control flow is in
     sight."""
     tracer = active.tracer
-    return function if tracer is None else tracer.adapted(function)
+    return function if tracer is None else tracer.convert_call(function)
 
 
 def _unchanged(x: Any) -> Any:
     return x
 
 
-_settle: Callable[[Any], Any] = _unchanged
+_to_hints: Callable[[Any], Any] = _unchanged
 
 
-def settled(x: Any) -> Any:
+def ended_to_hints(x: Any) -> Any:
     """`x` (numbers, types, containers of them) as it is now: what was symbolic in a recording that
     is over is a plain number.
     """
-    return _settle(x)
+    return _to_hints(x)
 
 
-def install_settled(settle: Callable[[Any], Any]) -> None:
+def install_ended_to_hints(to_hints: Callable[[Any], Any]) -> None:
     """Capture says how numbers of an ended recording are made plain."""
-    global _settle
-    _settle = settle
+    global _to_hints
+    _to_hints = to_hints

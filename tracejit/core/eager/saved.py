@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tracejit.core.eager.nodes import Node, edge_of, grad_fn_of
-from tracejit.core.eager.recording import active, settled
+from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.state import CUT, TensorState, make, shape_of
 from tracejit.core.eager.type_names import tensor_type_name
-from tracejit.core.eager.views import Family, actual, counting_family, family_of
+from tracejit.core.eager.views import AliasFamily, canonical, counting_family, family_of
 from tracejit.core.ops.shapes import shape_text
 
 
@@ -66,7 +66,7 @@ def alias(x: TensorState) -> Any:
     return t
 
 
-class Said(NamedTuple):
+class TensorLabel(NamedTuple):
     """What an error says of a tensor that was written: its type, the name of the node that made it,
     if any, and which of that node's results it is."""
 
@@ -77,19 +77,20 @@ class Said(NamedTuple):
     number: int
 
 
-def said_of(x: TensorState, node: Node | None, number: int, shape: tuple | None = None) -> Said:
+def label_of(x: TensorState, node: Node | None, number: int, shape: tuple | None = None
+             ) -> TensorLabel:
     """The same of a tensor that is this result of a node; `shape`: as it was recorded."""
     shape = shape_of(x) if shape is None else shape
-    return Said(x._dtype, x._device, shape, "" if node is None else node.name(), number)
+    return TensorLabel(x._dtype, x._device, shape, "" if node is None else node.name(), number)
 
 
-def said_of_itself(x: TensorState, shape: tuple | None = None) -> Said:
+def label_of_itself(x: TensorState, shape: tuple | None = None) -> TensorLabel:
     """The same of a tensor by its own history."""
-    return said_of(x, grad_fn_of(x), x._output_nr, shape)
+    return label_of(x, grad_fn_of(x), x._output_nr, shape)
 
 
-def said_now(itself: weakref.ref | None, before: Said, shape: tuple | None = None,
-             family: Family | None = None) -> Said:
+def label_now(itself: weakref.ref | None, before: TensorLabel, shape: tuple | None = None,
+              family: AliasFamily | None = None) -> TensorLabel:
     """The same of a result that may be gone: `before` until it has a history of its own. Of what is
     gone its family knows it."""
     x = None if itself is None else itself()
@@ -97,22 +98,22 @@ def said_now(itself: weakref.ref | None, before: Said, shape: tuple | None = Non
         written = None if family is None else family.written_by
         return before if written is None else before._replace(made=written[0], number=written[1])
     node = grad_fn_of(x)
-    return before if node and node.opaque else said_of_itself(x, shape)
+    return before if node and node.opaque else label_of_itself(x, shape)
 
 
 class SavedResult:
     """The memory of a result that a node keeps without holding the tensor of the user's.
 
-    said    what an error says of it
+    label   what an error says of it
     itself  the user's tensor, if that is what is kept
     """
 
-    __slots__ = ("tensor", "version", "said", "itself")
+    __slots__ = ("tensor", "version", "label", "itself")
 
-    def __init__(self, tensor: TensorState, said: Said, itself: TensorState | None):
+    def __init__(self, tensor: TensorState, label: TensorLabel, itself: TensorState | None):
         self.tensor = over_same_memory(tensor)
         self.version = version_of(self.tensor)
-        self.said, self.itself = said, None if itself is None else weakref.ref(itself)
+        self.label, self.itself = label, None if itself is None else weakref.ref(itself)
 
     def intact(self) -> bool:
         return version_of(self.tensor) == self.version
@@ -120,7 +121,7 @@ class SavedResult:
     def unpack(self) -> None:
         version = version_of(self.tensor)
         if version != self.version:
-            raise modified(said_now(self.itself, self.said), version, self.version)
+            raise modified(label_now(self.itself, self.label), version, self.version)
 
 
 PACKED = -1  # the version of what is kept by whoever packed it
@@ -185,15 +186,15 @@ class Saved:
             return self.tensor.unpack()
         version = version_of(self.tensor)
         if version != self.version:
-            raise modified(said_of_itself(actual(self.tensor)), version, self.version)
+            raise modified(label_of_itself(canonical(self.tensor)), version, self.version)
         if self.tensor._output_nr == CUT != self.number:
             raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. "
                                "with .detach_().This is not supported, please use out-of-place "
                                "`.detach()` instead")
         return self.tensor
 
-    def said(self, shape: tuple) -> Said:
-        return said_of_itself(self.tensor, shape)
+    def label(self, shape: tuple) -> TensorLabel:
+        return label_of_itself(self.tensor, shape)
 
 
 class SavedOutput:
@@ -228,21 +229,21 @@ class SavedOutput:
         t._node, t._output_nr, t._requires_grad = node, self.number, True
         return t
 
-    def said(self, shape: tuple) -> Said:
-        return said_of(self.tensor, self.node(), self.number, shape)
+    def label(self, shape: tuple) -> TensorLabel:
+        return label_of(self.tensor, self.node(), self.number, shape)
 
 
 def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
     """RuntimeError when a saved tensor, which is this result of a node, was written since."""
     version = version_of(x)
     if version != expected:
-        raise modified(said_of(x, node, number), version, expected)
+        raise modified(label_of(x, node, number), version, expected)
 
 
-def modified(said: Said, version: int, expected: int) -> RuntimeError:
+def modified(label: TensorLabel, version: int, expected: int) -> RuntimeError:
     """The error of a backward that needs what was written since."""
-    what = f"[{tensor_type_name(said.dtype, said.device)} {shape_text(settled(said.shape))}]"
-    made = f", which is output {said.number} of {said.made}," if said.made else ""
+    what = f"[{tensor_type_name(label.dtype, label.device)} {shape_text(ended_to_hints(label.shape))}]"
+    made = f", which is output {label.number} of {label.made}," if label.made else ""
     hint = ("Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable "
             "in question was changed in there or anywhere later. Good luck!" if active.anomaly else
@@ -269,4 +270,4 @@ def settle_shapes(known: Iterable[Any]) -> None:
     """Shapes remembered in a recording that is over become plain numbers."""
     for x in known:
         if type(x) is Unsaved:
-            x.shape = settled(x.shape)
+            x.shape = ended_to_hints(x.shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.inplace_views import detached_from_views
 from tracejit.core.eager.nodes import grad_fn_of
 from tracejit.core.eager.recording import active
@@ -18,7 +18,7 @@ from tracejit.core.eager.storage_size import extent, resize
 from tracejit.core.eager.type_names import scalar_name
 from tracejit.core.eager.typed_storage import TypedStorage
 from tracejit.core.eager.untyped_storage import UntypedStorage
-from tracejit.core.eager.views import Family, View
+from tracejit.core.eager.views import AliasFamily, View
 from tracejit.core.eager.writing import LEAF, bump_version, set_data, take_memory
 from tracejit.core.ops.operators import method
 
@@ -52,20 +52,20 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
     if isinstance(source, TensorState) and source._dtype is not self._dtype:
         raise RuntimeError(f"Could not set tensor of type {scalar_name(source._dtype)} to a tensor "
                            f"of type {scalar_name(self._dtype)}")
-    self = itself(self)
+    self = resolve_identity(self)
     if self._requires_grad and active.grad_enabled:
         raise RuntimeError(LEAF if grad_fn_of(self) is None
                            else "set_(): the derivative of it is not implemented")
     version = version_of(self) + 1
     if isinstance(source, TensorState) and not laid_out:
         if active.tracer is not None:
-            active.tracer.need(self, "set_() was called")
+            active.tracer.break_graph(self, "set_() was called")
         bump_version(self)
         set_data(self, source)
         _count(self, version)
         return self
     if active.tracer is not None:
-        active.tracer.need(self, "set_() was called")
+        active.tracer.break_graph(self, "set_() was called")
     found = make(None, 0, (0,), None, self._dtype, self._device)
     if isinstance(source, TensorState):
         source = source.untyped_storage()
@@ -89,7 +89,7 @@ def _count(self: Any, version: int) -> None:
     """Where it looks now others' writes are counted; what saved this tensor has to see its own."""
     if type(self._view) is not View:
         inference = self._view is not None and self._view.inference
-        self._view = Family(version, inference)
+        self._view = AliasFamily(version, inference)
 
 
 def _layout(offset: Any, size: Any, stride: Any) -> tuple[int, tuple, tuple | None]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.state import TensorState, of_array
 from tracejit.core.eager.writing import take_memory
@@ -33,9 +33,9 @@ class SharedMemory(TensorState):
         >>> tracejit.ones(2).share_memory_().is_shared()
         True
         """
-        self = itself(self)
+        self = resolve_identity(self)
         if active.tracer is not None:
-            active.tracer.need(self, "share_memory_() was called")
+            active.tracer.break_graph(self, "share_memory_() was called")
         if self._device.type == "cuda" or self.is_shared():
             return self
         if self._view is not None or _holders(self) > _ALONE:
@@ -52,7 +52,7 @@ class SharedMemory(TensorState):
         if self._device.type == "cuda":
             return True
         if active.tracer is not None:
-            active.tracer.need(self, "is_shared() was called")
+            active.tracer.break_graph(self, "is_shared() was called")
         return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tracejit.core.eager.recording import settled
+from tracejit.core.eager.recording import ended_to_hints
 from tracejit.core.ops.fitting import is_int
 from tracejit.core.ops.shapes import broadcast, hint
 
@@ -54,7 +54,7 @@ class Size(tuple):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"tracejit.Size([{', '.join(str(settled(size)) for size in self)}])"
+        return f"tracejit.Size([{', '.join(str(ended_to_hints(size)) for size in self)}])"
 
     __str__ = __repr__
 

@@ -32,7 +32,7 @@ class TensorState(Operators):
     _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`, which is CUT
                     where `detach_` took the node
     _node           leaves: None, or a LeafSink, which finds their AccumulateGrad node
-    _view           None; `Family` where views of this tensor exist; `View` where it is one itself
+    _view           None; `AliasFamily` where views of this tensor exist; `View` where it is one itself
                     (views.py)
     _hooks          None or `TensorHooks` (hooks.py)
     _array          None, or the NumPy (CuPy) array over the storage

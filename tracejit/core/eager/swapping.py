@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.core.eager.hooks import retains_grad
-from tracejit.core.eager.identity import itself
+from tracejit.core.eager.identity import resolve_identity
 from tracejit.core.eager.nodes import LeafSink
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import Saved
@@ -47,12 +47,12 @@ def swap_tensors(t1: Any, t2: Any) -> None:
         if retains_grad(x):
             raise RuntimeError("swap_tensors: Expected no weakrefs to a tensor that is swapped, "
                                "but retain_grad() was called on it")
-    t1, t2 = itself(t1), itself(t2)
+    t1, t2 = resolve_identity(t1), resolve_identity(t2)
     if t1 is t2:
         return
     if active.tracer is not None:
-        active.tracer.need(t1, "swap_tensors was called")
-        active.tracer.need(t2, "swap_tensors was called")
+        active.tracer.break_graph(t1, "swap_tensors was called")
+        active.tracer.break_graph(t2, "swap_tensors was called")
     holders = [*_holders(t1, t2), *_holders(t2, t1)]
     followers = [(one, x) for x in (t1, t2) for one in standing_for(x)]
     for x in (t1, t2):

@@ -12,10 +12,10 @@ from typing import Any
 
 from tracejit.core.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
 from tracejit.core.eager.origins import PIECE, check_use, is_older, mark, origin_of, standing
-from tracejit.core.eager.recording import active, settled
+from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.core.eager.state import TensorState, shape_of
-from tracejit.core.eager.views import Family, View, family_of
+from tracejit.core.eager.views import AliasFamily, View, family_of
 from tracejit.core.ops.cotangents import cotangents, saved
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import FLOATING, TensorType
@@ -54,8 +54,8 @@ class OpNode(Node):
 
     def _settle(self) -> None:
         """Sizes and numbers of a recording that is over become plain ones."""
-        self.attributes = settled(self.attributes)
-        self.operands = settled(self.operands)
+        self.attributes = ended_to_hints(self.attributes)
+        self.operands = ended_to_hints(self.operands)
         settle_shapes(self.operands)
         settle_shapes(self.outputs)
         self.symbolic = active.tracer is not None
@@ -89,7 +89,7 @@ def saved_by_name(node: OpNode, name: str) -> Any:
         if type(x) is SavedOutput:
             return x.unpack()
     if name in node.attributes:
-        return settled(node.attributes[name])
+        return ended_to_hints(node.attributes[name])
     raise AttributeError(f"{node.name()} does not keep {name!r}")
 
 
@@ -168,7 +168,7 @@ class CustomNode(Node):
     """One node for a whole computation whose backward is a callable (a compiled call)."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
-    opaque = choosy = True
+    opaque = partial_edges = True
 
     def __init__(self, edges: tuple[Edge, ...], backward: Callable | None, saved: tuple,
                  output_count: int):
@@ -201,7 +201,7 @@ class CustomNode(Node):
 
     def indifferent(self) -> bool:
         backward: Any = self.backward
-        return (self.extras is None and hasattr(type(backward), "takes_uncertain")
+        return (self.extras is None and hasattr(type(backward), "takes_conditional")
                 and backward.intact())
 
     def release(self) -> None:
@@ -226,7 +226,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
     not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
     Floating outputs require grad afterwards.
-    `freeing`: what of it a backward frees, by itself (`autodiff.freed_ways`); default: everything.
+    `freeing`: what of it a backward frees, by itself (`autodiff.branch_freed`); default: everything.
     Returns None when no input requires grad.
     """
     if not active.grad_enabled:
@@ -254,7 +254,7 @@ def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
                 result: TensorState) -> None:
     """Remember that `result` is `op` of `parent`'s own memory."""
     if parent._view is None:
-        parent._view = Family()
+        parent._view = AliasFamily()
     elif type(parent._view) is View:
         parent._view.viewed = True
     result._view = View(parent, op, operands, attributes, family_of(parent))
@@ -283,7 +283,8 @@ def refresh(x: TensorState) -> int:
             before = v._node, v._output_nr, v._requires_grad
             node = grad_fn_of(v)
             v._node, v._output_nr, v._requires_grad = None, 0, False
-            operands, view.attributes = settled(view.operands), settled(view.attributes)
+            operands = ended_to_hints(view.operands)
+            view.attributes = ended_to_hints(view.attributes)
             try:
                 attach(view.op, (view.parent, *operands), (v,), view.attributes)
                 move_retained(v, node, before[1])

@@ -276,7 +276,7 @@ def storage_object(storage: Storage) -> UntypedStorage:
 def asked(self: UntypedStorage) -> Storage:
     """The Storage, which is about to be read or written: no recording sees that."""
     if active.tracer is not None:
-        active.tracer.need(None, "a storage was read or written", "use tensors")
+        active.tracer.break_graph(None, "a storage was read or written", "use tensors")
     return self._storage
 
 
@@ -355,5 +355,5 @@ def untyped_storage(self: Any) -> UntypedStorage:
     (24, True)
     """
     if active.tracer is not None:
-        active.tracer.need(self, "the storage was read")
+        active.tracer.break_graph(self, "the storage was read")
     return storage_object(self._storage)

@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 
-class Family:
+class AliasFamily:
     """What a tensor and all views of it share.
 
     generation  how often the base's history was replaced by a write
@@ -42,7 +42,8 @@ class View:
     __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "origin",
                  "version", "viewed", "output")
 
-    def __init__(self, parent: Any, op: Any, operands: tuple, attributes: dict, family: Family):
+    def __init__(self, parent: Any, op: Any, operands: tuple, attributes: dict,
+                 family: AliasFamily):
         self.parent, self.op, self.operands, self.attributes = parent, op, operands, attributes
         self.family, self.generation = family, family.generation
         self.origin: str | None = None
@@ -51,13 +52,13 @@ class View:
         self.output: tuple[str, int] | None = None
 
 
-def family_of(x: Any) -> Family:
+def family_of(x: Any) -> AliasFamily:
     """The family of a tensor whose `_view` is set."""
     view = x._view
-    return view if type(view) is Family else view.family
+    return view if type(view) is AliasFamily else view.family
 
 
-def counting_family(x: Any) -> Family | None:
+def counting_family(x: Any) -> AliasFamily | None:
     """Of what is from `.data` the family, which counts writes to it; None: its Storage does."""
     if x._view is None:
         return None
@@ -75,17 +76,17 @@ def chain_of(x: Any) -> tuple[Any, list[View]]:
     return x, steps[::-1]
 
 
-def actual(x: Any) -> Any:
+def canonical(x: Any) -> Any:
     """The tensor that x stands for: itself, or the one it turned out to be."""
     while type(x._view) is View and x._view.op is None:
         x = x._view.parent
     return x
 
 
-def family_made(x: Any) -> Family:
+def family_made(x: Any) -> AliasFamily:
     """The family of a tensor, made where it has none."""
     if x._view is None:
-        x._view = Family()
+        x._view = AliasFamily()
     return family_of(x)
 
 
@@ -105,4 +106,4 @@ def standing_for(x: Any) -> list:
     if x._view is None:
         return []
     held = [r() for r in family_of(x).stand_ins]
-    return [one for one in held if one is not None and one is not x and actual(one) is x]
+    return [one for one in held if one is not None and one is not x and canonical(one) is x]

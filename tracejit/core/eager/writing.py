@@ -19,9 +19,9 @@ from tracejit.core.eager.saved import over_same_memory
 from tracejit.core.eager.state import TensorState, shape_of
 from tracejit.core.eager.tape import refresh
 from tracejit.core.eager.views import (
-    Family,
+    AliasFamily,
     View,
-    actual,
+    canonical,
     chain_of,
     counting_family,
     family_of,
@@ -65,7 +65,7 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
     """The checks of an in-place op that need no result; `overlap`: elements may share memory."""
     repeats = not overlap and shared_dims(self)  # first: it may find that this is another tensor
     if self._view is not None:
-        self = actual(self)
+        self = canonical(self)
         refresh(self)
         if family_of(self).inference and not active.inference:
             raise RuntimeError(INFERENCE_WRITE)
@@ -188,7 +188,8 @@ def set_data(self: TensorState, value: Any) -> None:
             return
         if tracer.same_place(self, value):
             return
-        tracer.need(self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
+        tracer.break_graph(
+            self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
     about_to_write(self._storage)  # type: ignore[arg-type]
     take_memory(self, value)
 
@@ -211,7 +212,7 @@ def get_data(self: TensorState) -> Any:
     t = over_same_memory(self if tracer is None else tracer.severed(self))
     if tracer is not None and self._requires_grad:
         tracer.forgets(t)
-    t._view = Family(version=0)
+    t._view = AliasFamily(version=0)
     return t
 
 

@@ -121,23 +121,23 @@ def _cond_type(predicate: Any, *captured: Any, regions: Sequence[Any]) -> tuple:
     return tuple(given)
 
 
-def _item(type: TensorType, trip: Any) -> TensorType:
-    if not type.shape or not same_structure(type.shape[0], trip):
+def _item(type: TensorType, trip_count: Any) -> TensorType:
+    if not type.shape or not same_structure(type.shape[0], trip_count):
         raise TypeError(f"for_loop: a scanned operand is {_text(type)}, expected a leading size "
-                        f"of {trip}")
+                        f"of {trip_count}")
     return type._replace(shape=type.shape[1:])
 
 
-def _for_type(*operands: Any, trip: Any, carried: int, scanned: int, reverse: bool,
+def _for_type(*operands: Any, trip_count: Any, carried: int, scanned: int, reverse: bool,
               regions: Sequence[Any]) -> tuple:
     (body,) = regions
     given = _types(operands)
     state, rest = given[:carried], given[carried + scanned:]
-    items = [_item(t, trip) for t in given[carried:carried + scanned]]
+    items = [_item(t, trip_count) for t in given[carried:carried + scanned]]
     _agree("for_loop: inputs of the body", _types(body.inputs), [_COUNT, *state, *items, *rest])
     results = _types(body.outputs)
     _agree("for_loop: what the body carries", results[:carried], state)
-    return (*state, *(t._replace(shape=(trip, *t.shape)) for t in results[carried:]))
+    return (*state, *(t._replace(shape=(trip_count, *t.shape)) for t in results[carried:]))
 
 
 def _while_type(go: Any, *operands: Any, carried: int, regions: Sequence[Any]) -> tuple:
@@ -215,14 +215,14 @@ def _cond(library: Any, predicate: Any, *captured: Any, regions: Sequence[Region
     return tuple(regions[0 if bool(predicate) else 1](*captured))
 
 
-def _for(library: Any, *operands: Any, trip: int, carried: int, scanned: int, reverse: bool,
+def _for(library: Any, *operands: Any, trip_count: int, carried: int, scanned: int, reverse: bool,
          regions: Sequence[Region]) -> tuple:
     (body,) = regions
     captured = operands[carried + scanned:]
     state: Sequence[Any] = operands[:carried]
     series = operands[carried:carried + scanned]
     stacked: list[list[Any]] = [[] for _ in body.outputs[carried:]]
-    for i in reversed(range(trip)) if reverse else range(trip):
+    for i in reversed(range(trip_count)) if reverse else range(trip_count):
         items = [library.item(x, i) for x in series]
         results = body(library.index(i), *state, *items, *captured)
         state = results[:carried]

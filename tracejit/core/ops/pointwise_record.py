@@ -68,13 +68,13 @@ def decisive(x: Any, *special: float) -> Any:
     """An operand with which eager mode computes in Python, or by which it chooses a formula: a
     runtime number says whether it is one of the `special` values, or whether it is a constant of
     the program."""
-    ask = getattr(type(x), "decides", None)
+    ask = getattr(type(x), "specialize_if_in", None)
     return x if ask is None else ask(x, special)
 
 
 def constant(x: Any) -> Any:
     """A runtime number as a constant of the program."""
-    return x.concrete() if hasattr(type(x), "decides") else x
+    return x.concretize() if hasattr(type(x), "specialize_if_in") else x
 
 
 def in_a_word(x: Any) -> Any:

@@ -1,7 +1,7 @@
 """Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
 
 In: a tracer holding a forward recording, its results and the inputs that require grad. Out: a
-`Joint`: tangents (new graph
+`JointGraph`: tangents (new graph
 inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is
 one of each.
 """
@@ -15,34 +15,34 @@ from functools import partial
 from typing import Any
 
 from tracejit.core.eager.backward import task_between
+from tracejit.core.eager.conditional_grad import ConditionalGrad, grad_of
 from tracejit.core.eager.nodes import edge_of
 from tracejit.core.eager.tape import FREED
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.uncertain import Uncertain, sure
-from tracejit.jit.autodiff.arrivals import Arrivals
-from tracejit.jit.autodiff.closed_code import ClosedWatch
 from tracejit.jit.autodiff.gradient_views import GradientView, gradient_views
 from tracejit.jit.autodiff.partition import computed_again, residuals
-from tracejit.jit.autodiff.pull_back import must_be_dense
+from tracejit.jit.autodiff.pure_backward import ClosedWatch
 from tracejit.jit.autodiff.reach import (
-    Place,
+    TapeEdge,
     deciding,
     ends_at,
     kept,
     kept_one_way,
     retaining,
 )
-from tracejit.jit.autodiff.relaid import RelaidTape, relaid, runs_code
-from tracejit.jit.autodiff.stages import Cutting, Stage
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.autodiff.rebuilt_tape import RebuiltTape, rebuilt_tape, runs_code
+from tracejit.jit.autodiff.stages import Stage, TapeCut
+from tracejit.jit.autodiff.tangents import TangentTracker
+from tracejit.jit.autodiff.vjp import must_be_dense
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.epilogue import NotCacheable
+from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Node, Value
 
 
 @dataclass
-class Joint:
+class JointGraph:
     """A differentiated recording.
 
     outputs   results that require grad
@@ -69,13 +69,13 @@ class Joint:
     views: list[GradientView | None]
     saved: list[Value]
     written: set[Value]
-    live: dict[Value, Memory]
+    live: dict[Value, FunctionalStorage]
     backward: Graph
     stages: list[Stage]
-    places: list[Place]
-    ends: list[Place]
-    tops: list[Place]
-    tape: RelaidTape | None  # for derivatives of the gradients
+    places: list[TapeEdge]
+    ends: list[TapeEdge]
+    tops: list[TapeEdge]
+    tape: RebuiltTape | None  # for derivatives of the gradients
     forward: set[Node]
     again: set[Value]  # inputs of which `backward` computes what `forward` did
     final: bool  # the gradients have no derivatives that anybody knows
@@ -90,14 +90,14 @@ class _Uncut(Exception):
 
 def differentiate(
     tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
-    results: Collection[Memory] = (),
-) -> Joint | None:
+    results: Collection[FunctionalStorage] = (),
+) -> JointGraph | None:
     """The joint graph of a recording; None where its tape was already freed by a backward
     inside. `results`: memory that the call made and gives away."""
     if retaining(outputs, tracer.first_node):
-        raise Unmodelled("retain_grad() of what the call made, for a later backward")
+        raise NotCacheable("retain_grad() of what the call made, for a later backward")
     if any(ends_at(edge_of(x)[0], tracer.first_node) for x in outputs):
-        raise Unmodelled("a result has history that was made outside the call")
+        raise NotCacheable("a result has history that was made outside the call")
     deferred, forward = list(tracer.deferred), set(tracer.graph.nodes)
     run = _Differentiation(tracer, outputs, inputs, results, forward, True)
     try:
@@ -111,33 +111,33 @@ class _Differentiation:
     """One run of the engine over the tape of a recording."""
 
     def __init__(self, tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
-                 results: Collection[Memory], forward: set[Node], cut: bool):
+                 results: Collection[FunctionalStorage], forward: set[Node], cut: bool):
         self.tracer, self.outputs, self.inputs = tracer, outputs, inputs
         self.results = results
         self.forward, self.cut = forward, cut
         self.ends = [edge_of(x) for x in inputs]
         tops, ends = [edge_of(x) for x in outputs], set(self.ends)
-        self.cutting = Cutting(tops, ends, tracer.first_node, cut)
-        self.cuts = list(self.cutting.cuts)
-        self.tangents: dict[Place, Tensor] = {}
+        self.tape_cut = TapeCut(tops, ends, tracer.first_node, cut)
+        self.cuts = list(self.tape_cut.cuts)
+        self.tangents: dict[TapeEdge, Tensor] = {}
         self.given: set[Value] = set()  # graph inputs for the gradients that arrive
-        self.arrived: dict[Place, Any] = {}
+        self.arrived: dict[TapeEdge, Any] = {}
 
-    def joint(self) -> Joint | None:
+    def joint(self) -> JointGraph | None:
         """What the run gives; see `differentiate`."""
         tracer = self.tracer
         deferred = list(tracer.deferred)
         quiet = [(x, x._hooks) for x in self.inputs]
         for x in self.inputs:
             x._hooks = None  # hooks of inputs run when the gradient arrives there, on each replay
-        tracer.differentiating, tracer.arrivals = True, Arrivals(tracer)
+        tracer.differentiating, tracer.tangent_tracker = True, TangentTracker(tracer)
         watch = ClosedWatch()
         try:
             # The tape is kept: where this fails, the caller's own backward must fail in its own
             # way.
             with watch:
                 task = self._run()
-        except (Exception, Refused) as error:
+        except (Exception, RegionRefused) as error:
             if isinstance(error, _Uncut):
                 raise
             self.forget(deferred)
@@ -145,16 +145,16 @@ class _Differentiation:
                 return None
             fails = f"would fail: {type(error).__name__}: "
             said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
-            why = f"its backward {'' if isinstance(error, Refused) else fails}{said}"
-            raise Unmodelled(why) from error
+            why = f"its backward {'' if isinstance(error, RegionRefused) else fails}{said}"
+            raise NotCacheable(why) from error
         finally:
             watch.end()
-            tracer.differentiating, tracer.arrivals = False, None
+            tracer.differentiating, tracer.tangent_tracker = False, None
             for x, hooks in quiet:
                 x._hooks = hooks
-        if any(tracer.traced(t).memory.generation for t in self.tangents.values()):
+        if any(tracer.traced(t).memory.mutations for t in self.tangents.values()):
             self.forget(deferred)
-            raise Unmodelled("its backward writes into the gradient that it is given")
+            raise NotCacheable("its backward writes into the gradient that it is given")
         return self._joint(task)
 
     def forget(self, deferred: list[Any]) -> None:
@@ -164,7 +164,7 @@ class _Differentiation:
         self.tracer.deferred[:] = deferred  # what hooks of modules keep cannot be computed
 
     def _run(self) -> Any:
-        cuts = self.cutting.cuts
+        cuts = self.tape_cut.cuts
         for x in self.outputs:
             if edge_of(x) not in self.tangents:
                 self.tangents[edge_of(x)] = self._tangent(x)
@@ -173,13 +173,13 @@ class _Differentiation:
             list(tops.values()), self.ends, [self.tangents[place] for place in tops],
             {place: partial(self._arrive, place) for place in self.cuts},
         )
-        found = map(sure, (*task.targets.values(), *self.arrived.values()))
+        found = map(grad_of, (*task.targets.values(), *self.arrived.values()))
         must_be_dense(found, "gives a sparse gradient: call it within the captured function")
         return task
 
-    def _arrive(self, place: Place, grad: Any) -> Any:
+    def _arrive(self, place: TapeEdge, grad: Any) -> Any:
         """What goes on where the history is cut: a gradient that a backward is given there."""
-        if type(grad) is Uncertain:
+        if type(grad) is ConditionalGrad:
             raise _Uncut
         self.arrived[place] = grad
         if place not in self.tangents and grad is not None:
@@ -189,14 +189,14 @@ class _Differentiation:
     def _tangent(self, like: Tensor) -> Tensor:
         given = self.tracer.tangent(like)
         self.given.add(self.tracer.traced(given).read())
-        tangent: Tensor = self.tracer.arrivals.starts(given)
+        tangent: Tensor = self.tracer.tangent_tracker.starts(given)
         return tangent
 
-    def _joint(self, task: Any) -> Joint:
+    def _joint(self, task: Any) -> JointGraph:
         tracer, graph = self.tracer, self.tracer.graph
         when = {place: k for k, place in enumerate(task.order)}
         inputs = sorted(self.inputs, key=lambda x: when.get(edge_of(x), len(when)))
-        found = [sure(task.targets[edge_of(x)]) for x in inputs]
+        found = [grad_of(task.targets[edge_of(x)]) for x in inputs]
         found += [self.arrived.get(place) for place in self.cuts]
         tangents = [tracer.traced(t).read() for t in self.tangents.values()]
         views = gradient_views(tracer, found, list(self.tangents.values()))
@@ -215,26 +215,29 @@ class _Differentiation:
         name = f"{graph.name}_backward"
         given = [*saved, *tangents]
         backward = extract(graph, name, given, real, copied=written,
-                           lying={v: m.input for v, m in live.items() if m.owner is not None})
+                           lying={v: m.input for v, m in live.items()
+                                  if m.input_tensor is not None})
         ends = [*(edge_of(x) for x in inputs), *self.cuts]
-        stages = self.cutting.stages({place: k for k, place in enumerate(ends)})
+        stages = self.tape_cut.stages({place: k for k, place in enumerate(ends)})
         places = list(self.tangents)
-        tops = [place for place in places if self.cut and place not in self.cutting.cuts]
-        tape = relaid(tracer, places, [*ends, *tops])
+        tops = [place for place in places if self.cut and place not in self.tape_cut.cuts]
+        tape = rebuilt_tape(tracer, places, [*ends, *tops])
         coded = tracer.runs_code or runs_code(self.outputs, tracer.first_node)
-        return Joint(graph, list(self.outputs), inputs, tangents, values, views, saved, written,
-                     live, backward, stages, places, ends, tops, tape, self.forward,
-                     computed_again(given, real, self.forward), tape is None and coded)
+        return JointGraph(graph, list(self.outputs), inputs, tangents, values, views, saved,
+                          written, live, backward, stages, places, ends, tops, tape, self.forward,
+                          computed_again(given, real, self.forward), tape is None and coded)
 
 
-def _memory(tracer: Any, tensor: Tensor) -> Memory | None:
+def _memory(tracer: Any, tensor: Tensor) -> FunctionalStorage | None:
     item = tracer.lifted.get(id(tensor))
     traced = tensor._traced if item is None else item.traced
     return None if traced is None else traced.memory
 
 
-def _readable(tracer: Any, outputs: Sequence[Tensor], results: Collection[Memory],
-              unsure: Collection[Memory]) -> tuple[set[Value], dict[Value, Memory]]:
+def _readable(
+    tracer: Any, outputs: Sequence[Tensor], results: Collection[FunctionalStorage],
+    unsure: Collection[FunctionalStorage]
+) -> tuple[set[Value], dict[Value, FunctionalStorage]]:
     """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
     What the call has left in such memory, where it wrote or made it -> the memory.
 
@@ -243,17 +246,17 @@ def _readable(tracer: Any, outputs: Sequence[Tensor], results: Collection[Memory
     """
     memories = {item.traced.memory.input for item in tracer.lifted_tensors()}
     found = {v for v in tracer.graph.inputs if v not in memories}
-    live: dict[Value, Memory] = {}
+    live: dict[Value, FunctionalStorage] = {}
     others: set[Value] = set()  # what the tape keeps elsewhere
     for tensor in kept(outputs, results=True):
         memory = _memory(tracer, tensor)
         if memory is None:
             continue
-        if memory.owner is not None and not memory.generation:
+        if memory.input_tensor is not None and not memory.mutations:
             found.add(memory.input)
         elif (memory.value.node is None or tracer.sharing.partners(memory)
-              or memory.owner is None and (memory not in results or memory.strides is not None
-                                           or memory in unsure)
+              or memory.input_tensor is None
+              and (memory not in results or memory.strides is not None or memory in unsure)
               or live.setdefault(memory.value, memory) is not memory):
             others.add(memory.value)
     return found, {value: memory for value, memory in live.items() if value not in others}

@@ -2,7 +2,7 @@
 those through the tape free the same.
 
 In: the parts of the history that are freed by themselves, the nodes of the call's stages, nodes of
-tapes that were laid. Out: both are told what the other freed. Used by `relaid.py` and
+tapes that were laid. Out: both are told what the other freed. Used by `rebuilt_tape.py` and
 `jit/runtime/later_backward.py`.
 """
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.ops.pointwise import stop_gradient
 from tracejit.core.ops.record import Op
-from tracejit.jit.capture.aliasing import concrete
+from tracejit.jit.capture.storage import substitute
 from tracejit.jit.ir.graph import Value
 
 Step = tuple[Op, dict]
@@ -48,8 +48,8 @@ def gradient_views(tracer: Any, grads: Sequence[Any], tangents: Sequence[Any]
             found.append(None)
             continue
         memory = traced.memory
-        tangent = -1 if memory.generation else arrived.get(memory, -1)
-        if tangent < 0 and memory.owner is not None:
+        tangent = -1 if memory.mutations else arrived.get(memory, -1)
+        if tangent < 0 and memory.input_tensor is not None:
             found.append(None)
             continue
         owners[memory] = owners.get(memory, 0) + 1
@@ -83,5 +83,5 @@ def look(tensor: Any, steps: Sequence[Step], sizes: Mapping[str, int]) -> Any:
     """A tensor seen through steps."""
     with no_grad():
         for op, attributes in steps:
-            tensor = op(tensor, **{k: concrete(v, dict(sizes)) for k, v in attributes.items()})
+            tensor = op(tensor, **{k: substitute(v, dict(sizes)) for k, v in attributes.items()})
     return tensor

@@ -3,7 +3,7 @@
 In: tensors with history. Out: for inputs the outputs that lead to them, the leaves behind tensors,
 what a backward frees and what nodes keep. A node that stands for a loop, a branch or a compiled
 call says which of its results reach which of its inputs (`reached`). Called by `stages.py`,
-`differentiate.py`, `regions.py` and `loops.py`: what no gradient reaches has none, which is not the
+`differentiate.py`, `cond_vjp.py` and `loop_vjp.py`: what no gradient reaches has none, which is not the
 same as zeros.
 """
 
@@ -16,21 +16,21 @@ from typing import Any
 from tracejit.core.eager.function import FunctionNode
 from tracejit.core.eager.history import CopySlices, Overwrite
 from tracejit.core.eager.nodes import AccumulateGrad, Extras, Node, edge_of
-from tracejit.core.eager.saved import Saved, SavedOutput, said_of_itself
+from tracejit.core.eager.saved import Saved, SavedOutput, label_of_itself
 from tracejit.core.eager.tape import CustomNode, OpNode
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.autodiff.kept_outside import Entry, KeptOutside, Within
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.region import RegionRecorder, Start
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.autodiff.outer_saves import InnerSave, OuterSaves, SaveRecord
+from tracejit.jit.capture.epilogue import NotCacheable
+from tracejit.jit.capture.storage import FunctionalStorage
+from tracejit.jit.capture.subgraph import Start, SubgraphTracer
 
 _BARE = (CopySlices, Overwrite, Start)  # nodes without saved tensors
-Place = tuple[Node, int]  # a node and the number of its result
+TapeEdge = tuple[Node, int]  # a node and the number of its result
 
 
 def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozenset[int]]:
     """For each input the numbers of the outputs whose history leads to it."""
-    places: dict[Place, list[int]] = {}
+    places: dict[TapeEdge, list[int]] = {}
     for k, x in enumerate(inputs):
         if x._requires_grad:
             places.setdefault(edge_of(x), []).append(k)
@@ -60,7 +60,7 @@ def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 
-def freed_within(region: RegionRecorder, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
+def freed_within(region: SubgraphTracer, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
     """The parts of the history within a region that are freed by themselves: for each the outputs
     that lead through it."""
     found: dict[Any, set[int]] = {}
@@ -73,14 +73,14 @@ def freed_within(region: RegionRecorder, outputs: Sequence[Tensor]) -> set[froze
 
 def is_freed(output: Tensor, first_node: int) -> bool:
     """Whether a backward inside the call freed history of its own that `output` leads through;
-    Unmodelled where only values tell."""
+    NotCacheable where only values tell."""
     places = [place for place in places_behind([output]) if not ends_at(place[0], first_node)]
     if any(_is_over(*place) for place in places):
         return True
     if any(node.freeing.depends(node.freeing.through([number]) & node.over)
            for node, number in places if isinstance(node, CustomNode) and node.freeing is not None):
-        raise Unmodelled("a value decides whether a backward inside the call has freed history "
-                         "that a result leads through")
+        raise NotCacheable("a value decides whether a backward inside the call has freed history "
+                           "that a result leads through")
     return False
 
 
@@ -123,19 +123,19 @@ def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) 
     """The tensors that the history of outputs since `first_node` keeps: they must not change before
     a backward. `results`: its own as well, and what is kept only if the program goes one way."""
     for _, x in _noted(outputs, first_node):
-        if type(x) is KeptOutside:
-            yield from (entry.tensor for entry in x.entries(always=not results))
+        if type(x) is OuterSaves:
+            yield from (record.tensor for record in x.records(always=not results))
         elif isinstance(x, Tensor):
             yield x
         elif type(x) is Saved or results:
             yield x.tensor
 
 
-def kept_one_way(outputs: Sequence[Tensor], first_node: int) -> Iterator[Entry]:
+def kept_one_way(outputs: Sequence[Tensor], first_node: int) -> Iterator[SaveRecord]:
     """What it keeps only if the program goes one way."""
     for _, x in _noted(outputs, first_node):
-        if type(x) is KeptOutside:
-            yield from (entry for entry in x.entries(always=False) if not entry.always)
+        if type(x) is OuterSaves:
+            yield from (record for record in x.records(always=False) if not record.always)
 
 
 def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[tuple[Node, Any]]:
@@ -146,12 +146,12 @@ def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[tuple[Node, A
         yield from ((node, x) for x in _within(node, True))
 
 
-def records(node: Node) -> Iterator[Saved | SavedOutput | Entry]:
+def records(node: Node) -> Iterator[Saved | SavedOutput | SaveRecord]:
     """What a node has noted of tensors that must not change before a backward; of a region also
     what must not only if the program goes one way."""
     for x in _within(node, False):
-        if type(x) is KeptOutside:
-            yield from x.entries(always=False)
+        if type(x) is OuterSaves:
+            yield from x.records(always=False)
         else:
             yield x
 
@@ -161,7 +161,7 @@ def _within(node: Node, tensors: bool) -> Iterator[Any]:
     stack: list[Any] = [node]
     while stack:
         for x in _held_by(stack.pop()):
-            if type(x) in (KeptOutside, Saved, SavedOutput) or tensors and isinstance(x, Tensor):
+            if type(x) in (OuterSaves, Saved, SavedOutput) or tensors and isinstance(x, Tensor):
                 yield x
             elif type(x) in (tuple, list) or hasattr(type(x), "holds_tensors"):
                 stack.append(x)
@@ -173,14 +173,16 @@ def _held_by(x: Any) -> list[Any]:
     return [*gc.get_referents(x), *attributes]
 
 
-def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memory, Within]:
+def memory_kept(
+    region: SubgraphTracer, outputs: Sequence[Tensor]
+) -> dict[FunctionalStorage, InnerSave]:
     """The memory that history within a region keeps, and how."""
-    found: dict[Memory, Within] = {}
+    found: dict[FunctionalStorage, InnerSave] = {}
     for number, output in enumerate(outputs):
         for node, x in _noted([output], region.first_node):
             if type(node) is AccumulateGrad:  # whose leaf is no rule's operand
                 continue
-            if type(x) is KeptOutside:
+            if type(x) is OuterSaves:
                 every = [*x.tested(lambda t: region.traced(t).read())]
             else:
                 every = [(x, None)]
@@ -192,10 +194,10 @@ def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memor
                     continue
                 known = found.get(traced.memory)
                 if known is None or known.age < node.sequence:
-                    said = (said_of_itself(tensor, traced.shape) if isinstance(kept, Tensor)
-                            else kept.said(traced.shape))
-                    found[traced.memory] = Within({} if known is None else known.when,
-                                                  node.sequence, operand_of(kept), said)
+                    label = (label_of_itself(tensor, traced.shape) if isinstance(kept, Tensor)
+                             else kept.label(traced.shape))
+                    found[traced.memory] = InnerSave({} if known is None else known.when,
+                                                     node.sequence, operand_of(kept), label)
                 when: Any = found[traced.memory].when
                 before = when.get(number, [])
                 when[number] = None if before is None or tests is None else [*before, *tests]
@@ -204,7 +206,7 @@ def memory_kept(region: RegionRecorder, outputs: Sequence[Tensor]) -> dict[Memor
 
 def operand_of(kept: Any) -> Tensor | None:
     """The operand that a node has noted, if it is one: not a result, nor a region's own."""
-    if type(kept) is Entry:
+    if type(kept) is SaveRecord:
         return None if kept.itself is None else kept.itself()
     return kept if isinstance(kept, Tensor) else kept.tensor if type(kept) is Saved else None
 
@@ -219,14 +221,15 @@ def ends_at(node: Node, first_node: int) -> bool:
     return type(node) is AccumulateGrad or node.sequence < first_node
 
 
-def places_behind(tensors: Sequence[Tensor], stops: Collection[Place] = ()) -> Iterator[Place]:
+def places_behind(tensors: Sequence[Tensor], stops: Collection[TapeEdge] = ()
+                  ) -> Iterator[TapeEdge]:
     """The places behind tensors, each once; what lies behind `stops` is not looked at."""
     return places_from([edge_of(x) for x in tensors if x._requires_grad], stops)
 
 
-def places_from(places: Sequence[Place], stops: Collection[Place] = ()) -> Iterator[Place]:
+def places_from(places: Sequence[TapeEdge], stops: Collection[TapeEdge] = ()) -> Iterator[TapeEdge]:
     """The same from these places on."""
-    seen: set[Place] = set()
+    seen: set[TapeEdge] = set()
     stack = list(places)
     while stack:
         place = stack.pop()
@@ -238,7 +241,7 @@ def places_from(places: Sequence[Place], stops: Collection[Place] = ()) -> Itera
             stack += connected(place)
 
 
-def connected(place: Place) -> list[Place]:
+def connected(place: TapeEdge) -> list[TapeEdge]:
     """Where a gradient of this result of a node goes on to."""
     reached: Any = getattr(getattr(place[0], "backward", None), "reached", None)
     return [edge for k, edge in enumerate(place[0].edges)

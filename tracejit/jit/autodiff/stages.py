@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.core.eager.nodes import Node
-from tracejit.jit.autodiff.reach import Place, connected, ends_at, freed_with
+from tracejit.jit.autodiff.reach import TapeEdge, connected, ends_at, freed_with
 
-Way = tuple[int, int]  # bit masks: places that lead through something, edges it leads to
+PathMask = tuple[int, int]  # bit masks: places that lead through something, edges it leads to
 
 
 @dataclass
@@ -29,26 +29,26 @@ class Stage:
     """
 
     level: int
-    places: list[Place] = field(default_factory=list)
-    edges: list[Place] = field(default_factory=list)
+    places: list[TapeEdge] = field(default_factory=list)
+    edges: list[TapeEdge] = field(default_factory=list)
     reached: list[int] = field(default_factory=list)
-    nodes: dict[Node, Way] = field(default_factory=dict)
-    freed: dict[Any, Way] = field(default_factory=dict)
+    nodes: dict[Node, PathMask] = field(default_factory=dict)
+    freed: dict[Any, PathMask] = field(default_factory=dict)
 
     def age(self) -> int:
         """That of its newest node: newer ones go first in a backward."""
         return max(node.sequence for node in self.nodes)
 
 
-class Cutting:
+class TapeCut:
     """The tape behind results, and where it is cut. Without `cut` results that share history share
     a stage."""
 
     def __init__(
-        self, results: Sequence[Place], ends: Collection[Place], first_node: int, cut: bool
+        self, results: Sequence[TapeEdge], ends: Collection[TapeEdge], first_node: int, cut: bool
     ):
         self.results = results
-        self.after: dict[Place, list[Place]] = {}
+        self.after: dict[TapeEdge, list[TapeEdge]] = {}
         stack = list(results)
         while stack:
             place = stack.pop()
@@ -87,7 +87,7 @@ class Cutting:
                     highest[e[0]] = min(highest.get(e[0], level), level - (e in self.cuts))
         return highest
 
-    def stages(self, order: Mapping[Place, int]) -> list[Stage]:
+    def stages(self, order: Mapping[TapeEdge, int]) -> list[Stage]:
         """The stages, lowest first; `order`: that of the edges."""
         stage_of = self._connected()
         for place in dict.fromkeys([*self.results, *(p for p in self.places if p in self.cuts)]):
@@ -119,7 +119,7 @@ class Cutting:
         return {node: made.setdefault(id(nodes), Stage(self.levels[node]))
                 for node, nodes in members.items()}
 
-    def _follow(self, stage: Stage, places: list[Place]) -> None:
+    def _follow(self, stage: Stage, places: list[TapeEdge]) -> None:
         """Which of a stage's places lead where."""
         above = dict.fromkeys(places, 0)
         above |= {place: 1 << k for k, place in enumerate(stage.places)}
@@ -131,7 +131,7 @@ class Cutting:
                     reached[number[e]] |= above[place]
                 else:
                     above[e] |= above[place]
-        below: dict[Place, int] = {}
+        below: dict[TapeEdge, int] = {}
         for place in places:
             below[place] = 0
             for e in self.after[place]:
@@ -144,6 +144,6 @@ class Cutting:
                 _widen(stage.freed, part, way)
 
 
-def _widen(ways: dict, key: Any, way: Way) -> None:
+def _widen(ways: dict, key: Any, way: PathMask) -> None:
     above, below = ways.get(key, (0, 0))
     ways[key] = above | way[0], below | way[1]

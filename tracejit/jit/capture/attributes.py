@@ -1,8 +1,8 @@
 """Which attributes of an object count as read: those that code names, and those it may miss.
 
 In: objects that `state` found, the names that code mentions, what it asks for by names that it
-computes. Out: places of the attributes; one place of an object, and of a class, for all that are
-not there. `state.State` is made of this, and walks on from what is found here.
+computes. Out: sources of the attributes; one source of an object, and of a class, for all that are
+not there. `state.ReachableState` is made of this, and walks on from what is found here.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.overriding import gates
-from tracejit.jit.capture.behaviour import USERS_STATE, known_names, may_change, module_name
-from tracejit.jit.capture.computed_names import (
+from tracejit.jit.capture.access_path import CACHED, Source, key_of, kind_of, slot_of
+from tracejit.jit.capture.dynamic_names import (
     ANY,
     data_of_module,
-    is_shared,
-    is_users,
+    is_shared_module,
+    is_user_class,
     own_names,
     slot_names,
 )
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.fingerprint import USERS_STATE, is_mutable_class, known_names, module_name
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
     bases_of,
     class_attribute,
     has_in_class,
+    instance_dict,
     is_a,
     module_title,
     names_in,
-    own_dict,
     qualname_of_class,
 )
 from tracejit.jit.capture.module_reads import METHODS, Reads, has_methods
-from tracejit.jit.capture.place import CACHED, Place, key_of, kind_of, slot_of
 
 MODULE_TABLES = (
     "forward",
@@ -81,308 +81,311 @@ def _is_ours(cls: type, name: str) -> bool:
     return module_name(owner).startswith("tracejit.")
 
 
-class Attributes:
-    """What code asks of attributes, and the places of those that count."""
+class AttributeReads:
+    """What code asks of attributes, and the sources of those that count."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
-        self.computed = False  # attributes are asked for by names that code computes
-        self.subjects: set[str] = set()  # of what is found under these names
+        self.dynamic_names = False  # attributes are asked for by names that code computes
+        self.dynamic_owners: set[str] = set()  # of what is found under these names
         self.whole: set[int] = set()  # ids of modules of which any attribute is read
         self.uncertain: set[str] = set()  # names that code expects to be missing at times
-        self.doubtful = False  # any name may be: code handles that it is missing
+        self.may_miss = False  # any name may be: code handles that it is missing
         self.reads: set[Reads] = set()  # what code of ours reads of modules
-        self.classes: dict[int, Place] = {}  # id -> where it is
-        self.places: list[Place] = []
-        self.by_id: dict[int, Place] = {}
+        self.classes: dict[int, Source] = {}  # id -> where it is
+        self.sources: list[Source] = []
+        self.by_id: dict[int, Source] = {}
 
     def add_root(self, how: str, container: Any, key: Any, value: Any, text: str) -> None:
         raise NotImplementedError
 
-    def _visit(self, place: Place) -> None:
+    def _visit(self, source: Source) -> None:
         raise NotImplementedError
 
-    def _read_by_ours(self, place: Place, names: Iterable[str]) -> None:
-        own = own_dict(place.value)
+    def _read_by_ours(self, source: Source, names: Iterable[str]) -> None:
+        own = instance_dict(source.value)
         for name in sorted(names):
-            self._own(place, own, name)
+            self._own(source, own, name)
 
-    def _attributes(self, place: Place, value: Any, only: set[str] | frozenset[str] | None) -> None:
-        own = own_dict(value)
+    def _attributes(
+        self, source: Source, value: Any, only: set[str] | frozenset[str] | None
+    ) -> None:
+        own = instance_dict(value)
         if not is_a(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
             own = {}
         module = module_name(type(value))
-        if place.kind == "identity" and is_a(value, (FunctionType, CACHED)):
-            self._of_published(place, own, self.names if only is None else only)
+        if source.kind == "identity" and is_a(value, (FunctionType, CACHED)):
+            self._of_published(source, own, self.names if only is None else only)
             return
-        if place.kind == "identity" and not (
-            is_a(value, type) or may_change(type(value))
+        if source.kind == "identity" and not (
+            is_a(value, type) or is_mutable_class(type(value))
         ):
             return
-        if place.kind == "tensor":
-            self._of_tensor(place, value, self.names if only is None else only)
+        if source.kind == "tensor":
+            self._of_tensor(source, value, self.names if only is None else only)
             return
         internal = module.startswith("tracejit.") and not module.startswith(USERS_STATE)
         if internal and not is_a(value, type):
             if is_a(
                 own.get("function"), FunctionType
             ):  # a captured function: its own code counts
-                self._child(place, "attr", "function", own["function"], place.text)
-                self._of_captured(place, own, self.names if only is None else only)
-            elif own_dict(value) is not None and not _is_in_library(place):
-                self._of_internal(place, own, self.names if only is None else only)
+                self._child(source, "attr", "function", own["function"], source.text)
+                self._of_captured(source, own, self.names if only is None else only)
+            elif instance_dict(value) is not None and not _is_in_library(source):
+                self._of_internal(source, own, self.names if only is None else only)
             return
         names = self.names if only is None else set(only)
-        if place.kind == "module":
-            if self._is_asked(place):
+        if source.kind == "module":
+            if self._is_asked(source):
                 names = names | {n for n in data_of_module(value) if kind_of(own[n]) != "opaque"}
-            answers = "__getattr__" in own and not is_shared(module_title(value))
+            answers = "__getattr__" in own and not is_shared_module(module_title(value))
             names = names | {"__getattr__"} if answers else names
         elif self.everything:
             names = names | set(own)
-        if only is None and self.computed and not is_a(value, type):
+        if only is None and self.dynamic_names and not is_a(value, type):
             names = names | slot_names(type(value))
         if only is None and is_module(value):
             names = set(names) | set(MODULE_TABLES)
             names |= METHODS & own.keys() if has_methods(own) else set()
-            self._read_by_ours(place, {name for reads in self.reads for name in reads.names})
+            self._read_by_ours(source, {name for reads in self.reads for name in reads.names})
         if only is None and (module == _READ_WHOLE or is_a(value, enum.Enum)):
             names = set(names) | set(own)
         for name in sorted(names):
             if name in own and not is_a(value, type):
-                if place.kind == "function" and _is_of_gate(value, own, name):
+                if source.kind == "function" and _is_of_gate(value, own, name):
                     continue
-                self._own(place, own, name)
-                self._behind(place, type(value), name)
-            elif place.kind == "function":
-                self._of_function(place, value, name)
-            elif place.kind == "module":
-                may_appear = name in self.stored or self._may_miss(name, type(value))
+                self._own(source, own, name)
+                self._behind(source, type(value), name)
+            elif source.kind == "function":
+                self._of_function(source, value, name)
+            elif source.kind == "module":
+                may_appear = name in self.stored or self._can_miss(name, type(value))
                 may_appear |= "__getattr__" in own
-                if may_appear and not is_shared(module_title(value)):
-                    self._lacks(place, name)
-                    self._own(place, own, "__getattr__")  # which is asked then
+                if may_appear and not is_shared_module(module_title(value)):
+                    self._add_missing_name(source, name)
+                    self._own(source, own, "__getattr__")  # which is asked then
             else:
-                self._class_level(place, value, name)
-        if self._asks_for_any(place):
-            self._own_names(place, own)
+                self._class_level(source, value, name)
+        if self._asks_for_any(source):
+            self._own_names(source, own)
 
-    def _own(self, place: Place, own: Any, name: str) -> None:
+    def _own(self, source: Source, own: Any, name: str) -> None:
         """An attribute of the object itself, or that it has none."""
         if name not in own:
-            self._lacks(place, name)
+            self._add_missing_name(source, name)
             return
-        known, lacked = (place.children.get((how, None)) for how in ("names", "lacks"))
+        known, lacked = (source.children.get((how, None)) for how in ("own_names", "missing_names"))
         made = known is not None and name not in known.value  # by this call
         made |= lacked is not None and name in lacked.key
-        self._child(place, "attr", name, ABSENT if made else own[name], f"{place.text}.{name}")
+        self._child(source, "attr", name, ABSENT if made else own[name], f"{source.text}.{name}")
 
-    def _asks_for_any(self, place: Place) -> bool:
+    def _asks_for_any(self, source: Source) -> bool:
         """Whether it matters which attributes an object has."""
-        if place.kind == "module":
-            return self._is_asked(place) and not is_shared(module_title(place.value))
-        if place.kind == "function":
-            return (self.computed or self.doubtful) and not is_own(place.value.__code__)
-        has = own_dict(place.value) is not None and not is_a(place.value, type)
-        return self.computed and has
+        if source.kind == "module":
+            return self._is_asked(source) and not is_shared_module(module_title(source.value))
+        if source.kind == "function":
+            return (self.dynamic_names or self.may_miss) and (
+                not is_internal_code(source.value.__code__))
+        has = instance_dict(source.value) is not None and not is_a(source.value, type)
+        return self.dynamic_names and has
 
-    def _is_asked(self, place: Place) -> bool:
+    def _is_asked(self, source: Source) -> bool:
         """Whether a module's attributes are asked for by names that code computes."""
-        if id(place.value) in self.whole or place.text.rpartition(".")[2] in self.subjects:
+        if id(source.value) in self.whole or source.text.rpartition(".")[2] in self.dynamic_owners:
             return True
-        if place.how == "item":
-            return self.computed and place.parent.value is not sys.modules  # type: ignore[union-attr]
-        of_module = place.parent is not None and place.parent.kind == "module"
-        return ANY in self.subjects and (not of_module or place.key in self.names)
+        if source.how == "item":
+            return self.dynamic_names and source.parent.value is not sys.modules  # type: ignore[union-attr]
+        of_module = source.parent is not None and source.parent.kind == "module"
+        return ANY in self.dynamic_owners and (not of_module or source.key in self.names)
 
-    def _own_names(self, place: Place, own: Iterable[str]) -> None:
+    def _own_names(self, source: Source, own: Iterable[str]) -> None:
         """Which attributes an object had when the call began."""
-        if ("names", None) in place.children:
+        if ("own_names", None) in source.children:
             return
-        found = {key: child.kind for (how, key), child in place.children.items() if how == "attr"}
-        lacked = place.children.get(("lacks", None))
+        found = {key: child.kind for (how, key), child in source.children.items() if how == "attr"}
+        lacked = source.children.get(("missing_names", None))
         found |= dict.fromkeys(lacked.key if lacked else (), "absent")
         names = tuple(name for name in own if found.get(name) != "absent")
-        self._tells(place, "names", None, names, f"{place.text}.__dict__")
+        self._tells(source, "own_names", None, names, f"{source.text}.__dict__")
 
-    def _tells(self, place: Place, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
-        """The place that tells which attributes an object has (`names`), or has not (`lacks`)."""
-        child = place.children[how, None] = Place(place, how, key, names, text)
+    def _tells(self, source: Source, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
+        """The source that tells which attributes an object has (`own_names`), or has not (`missing_names`)."""
+        child = source.children[how, None] = Source(source, how, key, names, text)
         child.kind = how
-        self.places.append(child)
+        self.sources.append(child)
 
-    def _of_instances(self, place: Place) -> None:
+    def _of_instances(self, source: Source) -> None:
         """What all instances of a class have, and its subclasses."""
-        cls = place.value
-        for name in _NAMED & self.names if is_users(cls) else ():
-            self._child(place, "slot", name, slot_of(cls, name), f"{place.text}.{name}")
-        if not self.computed or ("names", None) in place.children:
+        cls = source.value
+        for name in _NAMED & self.names if is_user_class(cls) else ():
+            self._child(source, "slot", name, slot_of(cls, name), f"{source.text}.{name}")
+        if not self.dynamic_names or ("own_names", None) in source.children:
             return
         names = own_names(cls)
-        self._tells(place, "names", None, names, f"the attributes of {qualname_of_class(cls)}")
+        self._tells(source, "own_names", None, names, f"the attributes of {qualname_of_class(cls)}")
         for name in names:
             found = class_attribute(cls, name)
             if kind_of(found) != "opaque":
-                self._child(place, "type", name, found, f"{qualname_of_class(cls)}.{name}")
+                self._child(source, "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
-    def _behind(self, place: Place, cls: type, name: str) -> None:
+    def _behind(self, source: Source, cls: type, name: str) -> None:
         """Data of a class under the name of an instance's own."""
         found = class_attribute(cls, name)
         if found is ABSENT or is_a(found, (FunctionType, _SLOT, *_QUIET)):
             return
-        if may_change(cls) and not _is_ours(cls, name):
-            self._child(place, "type", name, found, f"{place.text}.{name} of the class")
+        if is_mutable_class(cls) and not _is_ours(cls, name):
+            self._child(source, "type", name, found, f"{source.text}.{name} of the class")
             self._overridden(cls, name)
 
     def _overridden(self, cls: type, name: str) -> None:
         """Data that bases have under the same name: `super().name`."""
-        for base in [c for c in bases_of(cls) if name in names_in(c) and may_change(c)][1:]:
+        for base in [c for c in bases_of(cls) if name in names_in(c) and is_mutable_class(c)][1:]:
             hidden = (FunctionType, _SLOT, *_QUIET)
-            if is_users(base) and not is_a(names_in(base)[name], hidden):
+            if is_user_class(base) and not is_a(names_in(base)[name], hidden):
                 known = self._base(base)
                 text = f"{qualname_of_class(base)}.{name}"
                 self._child(known, "type", name, names_in(base)[name], text)
 
-    def _base(self, base: type) -> Place:
+    def _base(self, base: type) -> Source:
         self.add_root("constant", base, base, base, f"class {qualname_of_class(base)}")
         return self.by_id[id(base)]
 
-    def _of_function(self, place: Place, function: FunctionType, name: str) -> None:
-        if is_own(function.__code__):
+    def _of_function(self, source: Source, function: FunctionType, name: str) -> None:
+        if is_internal_code(function.__code__):
             return
         if name in _TOLD:
-            self._child(place, "slot", name, getattr(function, name), f"{place.text}.{name}")
-        elif name in self.stored or self._may_miss(name, FunctionType):
-            self._lacks(place, name)
+            self._child(source, "slot", name, getattr(function, name), f"{source.text}.{name}")
+        elif name in self.stored or self._can_miss(name, FunctionType):
+            self._add_missing_name(source, name)
 
-    def _of_published(self, place: Place, own: Any, names: Iterable[str]) -> None:
+    def _of_published(self, source: Source, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a function of ours."""
         for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
-            if not _is_of_gate(place.value, own, name):
-                self._own(place, own, name)
-        if self.computed or self.doubtful:
-            self._own_names(place, own)
+            if not _is_of_gate(source.value, own, name):
+                self._own(source, own, name)
+        if self.dynamic_names or self.may_miss:
+            self._own_names(source, own)
 
-    def _of_internal(self, place: Place, own: Any, names: Iterable[str]) -> None:
+    def _of_internal(self, source: Source, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave an object of ours, which no code of its class knows."""
-        cls = type(place.value)
-        may = {n for n in names if self.doubtful or n in self.stored or n in self.uncertain}
+        cls = type(source.value)
+        may = {n for n in names if self.may_miss or n in self.stored or n in self.uncertain}
         wanted = {n for n in names if n in own or n in may and class_attribute(cls, n) is ABSENT}
         for name in sorted(wanted - known_names(cls)):
-            self._own(place, own, name)
-        if self.computed:
-            self._own_names(place, own)
+            self._own(source, own, name)
+        if self.dynamic_names:
+            self._own_names(source, own)
 
-    def _of_captured(self, place: Place, own: Any, names: Iterable[str]) -> None:
+    def _of_captured(self, source: Source, own: Any, names: Iterable[str]) -> None:
         """Attributes that the user gave a captured function, as counters and caches are kept."""
-        ours = type(place.value).OWN
+        ours = type(source.value).OWN
         for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
-            if name in own or name in self.stored and not has_in_class(place.value, name):
-                self._own(place, own, name)
+            if name in own or name in self.stored and not has_in_class(source.value, name):
+                self._own(source, own, name)
 
-    def _of_tensor(self, place: Place, tensor: Tensor, names: Iterable[str]) -> None:
+    def _of_tensor(self, source: Source, tensor: Tensor, names: Iterable[str]) -> None:
         """Attributes that the user gave a tensor, and those that code may miss."""
         own, cls = tensor.__dict__, type(tensor)
-        may = [n for n in names if n in self.stored or self._may_miss(n, cls)]
+        may = [n for n in names if n in self.stored or self._can_miss(n, cls)]
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
         for name in sorted(wanted | set(own) if self.everything else wanted):
-            self._own(place, own, name)
+            self._own(source, own, name)
         for name in (n for n in names if n not in own):
             found = class_attribute(cls, name)
-            if found is not ABSENT or name in self.uncertain or self.doubtful:
+            if found is not ABSENT or name in self.uncertain or self.may_miss:
                 self._of_library(cls, name, found)
-        if self.computed:
-            self._own_names(place, own)
+        if self.dynamic_names:
+            self._own_names(source, own)
 
-    def _class_level(self, place: Place, value: Any, name: str) -> None:
+    def _class_level(self, source: Source, value: Any, name: str) -> None:
         if is_a(value, type):
-            self._of_class(place, value, name)
+            self._of_class(source, value, name)
             return
         cls = type(value)
         found = class_attribute(cls, name)
         if is_a(found, _SLOT):
-            self._child(place, "slot", name, slot_of(value, name), f"{place.text}.{name}")
+            self._child(source, "slot", name, slot_of(value, name), f"{source.text}.{name}")
         elif found is not ABSENT and not is_a(found, _QUIET):
             ours = module_name(cls).startswith("tracejit")
             if ours:
                 self._of_library(cls, name, found)
             else:
-                self._child(place, "type", name, found, f"{place.text}.{name}")
+                self._child(source, "type", name, found, f"{source.text}.{name}")
                 self._overridden(cls, name)
-            if own_dict(value) is not None and (not ours or is_a(found, FunctionType)):
-                self._lacks(place, name)
+            if instance_dict(value) is not None and (not ours or is_a(found, FunctionType)):
+                self._add_missing_name(source, name)
         elif found is ABSENT:
-            missed = self._may_miss(name, cls)
-            own = own_dict(value)
+            missed = self._can_miss(name, cls)
+            own = instance_dict(value)
             may_appear = missed or name in self.stored or is_module(value) and any(
                 name in (own.get(table) or ()) for table in _TABLES)
             if may_appear and own is not None:  # it comes before what tables and the class have
-                self._lacks(place, name)
+                self._add_missing_name(source, name)
             if missed or name in self.stored:
-                self._class_lacks(cls, name)
+                self._add_missing_name_of_class(cls, name)
 
-    def _of_class(self, place: Place, cls: type, name: str) -> None:
+    def _of_class(self, source: Source, cls: type, name: str) -> None:
         """An attribute that code names of a class itself."""
         found = class_attribute(cls, name)
-        if not may_change(cls) or is_a(found, (_SLOT, *_QUIET)):
+        if not is_mutable_class(cls) or is_a(found, (_SLOT, *_QUIET)):
             return
         if found is not ABSENT and _is_ours(cls, name) and not _is_data(found):
             return
-        inherited = class_attribute(type(cls), name) if may_change(type(cls)) else ABSENT
+        inherited = class_attribute(type(cls), name) if is_mutable_class(type(cls)) else ABSENT
         if found is ABSENT and inherited is not ABSENT:
             self.add_root("constant", type(cls), type(cls), type(cls), qualname_of_class(type(cls)))
-        elif found is ABSENT and name not in self.stored and not self._may_miss(name, type(cls)):
+        elif found is ABSENT and name not in self.stored and not self._can_miss(name, type(cls)):
             return
         if found is ABSENT:
-            self._class_lacks(cls, name)
-            self._class_lacks(type(cls), name)
+            self._add_missing_name_of_class(cls, name)
+            self._add_missing_name_of_class(type(cls), name)
         else:
-            self._child(place, "type", name, found, f"{place.text}.{name}")
+            self._child(source, "type", name, found, f"{source.text}.{name}")
             self._overridden(cls, name)
 
-    def _lacks(self, place: Place, name: str) -> None:
-        """An attribute that an object has not, or a class and its bases: one place tells of all."""
-        if ("lacks", None) in place.children:
-            place.children["lacks", None].key[name] = None
+    def _add_missing_name(self, source: Source, name: str) -> None:
+        """An attribute that an object has not, or a class and its bases: one source tells of all."""
+        if ("missing_names", None) in source.children:
+            source.children["missing_names", None].key[name] = None
         else:
-            self._tells(place, "lacks", {name: None}, (), place.text)
+            self._tells(source, "missing_names", {name: None}, (), source.text)
 
-    def _class_lacks(self, cls: type, name: str) -> None:
+    def _add_missing_name_of_class(self, cls: type, name: str) -> None:
         if class_attribute(cls, name) is not ABSENT:
             return
         if id(cls) in self.classes:
-            self._lacks(self.classes[id(cls)], name)
+            self._add_missing_name(self.classes[id(cls)], name)
         else:
             self._of_library(cls, name, ABSENT)
 
     def _of_library(self, cls: type, name: str, found: Any) -> None:
         """Data of a class of ours, of which there may be many instances."""
-        if may_change(cls) and (found is ABSENT or _is_data(found)):
+        if is_mutable_class(cls) and (found is ABSENT or _is_data(found)):
             self._child(self._base(cls), "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
-    def _may_miss(self, name: str, cls: type) -> bool:
+    def _can_miss(self, name: str, cls: type) -> bool:
         """Whether code may ask for an attribute, of a `cls`, that is not there."""
-        if self.doubtful or name in self.uncertain:
+        if self.may_miss or name in self.uncertain:
             return True
         answers = class_attribute(cls, "__getattr__")  # that of modules looks in their tables
         code = attribute_of(answers, "__code__")
-        return answers is not ABSENT and (code is None or not is_own(code))
+        return answers is not ABSENT and (code is None or not is_internal_code(code))
 
-    def _child(self, parent: Place, how: str, key: Any, value: Any, text: str) -> None:
+    def _child(self, parent: Source, how: str, key: Any, value: Any, text: str) -> None:
         identity = (how, key_of(key))
         if identity in parent.children:
             return
-        child = parent.children[identity] = Place(parent, how, key, value, text)
+        child = parent.children[identity] = Source(parent, how, key, value, text)
         self._visit(child)
 
 
-def _is_in_library(place: Place) -> bool:
+def _is_in_library(source: Source) -> bool:
     """Whether an object is found in a module of ours: it holds our own state."""
-    home = place.container if place.how == "global" else None
-    if place.parent is not None and place.parent.kind == "module":
-        home = own_dict(place.parent.value)
+    home = source.container if source.how == "global" else None
+    if source.parent is not None and source.parent.kind == "module":
+        home = instance_dict(source.parent.value)
     return home is not None and str(home.get("__name__")).startswith("tracejit")
 
 
@@ -392,7 +395,7 @@ def _is_data(found: Any) -> bool:
 
 
 def is_module(value: Any) -> bool:
-    own = own_dict(value)
+    own = instance_dict(value)
     return is_a(own, dict) and "_parameters" in own
 
 

@@ -1,7 +1,7 @@
 """Why a captured function could not be replayed as one program, and the error where that is
 demanded.
 
-In: a reason, the user's line. Out: `Break` records for `report().breaks`; `CaptureError`. Used by
+In: a reason, the user's line. Out: `GraphBreak` records for `report().breaks`; `CaptureError`. Used by
 the
 tracer and the jit.
 """
@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Location
 
 
 @dataclass(frozen=True)
-class Break:
+class GraphBreak:
     """Why a captured function could not be replayed as one program."""
 
     reason: str
@@ -41,7 +41,7 @@ class CaptureError(RuntimeError):
     """A function cannot be captured as asked; the message names the line and the reason."""
 
 
-class Refused(BaseException):
+class RegionRefused(BaseException):
     """A part of the program cannot become a region of the graph; the message says why.
 
     Not an `Exception`: the user's own `except Exception` must not take it; where a bare `except`
@@ -55,7 +55,7 @@ class Refused(BaseException):
             region.refused = self
 
 
-class Defect(BaseException):
+class InternalError(BaseException):
     """An error of tracejit's own, which tests see; elsewhere a region is refused instead."""
 
 

@@ -31,14 +31,14 @@ import numpy as np
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import joining
 from tracejit.core.ops.record import Op
-from tracejit.jit.capture.behaviour import function_of, module_name
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.computed_names import is_users
+from tracejit.jit.capture.access_path import CACHED
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.deferred_warnings import deferred_warn
+from tracejit.jit.capture.dynamic_names import is_user_class
+from tracejit.jit.capture.fingerprint import function_of, module_name
 from tracejit.jit.capture.foreign_compilers import is_compiled, unseen_call_of
 from tracejit.jit.capture.host_calls import replacement
-from tracejit.jit.capture.kept_calls import CALLING, asking_again, handing_on
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
@@ -50,9 +50,10 @@ from tracejit.jit.capture.looking import (
     qualname_of_class,
     title,
 )
-from tracejit.jit.capture.place import CACHED
+from tracejit.jit.capture.memoized_calls import CALLING, asking_again, handing_on
 from tracejit.jit.capture.plain_arguments import (
     asks_as_plain,
+    concretizing_call,
     is_cython,
     named_plainly,
     of_arrays,
@@ -60,20 +61,19 @@ from tracejit.jit.capture.plain_arguments import (
     power,
     wants_ints,
     wants_texts,
-    with_plain_numbers,
     with_plain_texts,
 )
 from tracejit.jit.capture.plain_pickles import is_dumps, of_plain_data
 from tracejit.jit.capture.pure import is_of_arrays, is_pure
 from tracejit.jit.capture.recursion import user_limit
-from tracejit.jit.capture.rolled import FollowedList, length
+from tracejit.jit.capture.rolled import StackedList, length
 from tracejit.jit.capture.rolled import joined as in_one
-from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_runtime
-from tracejit.jit.capture.scalars import RuntimeNumber
+from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_call_sym
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sharing import known_as, known_ones
 from tracejit.jit.capture.source import is_understood
-from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
+from tracejit.jit.ir.sizes import SymInt
 
 _OF_ARRAYS = type(np.mean)
 _CONTAINERS = (list, dict, set, bytearray, deque)
@@ -100,20 +100,20 @@ _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
     """Wrap what another compiler made: no replay makes its calls."""
-    run = with_plain_numbers(function)
+    run = concretizing_call(function)
 
     @functools.wraps(run)
     def call(*args: Any, **kwargs: Any) -> Any:
-        tracer.note(*unseen_call_of(function))
+        tracer.add_break(*unseen_call_of(function))
         return run(*args, **kwargs)
 
     return call
 
 
-PASSED_ON.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeType))
 
 
-def adapted(tracer: Any, function: Any) -> Any:
+def convert_call(tracer: Any, function: Any) -> Any:
     """The rewritten form of a user's function or method; anything else as it is."""
     joined = _joining(function)
     if joined is not None:
@@ -127,16 +127,16 @@ def adapted(tracer: Any, function: Any) -> Any:
         return _with_known_tensors(tracer, tracer.root.identities.numbering(function))
     if function is set or function is frozenset:
         return _of_known_tensors(tracer, function)
-    if function is sys.getrecursionlimit and not tracer.replayable:  # nobody watches
+    if function is sys.getrecursionlimit and not tracer.cacheable:  # nobody watches
         return user_limit
     if function is warnings.warn:
         return deferred_warn
     if _wants_tensor(function):
         return _of_tensors(function)
     if type(function) is FunctionType:
-        return _adapted_function(tracer, function)
+        return _convert_function(tracer, function)
     if type(function) is MethodType and type(function.__func__) is FunctionType:
-        return MethodType(_adapted_function(tracer, function.__func__), function.__self__)
+        return MethodType(_convert_function(tracer, function.__func__), function.__self__)
     if type(function_of(function)) is CACHED:
         return asking_again(tracer, function)
     if is_compiled(function):
@@ -145,14 +145,14 @@ def adapted(tracer: Any, function: Any) -> Any:
         again = asking_again(tracer, function.func)
         return functools.partial(again, *function.args, **function.keywords)
     if is_cython(function):
-        return with_plain_numbers(function)
+        return concretizing_call(function)
     if type(function) is _OF_ARRAYS:
         return of_arrays(function)
     if is_dumps(function):
         return of_plain_data(function)
     special = class_attribute(type(function), "__call__")
-    if type(special) is FunctionType and not is_own(special.__code__):
-        return MethodType(_adapted_function(tracer, special), function)
+    if type(special) is FunctionType and not is_internal_code(special.__code__):
+        return MethodType(_convert_function(tracer, special), function)
     if function is pow:
         return power
     if function is getattr or function is hasattr:
@@ -166,7 +166,7 @@ def adapted(tracer: Any, function: Any) -> Any:
         is_of_arrays(function) or not is_pure(function) or wants_ints(function)
     )
     if owner in (list, int, float) or plain:
-        function = with_plain_numbers(function)
+        function = concretizing_call(function)
     elif wants_texts(function):
         function = with_plain_texts(function)
     return _finding(tracer, function)
@@ -192,7 +192,7 @@ def _with_known_tensors(tracer: Any, function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _with_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _of_known_tensors(tracer: Any, kind: type) -> Any:
@@ -206,20 +206,21 @@ def _of_known_tensors(tracer: Any, kind: type) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _of_known_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
-def _adapted_function(tracer: Any, function: FunctionType) -> Any:
+def _convert_function(tracer: Any, function: FunctionType) -> Any:
     found = tracer.root.adapt(function)
-    foreign = found is function and not is_own(function.__code__) and not is_understood(function)
-    return with_plain_numbers(function) if foreign else found
+    foreign = (found is function and not is_internal_code(function.__code__)
+               and not is_understood(function))
+    return concretizing_call(function) if foreign else found
 
 
 def _wants_tensor(function: Any) -> bool:
     """Whether this is an op of tracejit's that takes a tensor first."""
     if type(function) is Op:
         return function.kind == "pointwise"
-    if type(function) is not FunctionType or not is_own(function.__code__):
+    if type(function) is not FunctionType or not is_internal_code(function.__code__):
         return False
     found: Any = inspect.unwrap(function)
     if type(found) is Op:
@@ -234,15 +235,15 @@ def _of_tensors(function: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         others = (*args[1:], *kwargs.values())
-        if args and is_a(args[0], RuntimeNumber) and not any(
+        if args and is_a(args[0], SymNumber) and not any(
                 is_a(x, Tensor) for x in others):
-            args = (args[0].concrete(), *args[1:])
+            args = (args[0].concretize(), *args[1:])
         return function(*args, **kwargs)
 
     return call
 
 
-PASSED_ON.update(c for c in _of_tensors.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _of_tensors.__code__.co_consts if is_a(c, CodeType))
 
 
 def _on_numbers(function: Any) -> Any:
@@ -250,16 +251,16 @@ def _on_numbers(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        runtime = [x for x in args if is_runtime(x)]
-        others = [x for x in args if not is_runtime(x)]
+        runtime = [x for x in args if is_call_sym(x)]
+        others = [x for x in args if not is_call_sym(x)]
         if kwargs or not runtime or any(not is_exactly(x, (int, float)) for x in others):
             return function(*args, **kwargs)
-        return runtime[0].numbers.apply(OF_FLOATS[function], args)
+        return runtime[0].sym_env.apply(OF_FLOATS[function], args)
 
     return call
 
 
-PASSED_ON.update(c for c in _on_numbers.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _on_numbers.__code__.co_consts if is_a(c, CodeType))
 
 
 def _joining(function: Any) -> Callable | None:
@@ -270,13 +271,13 @@ def _joining(function: Any) -> Callable | None:
         return _type_of
     if type(function) is not FunctionType:
         return None
-    taking_out = is_own(function.__code__) and getattr(function, "__wrapped__", None)
+    taking_out = is_internal_code(function.__code__) and getattr(function, "__wrapped__", None)
     together = _TOGETHER.get(taking_out or function)
     if together is None:
         return None
 
     def joined(*args: Any, **keywords: Any) -> Any:
-        if len(args) in (1, 2) and is_a(args[0], FollowedList) and set(keywords) <= {"dim"}:
+        if len(args) in (1, 2) and is_a(args[0], StackedList) and set(keywords) <= {"dim"}:
             dim = (*args[1:], *keywords.values(), 0)[0]
             whole = in_one(args[0], together, dim) if type(dim) is int else None
             if whole is not None:
@@ -290,14 +291,14 @@ def _len(*arguments: Any) -> Any:
     """`len(...)`, which need not know how many rows a loop appended, or a tensor has."""
     if len(arguments) == 1:
         (x,) = arguments
-        if is_a(x, FollowedList):
+        if is_a(x, StackedList):
             return length(x)
         if is_a(x, Tensor) and type(x).__len__ is Tensor.__len__ and x.shape:
             return x.shape[0]
     return len(*arguments)
 
 
-PASSED_ON.add(_len.__code__)
+USER_CALL_WRAPPERS.add(_len.__code__)
 
 
 def _type_of(*arguments: Any) -> Any:
@@ -305,9 +306,9 @@ def _type_of(*arguments: Any) -> Any:
     if len(arguments) != 1:
         return type(*[named_plainly(plain_text(x)) for x in arguments])
     (x,) = arguments
-    if is_a(x, RuntimeNumber):
+    if is_a(x, SymNumber):
         return x.kind
-    return list if is_a(x, FollowedList) else int if type(x) is Size else type(x)
+    return list if is_a(x, StackedList) else int if type(x) is SymInt else type(x)
 
 
 _TOGETHER: dict[Any, Any] = {
@@ -316,8 +317,8 @@ _TOGETHER: dict[Any, Any] = {
 }
 
 
-def check_call(tracer: Any, function: Any) -> Any:
-    """As `adapted`, in a trial: raises Refused where the call could be seen from outside."""
+def convert_call_in_region(tracer: Any, function: Any) -> Any:
+    """As `convert_call`, in a trial: raises RegionRefused where the call could be seen from outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):
@@ -325,27 +326,27 @@ def check_call(tracer: Any, function: Any) -> Any:
     if kind is MethodType:
         target = function.__func__
         if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
-            raise Refused(f"calls {target.__name__}")
+            raise RegionRefused(f"calls {target.__name__}")
         if type(target) is FunctionType:
-            return MethodType(check_call(tracer, target), function.__self__)
+            return MethodType(convert_call_in_region(tracer, target), function.__self__)
         return _checked_builtin(tracer, function)  # Cython's
     if kind is FunctionType:
         return _checked_function(tracer, function)
     if function is type:
         return _type_of
     if function is id or function is hash:
-        return adapted(tracer, function)
+        return convert_call(tracer, function)
     if is_a(function, type):
         return _guarding(tracer, _checked_class(function))
     builtin = is_a(function, (BuiltinFunctionType, MethodWrapperType))
     code = None if builtin else _code_of_calls(kind)
     if kind is functools.partial:
-        check_call(tracer, function.func)
+        convert_call_in_region(tracer, function.func)
     if code is None:
         return _checked_builtin(tracer, function)
-    if is_own(code):
-        return function  # a module: its forward is adapted when it is called
-    return MethodType(check_call(tracer, kind.__call__), function)
+    if is_internal_code(code):
+        return function  # a module: its forward is converted when it is called
+    return MethodType(convert_call_in_region(tracer, kind.__call__), function)
 
 
 def _code_of_calls(kind: type) -> CodeType | None:
@@ -355,22 +356,22 @@ def _code_of_calls(kind: type) -> CodeType | None:
 
 def _checked_function(tracer: Any, function: FunctionType) -> Any:
     code = function.__code__
-    if is_own(code):
-        return _guarding(tracer, adapted(tracer, function))
+    if is_internal_code(code):
+        return _guarding(tracer, convert_call(tracer, function))
     found = tracer.root.adapt(function)
     if found is function and not is_understood(function):
         module = (function.__module__ or "").partition(".")[0]
         if module not in _LIBRARIES:
-            raise Refused(f"calls {function.__qualname__}, whose source cannot be rewritten")
+            raise RegionRefused(f"calls {function.__qualname__}, whose source cannot be rewritten")
     return found
 
 
 def _checked_class(cls: type) -> Any:
     home = module_name(cls).partition(".")[0]
-    own = home in ("builtins", "tracejit", "collections") and not is_users(cls)
+    own = home in ("builtins", "tracejit", "collections") and not is_user_class(cls)
     if own or class_attribute(cls, "_fields") is not ABSENT or issubclass(cls, BaseException):
         return cls
-    raise Refused(f"makes a {qualname_of_class(cls)}")
+    raise RegionRefused(f"makes a {qualname_of_class(cls)}")
 
 
 def _checked_builtin(tracer: Any, function: Any) -> Any:
@@ -406,44 +407,44 @@ def _guarding(tracer: Any, function: Any) -> Any:
             _check_passed(tracer, x)
         result = function(*args, **kwargs)
         if is_iterator(result):
-            tracer.own.append(result)
+            tracer.created_here.append(result)
         return result
 
     return call
 
 
-PASSED_ON.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in _guarding.__code__.co_consts if is_a(c, CodeType))
 
 
 def _check_passed(tracer: Any, x: Any) -> None:
-    """Raises Refused for C code with effects that is given to a C function, as to `map`."""
+    """Raises RegionRefused for C code with effects that is given to a C function, as to `map`."""
     while type(x) is functools.partial:
         x = x.func
     if type(x) is operator.methodcaller:
         _refuse(x)
     owner = attribute_of(x, "__self__")
     if is_a(x, (BuiltinFunctionType, MethodWrapperType)) and is_a(owner, _CONTAINERS):
-        if x.__name__ not in _READERS and not tracer.made(owner):
+        if x.__name__ not in _READERS and not tracer.is_created_here(owner):
             _refuse(x)
     elif is_a(x, _C_FUNCTIONS) and not is_harmless(x):
         _refuse(x)
 
 
 def check_iterable(tracer: Any, x: Any) -> None:
-    """Raises Refused for an iterator that was not made in this trial: it would be consumed."""
-    if is_iterator(x) and not tracer.made(x):
-        raise Refused(f"a {name_of_class(type(x))} is consumed")
+    """Raises RegionRefused for an iterator that was not made in this trial: it would be consumed."""
+    if is_iterator(x) and not tracer.is_created_here(x):
+        raise RegionRefused(f"a {name_of_class(type(x))} is consumed")
 
 
 def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
     name = function.__name__
-    if name in _READERS or tracer.made(owner):
+    if name in _READERS or tracer.is_created_here(owner):
         return _finding(tracer, function)
     if is_a(owner, list) and name == "append":
         return tracer.appending(owner)
-    raise Refused(f"changes a {type(owner).__name__} ({name})")
+    raise RegionRefused(f"changes a {type(owner).__name__} ({name})")
 
 
 def _refuse(function: Any) -> Any:
     name = title(function)
-    raise Refused(f"calls {name}, whose effects cannot be seen")
+    raise RegionRefused(f"calls {name}, whose effects cannot be seen")

@@ -2,7 +2,7 @@
 
 In: the graph of a segment whose call cannot be replayed. Its Python numbers may come from tensors,
 by ways that nobody sees. Out: the graph, in which those seen to differ are inputs, and their values
-now. A segment would else be compiled for each value. Called by `runtime.capture_call`.
+now. A segment would else be compiled for each value. Called by `runtime.session`.
 
 Two graphs are taken for the same segment if their ops are. A mistake costs an input and nothing
 else: an input holds any value. Numbers that never differ stay constants, which kernels know.

@@ -1,8 +1,8 @@
 """What the results of a branch may be besides themselves: a tensor made outside, another result.
 
 In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
-beside its results, and, once it is made, what `sharing.py` keeps. Raises `Refused` where shared
-memory could not be followed. Called by `merge.py`.
+beside its results, and, once it is made, what `sharing.py` keeps. Raises `RegionRefused` where shared
+memory could not be followed. Called by `join.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import counting_family
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import bool_
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder, trial
+from tracejit.jit.capture.storage import FunctionalStorage
+from tracejit.jit.capture.subgraph import SubgraphTracer, speculate
 from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.ir.graph import Value
 
@@ -40,34 +40,36 @@ class Choices:
     """All choices of a branch; `pairs`: what the first and the second side give, `apart`: numbers
     of those that somebody may look at side by side."""
 
-    def __init__(self, regions: tuple[RegionRecorder, RegionRecorder],
+    def __init__(self, regions: tuple[SubgraphTracer, SubgraphTracer],
                  pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
         self.regions, self.found = regions, []
         for side, region in enumerate(regions):
             given = [pair[side] for pair in pairs]
             memories = [region.traced(t).memory for t in given]
             if any(len({memories[k] for k in numbers}) < len(numbers) for numbers in apart):
-                raise Refused("two results of a side share memory")
+                raise RegionRefused("two results of a side share memory")
             for number, tensor in enumerate(given):
                 found = [Choice(number, other, True, whole, side, flag) for other, whole, flag
                          in _memories(region, tensor, given[:number])]
                 found += [Choice(number, other, False, True, side, flag) for other, flag
                           in _tensors(region, tensor, given[:number])]
                 if counting_family(tensor) is not None and any(choice.memory for choice in found):
-                    raise Refused("a result counts writes of its own: it is `.data` of a tensor")
+                    raise RegionRefused(
+                        "a result counts writes of its own: it is `.data` of a tensor")
                 _check_views(region, tensor, found, pairs[number])
                 self.found += found
         for number in range(len(pairs)):
             outer = {c.other.version for c in self.found
-                     if c.number == number and is_a(c.other, Memory)}
+                     if c.number == number and is_a(c.other, FunctionalStorage)}
             if len(outer) > 1:
-                raise Refused("a result is one of two tensors that were written differently often")
+                raise RegionRefused(
+                    "a result is one of two tensors that were written differently often")
         self.flagged = [c for c in self.found if c.flag is not None]
 
     def outputs(self, side: int) -> list[Value]:
         """The flags, as values of a side's region: further outputs of it."""
         region = self.regions[side]
-        with trial(region):
+        with speculate(region):
             return [region.traced(c.flag if c.side == side and c.flag is not None
                                   else full_of(None, (), False, bool_)).read()
                     for c in self.flagged]
@@ -88,17 +90,17 @@ class Choices:
             if is_a(other, Tensor):
                 other = parent.traced(other).memory
             else:
-                memory.writes.count = other.version
+                memory.version_counter.count = other.version
             parent.may_share(memory, other, flag, choice.whole)
 
 
-def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
     """Memory made outside, and earlier results, in whose memory a result may be."""
     earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
     place, sharing = region.traced(own).memory, region.sharing
     # Whether what it may be in that memory are the tensors themselves, or others over it, too.
-    twins: dict[Memory, bool] = {}
+    twins: dict[FunctionalStorage, bool] = {}
     for tensor, _ in sharing.tensors.of(own):
         memory, known = sharing.memory_of(tensor), id(tensor) in map(id, before)
         twins[memory] = (known or region.is_outer(tensor)) and twins.get(memory, True)
@@ -112,7 +114,7 @@ def _memories(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
             yield earlier[memory], whole, flag
 
 
-def _tensors(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
+def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
              ) -> Iterator[tuple[Any, Tensor | None]]:
     """Tensors made outside, and earlier results, that a result may be."""
     earlier = {id(tensor): k for k, tensor in enumerate(before)}
@@ -123,8 +125,8 @@ def _tensors(region: RegionRecorder, own: Tensor, before: Sequence[Tensor]
             yield earlier[id(tensor)], flag
 
 
-def _check_views(region: RegionRecorder, tensor: Tensor, found: list, pair: Sequence[Tensor]
+def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequence[Tensor]
                  ) -> None:
     """A view stands for a part of its memory: only one that both sides give can be followed."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:
-        raise Refused("a result is a view of a tensor made outside in one case only")
+        raise RegionRefused("a result is a view of a tensor made outside in one case only")

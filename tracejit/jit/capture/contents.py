@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit.jit.capture.behaviour import may_change
-from tracejit.jit.capture.computed_names import is_users
+from tracejit.jit.capture.dynamic_names import is_user_class
+from tracejit.jit.capture.fingerprint import is_mutable_class
 from tracejit.jit.capture.looking import bases_of, class_attribute, names_in
 
 _READERS = ("__getitem__", "__len__", "__iter__")
@@ -25,7 +25,8 @@ def kind_of_container(cls: type) -> Any:
     >>> kind_of_container(collections.Counter)
     <class 'dict'>
     """
-    return next(base for base in bases_of(cls) if not may_change(base)) if may_change(cls) else cls
+    return (next(base for base in bases_of(cls) if not is_mutable_class(base))
+            if is_mutable_class(cls) else cls)
 
 
 def reads_itself(cls: type) -> bool:
@@ -37,7 +38,7 @@ def reads_itself(cls: type) -> bool:
 def hashes_plainly(key: Any) -> bool:
     """Return True if `hash(key)` runs no method of the user's."""
     owner = next(c for c in bases_of(type(key)) if "__hash__" in names_in(c))
-    return not is_users(owner)
+    return not is_user_class(owner)
 
 
 def item(container: Any, key: Any) -> Any:

@@ -2,7 +2,7 @@
 
 In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
 with plain Python values, exactly what Python does; with a deferred tensor that decides, a node of
-the graph where `branches.py` or `loops.py` can make one, else the tensor's value is needed. The
+the graph where `cond.py` or `loops.py` can make one, else the tensor's value is needed. The
 names here are the interface `rewrite.py` writes for.
 """
 
@@ -23,9 +23,18 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.indexing import update_through_mask
 from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import bool_
-from tracejit.jit.capture.branches import branch, truth
-from tracejit.jit.capture.breaks import Refused
-from tracejit.jit.capture.calls import adapted, check_call, check_iterable
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.calls import check_iterable, convert_call, convert_call_in_region
+from tracejit.jit.capture.cells import Variables
+from tracejit.jit.capture.cond import branch, truth
+from tracejit.jit.capture.exits import (
+    BREAK,
+    CONTINUE,
+    CONTINUE_THROUGH,
+    ControlExit,
+    Return,
+    TracedExit,
+)
 from tracejit.jit.capture.host_texts import (
     deferred_format,
     deferred_format_of,
@@ -33,7 +42,7 @@ from tracejit.jit.capture.host_texts import (
     deferred_repr,
     deferred_str,
 )
-from tracejit.jit.capture.location import is_own, user_location
+from tracejit.jit.capture.location import is_internal_code, user_location
 from tracejit.jit.capture.looking import (
     attribute_of,
     class_attribute,
@@ -42,32 +51,30 @@ from tracejit.jit.capture.looking import (
     is_a,
     is_exactly,
 )
-from tracejit.jit.capture.loop_body import Peel
+from tracejit.jit.capture.loop_body import PeelIteration
 from tracejit.jit.capture.loop_items import (
-    Rolled,
+    LoopIterable,
     item_at,
     mentions_index,
     store_at,
     worth_rolling,
 )
-from tracejit.jit.capture.loop_numbers import LoopBool, tested
-from tracejit.jit.capture.loops import counted_loop, open_loop
+from tracejit.jit.capture.loop_numbers import GraphSymBool, tested
+from tracejit.jit.capture.loops import trace_for, trace_while
 from tracejit.jit.capture.plain_arguments import named_plainly, plain_text
-from tracejit.jit.capture.rolled import FollowedList
+from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.same_constant import contains_nan, same_constant
 from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_another
-from tracejit.jit.capture.signals import BREAK, CONTINUE, SKIP, Decided, Return, Signal
 from tracejit.jit.capture.unwatched import unwatched
-from tracejit.jit.capture.variables import Variables
 
 __all__ = [
-    "BREAK", "CONTINUE", "SKIP", "Return", "and_", "assert_", "both", "call", "effect", "either",
-    "for_", "formatted", "fresh", "get_item", "if_", "in_", "inplace", "is_", "iterate", "iterated",
-    "itself", "named_plainly", "not_", "or_", "percent", "set_item", "settled", "ternary", "text",
-    "update_item", "value", "while_",
+    "BREAK", "CONTINUE", "CONTINUE_THROUGH", "Return", "and_", "assert_", "attribute_owner",
+    "both", "call", "effect", "either", "for_", "formatted", "get_item", "if_", "in_", "inplace",
+    "is_", "iterate", "iterated", "named_plainly", "new_container", "not_", "or_", "percent",
+    "resolve_exit", "set_item", "ternary", "text", "update_item", "value", "while_",
 ]  # fmt: skip
 
-Body = Callable[[], Signal]
+Body = Callable[[], ControlExit]
 NESTED = 8  # iterations that may become sides of branches, one in the other
 _COPIED: tuple[type, ...] = (
     type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
@@ -98,36 +105,37 @@ def _decide(test: Tensor, reason: object) -> bool:
         known = _known(tracer, test)
         if known is not None:
             return known
-        tracer.need(test, f"its truth decided a branch that is no part of the graph: {reason}")
+        tracer.break_graph(
+            test, f"its truth decided a branch that is no part of the graph: {reason}")
     return bool(test)
 
 
 def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
     """The truth of a test that constants decide, and sizes."""
-    known = tracer.constant_value(test, of_sizes) if numel(test.shape) == 1 else None
+    known = tracer.fold_constant(test, of_sizes) if numel(test.shape) == 1 else None
     return None if known is None else bool(number_of(known))
 
 
 # -- branches -------------------------------------------------------------------------------------
 
 
-def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live: Sequence[str],
-        loose: Sequence[str]) -> Signal:
+def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live_out: Sequence[str],
+        upward_exposed: Sequence[str]) -> ControlExit:
     """`if test: body else: orelse`; how it ends."""
     test = tested(test)
     if not _deferred(test):
         return body() if test else orelse()
-    return _branched(test, body, orelse, Variables(names, (body, orelse), live, loose))
+    return _branched(test, body, orelse, Variables(names, (body, orelse), live_out, upward_exposed))
 
 
-def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Signal:
+def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> ControlExit:
     """`if test: body else: orelse`, with variables of whatever the two call."""
     if _deferred(test) and (known := _known(active.tracer, test, of_sizes=False)) is not None:
         test = known
     if _deferred(test):
         try:
             return branch(active.tracer, test, body, orelse, variables)  # type: ignore[arg-type]
-        except Refused as reason:
+        except RegionRefused as reason:
             test = _decide(test, reason)
     return body() if test else orelse()
 
@@ -185,7 +193,7 @@ def not_(test: Any) -> Any:
 def is_(one: Any, other: Any) -> bool:
     """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
     tracer = _recorder()
-    one, other = [x.concrete() if type(x) is LoopBool else x for x in (one, other)]
+    one, other = [x.concretize() if type(x) is GraphSymBool else x for x in (one, other)]
     if tracer is None:
         return one is other
     if is_a(one, Tensor) and is_a(other, Tensor):
@@ -205,7 +213,7 @@ def in_(item: Any, container: Any) -> bool:
         return item in container
     if is_a(container, (dict, set, frozenset)):
         return known_as(tracer, item) in container
-    sequence = is_exactly(container, (list, FollowedList, tuple))
+    sequence = is_exactly(container, (list, StackedList, tuple))
     if sequence and any(may_be_another(tracer, x) for x in (item, *container)):
         return any(is_(x, item) or x == item for x in container)
     return item in container
@@ -213,23 +221,23 @@ def in_(item: Any, container: Any) -> bool:
 
 def assert_(test: Any, *message: Callable[[], Any]) -> None:
     """`assert test, message`."""
-    def fail() -> Signal:
+    def fail() -> ControlExit:
         raise AssertionError(*[text() for text in message])
 
     if_(test, lambda: None, fail, (), (), ())
 
 
-def value(signal: Signal) -> Any:
+def value(signal: ControlExit) -> Any:
     """What a function returns, given how its last statement ended."""
-    signal = settled(signal)
+    signal = resolve_exit(signal)
     return signal.value if is_a(signal, Return) else None
 
 
-def settled(signal: Signal, within: bool = False) -> Signal:
-    """How a statement ended, where that must be known now: no Decided. `within`: of a function
+def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
+    """How a statement ended, where that must be known now: no TracedExit. `within`: of a function
     within a `with` or `try`."""
-    if not is_a(signal, Decided):
-        return CONTINUE if signal is SKIP and not within else signal
+    if not is_a(signal, TracedExit):
+        return CONTINUE if signal is CONTINUE_THROUGH and not within else signal
     if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
         return Return(signal.value)
     if signal.broke is not False and _decide(signal.broke, "it ends a loop"):
@@ -241,18 +249,19 @@ def settled(signal: Signal, within: bool = False) -> Signal:
 
 
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
-           names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
+           names: Sequence[str], live_out: Sequence[str],
+           upward_exposed: Sequence[str]) -> ControlExit:
     """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
     tracer: Any = active.tracer
-    variables = Variables(names, (body, test), live, loose)
-    after = After(orelse, rest, names, live, loose)
-    before: Decided | None = None  # how the iteration before ended
+    variables = Variables(names, (body, test), live_out, upward_exposed)
+    after = LoopContinuation(orelse, rest, names, live_out, upward_exposed)
+    before: TracedExit | None = None  # how the iteration before ended
     while True:
         decision = tested(test()) if before is None else _unless(before, test)
         if _deferred(decision):
             try:
-                signal = open_loop(tracer, decision, test, body, variables, before)
-            except Refused as reason:
+                signal = trace_while(tracer, decision, test, body, variables, before)
+            except RegionRefused as reason:
                 decision = _decide(decision, reason)
             else:
                 return after(signal)
@@ -261,27 +270,27 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
         before, signal = None, body()
         if is_a(signal, Return) or signal is BREAK:
             return after(signal)
-        if is_a(signal, Decided):
+        if is_a(signal, TracedExit):
             before = signal
 
 
-def _unless(before: Decided, test: Callable[[], Any]) -> Any:
+def _unless(before: TracedExit, test: Callable[[], Any]) -> Any:
     """Whether a loop goes on: it was not left, and the test holds."""
     return both(lambda: not_(before.ended), test)
 
 
-class After:
+class LoopContinuation:
     """What follows a loop: its else part, which takes the rest of the block along, or that rest
-    alone. Called with how it ended: BREAK, Return, None at its end, or Decided."""
+    alone. Called with how it ended: BREAK, Return, None at its end, or TracedExit."""
 
     def __init__(self, orelse: Body | None, rest: Body | None, *described: Sequence[str]):
         self.orelse, self.rest = orelse, rest
         self.variables = Variables(described[0], (orelse, rest), *described[1:])
 
-    def __call__(self, signal: Signal) -> Signal:
+    def __call__(self, signal: ControlExit) -> ControlExit:
         if is_a(signal, Return):
             return signal
-        if not is_a(signal, Decided):
+        if not is_a(signal, TracedExit):
             return self._left(signal is BREAK)
         broke = signal.broke
         if signal.returned is False:
@@ -289,16 +298,16 @@ class After:
         return self._branched(signal.returned, lambda: _returning(signal),
                               lambda: self._left(broke))
 
-    def _left(self, broke: Any) -> Signal:
+    def _left(self, broke: Any) -> ControlExit:
         """After a loop that was left by a `break` if `broke` holds."""
         if self.orelse is None or broke is True:
             return self._then()
         return self.orelse() if broke is False else self._branched(broke, self._then, self.orelse)
 
-    def _then(self) -> Signal:
+    def _then(self) -> ControlExit:
         return None if self.rest is None else self.rest()
 
-    def _branched(self, flag: Any, body: Body, orelse: Body) -> Signal:
+    def _branched(self, flag: Any, body: Body, orelse: Body) -> ControlExit:
         return _branched(flag, body, orelse, self.variables)
 
 
@@ -323,37 +332,39 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
     return call(function)(*arguments, **keywords)
 
 
-def for_(iterable: Any, body: Callable[[Any], Signal], orelse: Body | None, rest: Body | None,
-         names: Sequence[str], live: Sequence[str], loose: Sequence[str]) -> Signal:
+def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None, rest: Body | None,
+         names: Sequence[str], live_out: Sequence[str],
+         upward_exposed: Sequence[str]) -> ControlExit:
     """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
-    variables = Variables(names, (body,), live, loose)
+    variables = Variables(names, (body,), live_out, upward_exposed)
     signal = _iterations(iterable, body, variables)
     del iterable  # gone, as in Python, before what follows the loop
-    return After(orelse, rest, names, live, loose)(signal)
+    return LoopContinuation(orelse, rest, names, live_out, upward_exposed)(signal)
 
 
-def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variables) -> Signal:
-    """`for item in iterable: body(item)`: BREAK, Return, Decided, or None at its end."""
+def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
+                variables: Variables) -> ControlExit:
+    """`for item in iterable: body(item)`: BREAK, Return, TracedExit, or None at its end."""
     tracer = _recorder()
     rolled = worth_rolling(iterable) if tracer is not None else None
-    before: Decided | None = None  # how the first iteration ended
+    before: TracedExit | None = None  # how the first iteration ended
     peeled = False
     while rolled is not None:
         try:
-            return counted_loop(tracer, rolled, body, variables, before)
-        except Peel as reason:
-            if peeled or not rolled.trip >= 1:
+            return trace_for(tracer, rolled, body, variables, before)
+        except PeelIteration as reason:
+            if peeled or not rolled.trip_count >= 1:
                 iterable = _left_plain(rolled, peeled, iterable, reason)
                 break
-        except Refused as reason:
+        except RegionRefused as reason:
             iterable = _left_plain(rolled, peeled, iterable, reason)
             break
         signal = body(rolled.first())
         if is_a(signal, Return) or signal is BREAK:
             return signal
-        before = signal if is_a(signal, Decided) else None
+        before = signal if is_a(signal, TracedExit) else None
         rolled, peeled = rolled.rest(), True
-    left = settled(before)
+    left = resolve_exit(before)
     if left is not None:
         return left
     container = iterated(iterable)
@@ -361,22 +372,22 @@ def _iterations(iterable: Any, body: Callable[[Any], Signal], variables: Variabl
     return _unrolled(items, body, variables, nested=_is_fresh(items, container))
 
 
-def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Variables,
-              nested: bool = True) -> Signal:
+def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variables: Variables,
+              nested: bool = True) -> ControlExit:
     """`for item in items: body(item)`, one iteration after the other. Where the program decides
     whether the loop goes on, the other iterations become a side of a branch (`nested`)."""
     for item in items:
         signal = body(item)
-        if is_a(signal, Decided) and _deferred(signal.ended):
+        if is_a(signal, TracedExit) and _deferred(signal.ended):
             others = _others(items) if nested else None
             try:
                 if others is not None:
                     left = operator.length_hint(others)
                     return _nested(signal, others, body, variables) if left else signal
-            except Refused as reason:
+            except RegionRefused as reason:
                 nested = False
                 logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
-        signal = settled(signal)
+        signal = resolve_exit(signal)
         if is_a(signal, Return) or signal is BREAK:
             return signal
     return None
@@ -385,25 +396,25 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], Signal], variables: Va
 def _is_fresh(items: Iterator[Any], container: Any) -> bool:
     """Whether nobody else has an iterator, to see how much of it was taken."""
     code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
-    return items is not container and (code is None or is_own(code))
+    return items is not container and (code is None or is_internal_code(code))
 
 
-def _nested(signal: Decided, others: Iterator[Any], body: Callable[[Any], Signal],
-            variables: Variables) -> Signal:
+def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], ControlExit],
+            variables: Variables) -> ControlExit:
     """How a loop ends of which an iteration ended so, and with others to come."""
-    def ended() -> Signal:
+    def ended() -> ControlExit:
         if signal.broke is False:
             return _returning(signal)
         return BREAK if signal.returned is False else signal
 
-    def going_on() -> Signal:  # more than once, if it raises
+    def going_on() -> ControlExit:  # more than once, if it raises
         return _unrolled(unwatched(copy.copy, others), body, variables)
 
     return branch(active.tracer, signal.ended, ended,  # type: ignore[arg-type]
                   going_on, variables)
 
 
-def _returning(signal: Decided) -> Return:
+def _returning(signal: TracedExit) -> Return:
     """The function returns; what was made for the value may be taken apart again."""
     tracer: Any = active.tracer
     if tracer is not None:
@@ -418,7 +429,7 @@ def _others(items: Iterator[Any]) -> Iterator[Any] | None:
     return None
 
 
-def _left_plain(rolled: Rolled, peeled: bool, iterable: Any, reason: Refused) -> Any:
+def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
     """What is left to iterate where a loop is not rolled."""
     logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
     return rolled.plainly() if peeled else iterable
@@ -432,16 +443,16 @@ def call(function: Any) -> Any:
     tracer: Any = active.tracer
     if tracer is None:
         return function
-    if tracer.root.trials:
-        return check_call(tracer, function)
-    return adapted(tracer, function)
+    if tracer.root.speculation_depth:
+        return convert_call_in_region(tracer, function)
+    return convert_call(tracer, function)
 
 
 def effect(what: str) -> None:
     """Announces what could be seen from outside: no trial may do it."""
     tracer: Any = active.tracer
-    if tracer is not None and tracer.root.trials:
-        raise Refused(what)
+    if tracer is not None and tracer.root.speculation_depth:
+        raise RegionRefused(what)
 
 
 def unless_refused() -> None:
@@ -451,27 +462,27 @@ def unless_refused() -> None:
         raise refused
 
 
-def fresh(container: Any) -> Any:
+def new_container(container: Any) -> Any:
     """A container just made: what happens to it in the same trial is no effect."""
     tracer: Any = active.tracer
     if tracer is None:
         return container
-    if type(container) is list and not container and not tracer.root.trials:
-        container = FollowedList()
-        tracer.root.followed.append(weakref.ref(container))
+    if type(container) is list and not container and not tracer.root.speculation_depth:
+        container = StackedList()
+        tracer.root.stacked_lists.append(weakref.ref(container))
     if type(container) is set:
         container = set(known_ones(tracer, container))
     elif type(container) is dict:
         container = dict(zip(known_ones(tracer, container), container.values()))
-    if tracer.root.trials:
-        tracer.own.append(container)
+    if tracer.root.speculation_depth:
+        tracer.created_here.append(container)
     return container
 
 
 def iterated(iterable: Any) -> Any:
     """What is about to be iterated, unpacked or searched; iterators are consumed by it."""
     tracer: Any = active.tracer
-    if tracer is not None and tracer.root.trials:
+    if tracer is not None and tracer.root.speculation_depth:
         check_iterable(tracer, iterable)
     return iterable
 
@@ -493,7 +504,7 @@ def percent(template: str, values: Any) -> Any:
     return deferred_percent(template, values)
 
 
-def itself(value: Any) -> Any:
+def attribute_owner(value: Any) -> Any:
     """What is about to get an attribute, or to lose one."""
     tracer = _recorder()
     if tracer is None or not is_a(value, Tensor):
@@ -548,19 +559,19 @@ def inplace(symbol: str, target: Any, other: Any) -> Any:
 
 
 def _lists(*values: Any) -> bool:
-    return all(is_exactly(value, (list, FollowedList)) for value in values)
+    return all(is_exactly(value, (list, StackedList)) for value in values)
 
 
 def _is_effect(container: Any) -> bool:
     """Whether a change of a container would be seen after a trial."""
     tracer: Any = active.tracer
-    if tracer is None or not tracer.root.trials or is_a(container, Tensor):
+    if tracer is None or not tracer.root.speculation_depth or is_a(container, Tensor):
         return False
-    return not tracer.made(container)
+    return not tracer.is_created_here(container)
 
 
 def _changes(container: Any, what: str) -> None:
     if _is_effect(container):
-        raise Refused(what)
+        raise RegionRefused(what)
 
 

@@ -1,6 +1,6 @@
 """`warnings.warn` in a captured function: shown when output is, and again by each replay.
 
-In: calls of it in recorded code. Out: an `Output` on the tracer, which warns as the line of the
+In: calls of it in recorded code. Out: a `HostEffect` on the tracer, which warns as the line of the
 user's program would: what the filters say and what was shown before is asked each time. Where the
 call changes filters, as `warnings.catch_warnings` does, a replay says so, too; what warns after
 that is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
@@ -14,27 +14,33 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from tracejit.jit.capture.host_effects import NotDeferrable, Output, deferring, frozen, instead
+from tracejit.jit.capture.epilogue import NotCacheable
 from tracejit.jit.capture.known_reads import BEGINS_FILTERS, ENDS_FILTERS, SETS_FILTERS
-from tracejit.jit.capture.location import is_own
+from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.results import Unmodelled
+from tracejit.jit.capture.output import (
+    HostEffect,
+    NotDeferrable,
+    before_native_effect,
+    deferring_tracer,
+    freeze,
+)
 
 
 def deferred_warn(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any
 ) -> None:
     """`warnings.warn(message, category, stacklevel, source)`, put off until output is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     plain = source is None and not more and type(stacklevel) is int
     warn = _warner(sys._getframe(1), category or UserWarning, stacklevel) if plain else None
     try:
         if tracer is not None and warn is not None and not _changed(tracer):
-            tracer.output.append(Output(warn, (frozen(tracer, message),)))
+            tracer.output.append(HostEffect(warn, (freeze(tracer, message),)))
             return tracer.asks(may_be_error, category or UserWarning)
     except NotDeferrable:
         pass
-    instead("warnings.warn")
+    before_native_effect("warnings.warn")
     warnings.warn(message, category, stacklevel + 1, source, **more)
     return None
 
@@ -66,22 +72,22 @@ def changes_filters(tracer: Any, frame: FrameType) -> bool:
     would meet other filters.
     """
     code = frame.f_code
-    if tracer is not deferring():
+    if tracer is not deferring_tracer():
         return False
     if code is BEGINS_FILTERS:
         before = tracer.output or tracer.pending
         if frame.f_locals["self"]._record or before and not _changed(tracer):
             return False
-        tracer.output.append(Output(_begun, ()))
+        tracer.output.append(HostEffect(_begun, ()))
     elif code is ENDS_FILTERS:
-        tracer.output.append(Output(_ended, ()))
+        tracer.output.append(HostEffect(_ended, ()))
     return code not in SETS_FILTERS or _open_blocks(tracer) > 0
 
 
 def must_be_over(tracer: Any) -> None:
     """Refuse a call that leaves a block of filters open."""
     if _open_blocks(tracer):
-        raise Unmodelled("the filters of warnings are others after the call")
+        raise NotCacheable("the filters of warnings are others after the call")
 
 
 def may_be_error(category: type) -> bool:
@@ -97,8 +103,8 @@ def _warner(frame: FrameType | None, category: Any, level: int) -> Callable[[Any
     which is raised at once, or where there is no such frame."""
     if not is_a(category, type) or may_be_error(category):
         return None
-    while frame is not None and (is_own(frame.f_code) or level > 1):
-        level -= not is_own(frame.f_code)
+    while frame is not None and (is_internal_code(frame.f_code) or level > 1):
+        level -= not is_internal_code(frame.f_code)
         frame = frame.f_back
     if frame is None or level < 1:
         return None

@@ -1,7 +1,7 @@
 """Functions that another compiler made: their calls are opaque.
 
 In: functions, and code that runs. Out: whether a compiler such as numba runs it, and the break that
-says so. Called by `calls`, which gives them plain numbers, and by `watch`, which leaves their work
+says so. Called by `calls`, which gives them plain numbers, and by `watcher`, which leaves their work
 alone.
 """
 
@@ -12,7 +12,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from tracejit.jit.capture.behaviour import module_name
+from tracejit.jit.capture.fingerprint import module_name
 from tracejit.jit.capture.location import COMPILERS, INSTALLED, is_of_compiler
 from tracejit.jit.capture.looking import ABSENT, attribute_of, class_attribute, title
 

@@ -9,8 +9,8 @@ import enum
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.computed_names import is_users
 from tracejit.jit.capture.contents import kind_of_container
+from tracejit.jit.capture.dynamic_names import is_user_class
 from tracejit.jit.capture.looking import (
     class_attribute,
     is_a,
@@ -60,4 +60,4 @@ def tells(value: Any) -> bool:
     if is_exactly(value, _HOLDERS):
         inside = [*value, *value.values()] if cls is dict else value
         return len(value) <= _SHOWN and all(map(tells, inside))
-    return not is_users(cls)
+    return not is_user_class(cls)

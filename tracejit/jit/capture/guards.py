@@ -1,8 +1,8 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
-In: the `State` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
-`Guards.find(arguments)`
--> graph inputs and what their binding depends on, or the number of the place that differs;
+In: the `ReachableState` tree of a recorded call and the tensors (and runtime floats) the graph lifted. Out:
+`GuardSet.find(arguments)`
+-> graph inputs and what their binding depends on, or the number of the source that differs;
 `explain` names path, old and new.
 """
 
@@ -30,8 +30,16 @@ from tracejit.core.memory import devices
 from tracejit.core.ops import autocast
 from tracejit.core.ops.types import default as default_type
 from tracejit.core.ops.types import get_default_dtype
-from tracejit.jit.capture.behaviour import behaviour, subclasses
-from tracejit.jit.capture.computed_names import own_names
+from tracejit.jit.capture.access_path import (
+    Source,
+    behind_proxy,
+    default_of,
+    identical,
+    now_there,
+    referent,
+    slot_of,
+    weak_key,
+)
 from tracejit.jit.capture.contents import (
     elements,
     hashes_plainly,
@@ -40,38 +48,30 @@ from tracejit.jit.capture.contents import (
     length,
     reads_itself,
 )
+from tracejit.jit.capture.dynamic_names import own_names
+from tracejit.jit.capture.fast_guards import FastGuards, Lines, check_text
+from tracejit.jit.capture.fingerprint import class_fingerprint, subclasses
 from tracejit.jit.capture.guard_texts import describe, kind_text, shown, tells
+from tracejit.jit.capture.inputs import hooks_of
 from tracejit.jit.capture.looking import (
     ABSENT,
     attribute_of,
     class_attribute,
+    instance_dict,
     is_a,
     is_exactly,
     name_of_class,
-    own_dict,
     qualname_of_class,
     reads_plainly,
 )
 from tracejit.jit.capture.module_reads import METHODS, has_methods
 from tracejit.jit.capture.number_text import Asked, NumberText, asked_text
-from tracejit.jit.capture.place import (
-    Place,
-    alike,
-    behind_proxy,
-    default_of,
-    now_there,
-    referent,
-    slot_of,
-    weakly,
-)
-from tracejit.jit.capture.runtime_numbers import Question
-from tracejit.jit.capture.shortcut import Lines, Shortcut, check_text
-from tracejit.jit.capture.sources import hooks_of
-from tracejit.jit.capture.state import State
+from tracejit.jit.capture.runtime_numbers import SymGuard
+from tracejit.jit.capture.state import ReachableState
 
 
 @dataclass(frozen=True)
-class Miss:
+class GuardFailure:
     """Why an entry does not serve a call."""
 
     path: str
@@ -82,27 +82,27 @@ class Miss:
         return f"{self.path}: {self.old} -> {self.new}"
 
 
-class Guards:
+class GuardSet:
     """The generated check of one entry."""
 
     def __init__(
         self,
-        state: State,
-        inputs: list[Any],  # places, and runtime numbers
-        reached: list[Place],
-        is_runtime: Callable[[Place], bool],
-        aliases: list[tuple[Place, Place]],
-        questions: Iterable[Question] = (),
-        place_of: Callable[[Any], Place] | None = None,
-        distinct: Sequence[Place] = (),
-        numbered: Sequence[Place] = (),
+        state: ReachableState,
+        inputs: list[Any],  # sources, and runtime numbers
+        reached: list[Source],
+        is_call_sym: Callable[[Source], bool],
+        aliases: list[tuple[Source, Source]],
+        sym_guards: Iterable[SymGuard] = (),
+        source_of: Callable[[Any], Source] | None = None,
+        distinct: Sequence[Source] = (),
+        numbered: Sequence[Source] = (),
         offsets: Container[int] = (),
     ):
         self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
-        self.is_runtime = is_runtime
+        self.is_call_sym = is_call_sym
         self.entered = state.entered
-        self.lifted = {id(p.value) for p in inputs if is_a(p, Place)}
-        self.guarded_numbers: list[tuple[Place, Any]] = []  # by value
+        self.lifted = {id(p.value) for p in inputs if is_a(p, Source)}
+        self.guarded_numbers: list[tuple[Source, Any]] = []  # by value
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT,
@@ -126,56 +126,57 @@ class Guards:
             "has_methods": has_methods,
         }
         self.variables: dict[int, str] = {}
-        self.places: list[Place] = []
-        self.spans: list[tuple[int, int]] = []  # of each place: its read, the end of its checks
-        self.aliases: dict[int, tuple[Place, Place]] = {}  # by the line that compares them
-        self.described: list[tuple[Place | Asked | None, str]] = []
+        self.sources: list[Source] = []
+        self.spans: list[tuple[int, int]] = []  # of each source: its read, the end of its checks
+        self.aliases: dict[int, tuple[Source, Source]] = {}  # by the line that compares them
+        self.described: list[tuple[Source | Asked | None, str]] = []
         self._flags()
         self._registered(state.registered)
         for ask, what in state.asked:
             answer = f"{self._constant(ask)}({self._constant(what)}) != {ask(what)}"
             self._fail(answer, None, f"{ask.__name__}({what})")
-        self.tensor_places = {id(p.value): p for p in reversed(state.places) if p.kind == "tensor"}
-        for place in (*state.places, *reached):
-            self._place(place)
+        self.tensor_sources = {
+            id(p.value): p for p in reversed(state.sources) if p.kind == "tensor"}
+        for source in (*state.sources, *reached):
+            self._variable_of(source)
         text = NumberText(
-            lambda root: self._place(place_of(root)),  # type: ignore[misc]
+            lambda root: self._variable_of(source_of(root)),  # type: ignore[misc]
             self.lines,
             self.constants,
         )
-        for question in questions:
-            self._question(text, question)
-        for place in numbered:
-            differs = f"id({self._place(place)}) != {id(place.value)}"
-            self._fail(differs, place, "the same object, whose number is asked for")
-        names = [self._place(x) if is_a(x, Place) else text.of(x) for x in inputs]
+        for sym_guard in sym_guards:
+            self._sym_guard(text, sym_guard)
+        for source in numbered:
+            differs = f"id({self._variable_of(source)}) != {id(source.value)}"
+            self._fail(differs, source, "the same object, whose number is asked for")
+        names = [self._variable_of(x) if is_a(x, Source) else text.of(x) for x in inputs]
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:
             self._alias(one, other)
-        apart = self._distinct(distinct)
+        must_differ = self._distinct(distinct)
         plain = self._without_methods(state.modules() if state.reads else ())
-        del self.is_runtime, self.entered, self.tensor_places  # the caller's
+        del self.is_call_sym, self.entered, self.tensor_sources  # the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
         self.source = check_text("check(arguments)", [*self.lines, result], "0")
         namespace = self.constants
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
-        places = [x if is_a(x, Place) else None for x in inputs]
-        lines = Lines(self.lines, self.spans, self.aliases, apart, plain)
-        names_of = [self.variables[id(place)] for place in self.places]
-        self.shortcut = Shortcut(
-            lines, self.places, names_of, list(zip(places, names)), keys, namespace
+        sources = [x if is_a(x, Source) else None for x in inputs]
+        lines = Lines(self.lines, self.spans, self.aliases, must_differ, plain)
+        names_of = [self.variables[id(source)] for source in self.sources]
+        self.fast_guards = FastGuards(
+            lines, self.sources, names_of, list(zip(sources, names)), keys, namespace
         )
         del self.variables, self.lines, self.spans
 
     def find(self, arguments: tuple) -> Any:
         """(inputs, what their binding depends on, the snapshot that vouches for the others, where
-        what it does not vouch for lies), or the number of the place that differs. For where the
-        shortcut found nothing, which may do so after this."""
+        what it does not vouch for lies), or the number of the source that differs. For where the
+        fast guards found nothing, which may do so after this."""
         found = self.check(arguments)
-        if type(found) is tuple and self.shortcut.patience:
-            self.shortcut.remember(arguments, self.check)
+        if type(found) is tuple and self.fast_guards.patience:
+            self.fast_guards.remember(arguments, self.check)
         return found
 
     def __str__(self) -> str:
@@ -187,14 +188,14 @@ class Guards:
         self.constants[name] = value
         return name
 
-    def _question(self, text: NumberText, question: Question) -> None:
-        condition = text.fails(question)
+    def _sym_guard(self, text: NumberText, sym_guard: SymGuard) -> None:
+        condition = text.fails(sym_guard)
         if condition:
-            self._fail(condition, *asked_text(question))
+            self._fail(condition, *asked_text(sym_guard))
 
-    def _fail(self, condition: str, place: Place | Asked | None, what: str) -> None:
+    def _fail(self, condition: str, source: Source | Asked | None, what: str) -> None:
         number = len(self.described) + 1
-        self.described.append((place, what))
+        self.described.append((source, what))
         self.lines.append(f"if {condition}: return {number}")
 
     def _flags(self) -> None:
@@ -219,10 +220,10 @@ class Guards:
             None,
             f"autocast is {on}",
         )
-        place = self._constant(devices.default.place)
+        here = self._constant(devices.default.place)
         since = "asked.ever and " if devices.default.place is None else ""
         self._fail(
-            f"{since}default.place is not {place} and default.place != {place}",
+            f"{since}default.place is not {here} and default.place != {here}",
             None,
             f"default device is {devices.get_default_device()}",
         )
@@ -236,114 +237,114 @@ class Guards:
             condition = f"{token}() != {get_cache_token()!r} and {check}({given}) != {known}"
             self._fail(condition, None, "the classes registered with abstract ones")
 
-    def _place(self, place: Place) -> str:
-        """Emit the code that reads and checks a place once; returns its variable."""
-        known = self.variables.get(id(place))
+    def _variable_of(self, source: Source) -> str:
+        """Emit the code that reads and checks a source once; returns its variable."""
+        known = self.variables.get(id(source))
         if known is not None:
             return known
-        read = self._read(place)
-        if place.first is not None:
-            self._place(place.first)
-        name = self.variables[id(place)] = f"v{len(self.places)}"
-        self.places.append(place)
+        read = self._read(source)
+        if source.first is not None:
+            self._variable_of(source.first)
+        name = self.variables[id(source)] = f"v{len(self.sources)}"
+        self.sources.append(source)
         at = len(self.lines)
         self.lines.append(f"{name} = {read}")
-        self._check(place, name)
+        self._check(source, name)
         self.spans.append((at, len(self.lines)))
         return name
 
     def _size_key(self, source: Any, name: str) -> str:
         """What of an input a binding depends on, as an expression; "": nothing."""
-        if is_a(source, Place) and source.kind == "tensor":
+        if is_a(source, Source) and source.kind == "tensor":
             contiguous = source.value._strides is None
             return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
-        number = source.value if is_a(source, Place) else source.hint
+        number = source.value if is_a(source, Source) else source.hint
         return name if type(number) is int else ""
 
-    def _read(self, place: Place) -> str:
-        if place.how == "argument":
-            return f"arguments[{place.key}]"
-        if place.how == "global":
-            return f"{self._constant(place.container)}.get({place.key!r}, ABSENT)"
-        if place.how == "constant":
-            return self._constant(place.value)
-        if place.how == "cell":
-            return f"{self._constant(place.key)}.cell_contents"
-        parent = self._place(place.parent)  # type: ignore[arg-type]
-        if place.how == "key" and type(place.key) is not weakref.ref:
-            return self._constant(place.key)
-        if place.how == "key":
-            return f"{self._constant(referent)}({self._constant(place.key)})"
-        if place.how == "attr":
-            return f"{self._own(place.parent)}.get({place.key!r}, ABSENT)"
-        if place.how == "type":
-            owner = parent if is_a(place.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
-            return f"{self._constant(class_attribute)}({owner}, {place.key!r})"
-        if place.how == "variable":
-            return f"{parent}.__closure__[{place.key}]"
-        if place.how == "closure":
-            return f"{self._constant(_contents_of)}({parent}.__closure__[{place.key}])"
-        if place.how == "slot":
-            if not reads_plainly(place.parent.value):  # type: ignore[union-attr]
-                return f"{self._constant(slot_of)}({parent}, {place.key!r})"
-            return f"getattr({parent}, {place.key!r}, ABSENT)"
-        if place.how == "names":
+    def _read(self, source: Source) -> str:
+        if source.how == "argument":
+            return f"arguments[{source.key}]"
+        if source.how == "global":
+            return f"{self._constant(source.container)}.get({source.key!r}, ABSENT)"
+        if source.how == "constant":
+            return self._constant(source.value)
+        if source.how == "cell":
+            return f"{self._constant(source.key)}.cell_contents"
+        parent = self._variable_of(source.parent)  # type: ignore[arg-type]
+        if source.how == "key" and type(source.key) is not weakref.ref:
+            return self._constant(source.key)
+        if source.how == "key":
+            return f"{self._constant(referent)}({self._constant(source.key)})"
+        if source.how == "attr":
+            return f"{self._own(source.parent)}.get({source.key!r}, ABSENT)"
+        if source.how == "type":
+            owner = parent if is_a(source.parent.value, type) else f"type({parent})"  # type: ignore[union-attr]
+            return f"{self._constant(class_attribute)}({owner}, {source.key!r})"
+        if source.how == "variable":
+            return f"{parent}.__closure__[{source.key}]"
+        if source.how == "closure":
+            return f"{self._constant(_contents_of)}({parent}.__closure__[{source.key}])"
+        if source.how == "slot":
+            if not reads_plainly(source.parent.value):  # type: ignore[union-attr]
+                return f"{self._constant(slot_of)}({parent}, {source.key!r})"
+            return f"getattr({parent}, {source.key!r}, ABSENT)"
+        if source.how == "own_names":
             return f"{self._constant(own_names)}({parent})"
-        if place.how == "lacks" and is_a(place.parent.value, type):  # type: ignore[union-attr]
-            return f"{self._constant(now_there)}({parent}, {self._constant(tuple(place.key))})"
-        if place.how == "lacks":
-            own = self._own(place.parent)
-            return f"not {self._constant(frozenset(place.key))}.isdisjoint({own})"
-        if place.how == "context":
+        if source.how == "missing_names" and is_a(source.parent.value, type):  # type: ignore[union-attr]
+            return f"{self._constant(now_there)}({parent}, {self._constant(tuple(source.key))})"
+        if source.how == "missing_names":
+            own = self._own(source.parent)
+            return f"not {self._constant(frozenset(source.key))}.isdisjoint({own})"
+        if source.how == "context":
             return f"{parent}.get(ABSENT)"
-        if place.how == "default":
+        if source.how == "default":
             return f"{self._constant(default_of)}({parent})"
-        if place.how == "proxied":
+        if source.how == "proxied":
             return f"{self._constant(behind_proxy)}({parent})"
-        if place.how == "grad":
+        if source.how == "grad":
             return f"{parent}._grad"
-        if place.how == "hook":
-            return f"hooks_of({parent})[{place.key}]"
-        if place.how == "self":
+        if source.how == "hook":
+            return f"hooks_of({parent})[{source.key}]"
+        if source.how == "self":
             return f"{parent}.__self__"
-        if place.how == "func":
+        if source.how == "func":
             return f"{parent}.__func__"
-        cls = type(place.parent.value)  # type: ignore[union-attr]
+        cls = type(source.parent.value)  # type: ignore[union-attr]
         if cls is defaultdict:  # which would make what is missing
-            return f"{parent}.get({self._key(place.key)}, ABSENT)"
+            return f"{parent}.get({self._key(source.key)}, ABSENT)"
         if reads_itself(cls) or class_attribute(cls, "__missing__") is not ABSENT:
-            return f"item({parent}, {self._key(place.key)})"
-        if type(place.key) is not weakref.ref and not hashes_plainly(place.key):
-            return f"item({parent}, {self._key(place.key)})"
-        return f"{parent}[{self._key(place.key)}]"
+            return f"item({parent}, {self._key(source.key)})"
+        if type(source.key) is not weakref.ref and not hashes_plainly(source.key):
+            return f"item({parent}, {self._key(source.key)})"
+        return f"{parent}[{self._key(source.key)}]"
 
-    def _own(self, place: Place | None) -> str:
+    def _own(self, source: Source | None) -> str:
         """The text of an object's `__dict__`."""
-        name = self._place(place)  # type: ignore[arg-type]
-        if reads_plainly(place.value):  # type: ignore[union-attr]
+        name = self._variable_of(source)  # type: ignore[arg-type]
+        if reads_plainly(source.value):  # type: ignore[union-attr]
             return f"{name}.__dict__"
-        return f"{self._constant(own_dict)}({name})"
+        return f"{self._constant(instance_dict)}({name})"
 
     def _key(self, key: Any) -> str:
-        if is_a(key, Tensor) and id(key) in self.tensor_places:
-            return self._place(self.tensor_places[id(key)])
+        if is_a(key, Tensor) and id(key) in self.tensor_sources:
+            return self._variable_of(self.tensor_sources[id(key)])
         if is_exactly(key, (int, str, bool)):
             return repr(key)
-        weak = weakly(key)
+        weak = weak_key(key)
         constant = self._constant(weak)
         return constant if weak is key else f"{self._constant(referent)}({constant})"
 
-    def _distinct(self, places: Sequence[Place]) -> dict[int, Sequence[Place]]:
+    def _distinct(self, sources: Sequence[Source]) -> dict[int, Sequence[Source]]:
         """Objects that were different ones must be so: the code may have asked, or have changed
         one of them. The line, and what it compares."""
-        if len(places) < 2:
+        if len(sources) < 2:
             return {}
-        names = [f"id({self._place(place)})" for place in places]
-        what = f"another object than at {len(places) - 1} other places"
-        self._fail(f"len({{{', '.join(names)}}}) != {len(names)}", places[0], what)
-        return {len(self.lines) - 1: places}
+        names = [f"id({self._variable_of(source)})" for source in sources]
+        what = f"another object than at {len(sources) - 1} other places"
+        self._fail(f"len({{{', '.join(names)}}}) != {len(names)}", sources[0], what)
+        return {len(self.lines) - 1: sources}
 
-    def _without_methods(self, modules: Iterable[Place]) -> dict[int, Sequence[Place]]:
+    def _without_methods(self, modules: Iterable[Source]) -> dict[int, Sequence[Source]]:
         """Modules that replaced no method of theirs which code of ours calls must have none on
         replay. The line, and whose attributes it asks for."""
         found = [p for p in modules if not any(
@@ -356,8 +357,8 @@ class Guards:
         self._fail(asked, found[0], f"no methods of its own{others}")
         return {len(self.lines) - 1: found}
 
-    def _alias(self, one: Place, other: Place) -> None:
-        a, b = self._place(one), self._place(other)
+    def _alias(self, one: Source, other: Source) -> None:
+        a, b = self._variable_of(one), self._variable_of(other)
         self.aliases[len(self.lines)] = (one, other)
         if one.value is other.value:
             what = "tensor" if one.kind == "tensor" else "object"
@@ -371,106 +372,106 @@ class Guards:
                 f"the same memory as {other.text}",
             )
 
-    def _check(self, place: Place, name: str) -> None:
-        value, kind = place.value, place.kind
+    def _check(self, source: Source, name: str) -> None:
+        value, kind = source.value, source.kind
         if kind == "absent":
-            self._fail(f"{name} is not ABSENT", place, "absent")
-        elif kind == "lacks":
-            self._fail(name, place, "absent")
+            self._fail(f"{name} is not ABSENT", source, "absent")
+        elif kind == "missing_names":
+            self._fail(name, source, "absent")
         elif kind == "primitive":
-            if self.is_runtime(place):
+            if self.is_call_sym(source):
                 number = type(value).__name__
-                self._fail(f"type({name}) is not {number}", place, f"{number}, any value")
+                self._fail(f"type({name}) is not {number}", source, f"{number}, any value")
             else:
-                self._primitive(place, name, value)
+                self._primitive(source, name, value)
         elif kind == "tensor":
-            self._tensor(place, name, value)
+            self._tensor(source, name, value)
         elif kind in ("sequence", "mapping"):
             cls = self._constant(type(value))
             size = "length" if reads_itself(type(value)) else "len"
             self._fail(
-                f"type({name}) is not {cls} or {size}({name}) != {place.length}",
-                place,
-                f"{name_of_class(type(value))} of {place.length}",
+                f"type({name}) is not {cls} or {size}({name}) != {source.length}",
+                source,
+                f"{name_of_class(type(value))} of {source.length}",
             )
             if is_a(value, deque):
                 most = value.maxlen
-                self._fail(f"{name}.maxlen != {most}", place, f"a deque of at most {most}")
+                self._fail(f"{name}.maxlen != {most}", source, f"a deque of at most {most}")
             if kind == "mapping":
-                self._keys(place, name)
+                self._keys(source, name)
         elif kind == "set":
             cls = self._constant(type(value))
-            known = self._constant(tuple(map(weakly, elements(value))))
+            known = self._constant(tuple(map(weak_key, elements(value))))
             differ = f"not {self._constant(holds)}({name}, {known})"
-            self._fail(f"type({name}) is not {cls} or {differ}", place, f"set {set(place.keys)}")
+            self._fail(f"type({name}) is not {cls} or {differ}", source, f"set {set(source.keys)}")
         elif kind == "same":
-            other = self._place(place.first)  # type: ignore[arg-type]
-            self._fail(f"{name} is not {other}", place, f"the same object as {place.first.text}")  # type: ignore[union-attr]
-        elif kind == "names":
-            self._fail(f"{name} != {self._constant(value)}", place, f"names {list(value)}")
+            other = self._variable_of(source.first)  # type: ignore[arg-type]
+            self._fail(f"{name} is not {other}", source, f"the same object as {source.first.text}")  # type: ignore[union-attr]
+        elif kind == "own_names":
+            self._fail(f"{name} != {self._constant(value)}", source, f"names {list(value)}")
         elif kind in ("object", "partial", "method", "proxy"):
             self._fail(
                 f"type({name}) is not {self._constant(type(value))}",
-                place,
+                source,
                 name_of_class(type(value)),
             )
         elif kind == "function":
             self._fail(
                 f"type({name}) is not {self._constant(FunctionType)} "
                 f"or {name}.__code__ is not {self._constant(value.__code__)}",
-                place,
+                source,
                 f"function {value.__qualname__}",
             )
             if value.__code__ in self.entered:  # and reads globals
                 found = self._constant(value.__globals__)
-                self._fail(f"{name}.__globals__ is not {found}", place, "in the same module")
+                self._fail(f"{name}.__globals__ is not {found}", source, "in the same module")
         elif kind == "class":
-            found, what = self._constant(place.keys), f"the methods of {qualname_of_class(value)}"
-            self._fail(f"{self._constant(behaviour)}({name}) != {found}", place, what)
+            found, what = self._constant(source.keys), f"the methods of {qualname_of_class(value)}"
+            self._fail(f"{self._constant(class_fingerprint)}({name}) != {found}", source, what)
         elif kind in ("identity", "module"):
             self._fail(
                 f"{name} is not {self._constant(value)}",
-                place,
+                source,
                 f"{kind} {attribute_of(value, '__name__') or name_of_class(type(value))}",
             )
 
-    def _keys(self, place: Place, name: str) -> None:
+    def _keys(self, source: Source, name: str) -> None:
         """The keys of a mapping, in order."""
-        if all(type(k) is str for k in place.keys):
-            what = f"keys {list(place.keys)}"
-            found = "elements" if reads_itself(type(place.value)) else "tuple"
-            self._fail(f"{found}({name}) != {self._constant(place.keys)}", place, what)
+        if all(type(k) is str for k in source.keys):
+            what = f"keys {list(source.keys)}"
+            found = "elements" if reads_itself(type(source.value)) else "tuple"
+            self._fail(f"{found}({name}) != {self._constant(source.keys)}", source, what)
             return
-        known = self._constant(tuple(map(weakly, place.keys)))
-        what = f"{len(place.keys)} keys in their order"
-        self._fail(f"not {self._constant(holds)}({name}, {known})", place, what)
+        known = self._constant(tuple(map(weak_key, source.keys)))
+        what = f"{len(source.keys)} keys in their order"
+        self._fail(f"not {self._constant(holds)}({name}, {known})", source, what)
 
-    def _primitive(self, place: Place, name: str, value: Any) -> None:
+    def _primitive(self, source: Source, name: str, value: Any) -> None:
         constant = self._constant(value)
         if is_exactly(value, (int, float)):
-            self.guarded_numbers.append((place, value))
+            self.guarded_numbers.append((source, value))
         if value is None or value is True or value is False:
-            self._fail(f"{name} is not {value}", place, f"== {value}")
+            self._fail(f"{name} is not {value}", source, f"== {value}")
             return
         cls, own = self._constant(type(value)), kind_of_container(type(value))
         if own is not type(value) and not tells(value):  # with an `__eq__` of the user's, maybe
-            unequal = f"not {self._constant(alike)}({name}, {constant})"
-            self._fail(f"{name} is not {constant} and {unequal}", place, f"== {shown(value)}")
+            unequal = f"not {self._constant(identical)}({name}, {constant})"
+            self._fail(f"{name} is not {constant} and {unequal}", source, f"== {shown(value)}")
             return
         differs = f"{name} is not {constant} and (type({name}) is not {cls} or {name} != {constant}"
         if is_a(value, (float, np.floating)) and value == 0.0:
             differs += f" or copysign(1.0, {name}) != {math.copysign(1.0, value)}"
         elif is_a(value, (complex, range)):
             differs += f" or repr({name}) != {repr(value)!r}"
-        self._fail(differs + ")", place, f"== {value!r}")
+        self._fail(differs + ")", source, f"== {value!r}")
 
-    def _tensor(self, place: Place, name: str, value: Tensor) -> None:
+    def _tensor(self, source: Source, name: str, value: Tensor) -> None:
         cls = self._constant(type(value))
         dt, dev = self._constant(value._dtype), self._constant(value._device)
         leaf = is_leaf(value)
         stands = stands_outside(value)
         if stands:
-            self._fail(f"{name}._view is None", place, kind_text(value))
+            self._fail(f"{name}._view is None", source, kind_text(value))
         self._fail(
             f"type({name}) is not {cls} "
             f"or {name}._view is not None and refresh({name}) != {stands} "
@@ -479,7 +480,7 @@ class Guards:
             f"or len({name}._shape) != {len(value._shape)} or {name}._traced is not None "
             f"or {name}._requires_grad is not {value._requires_grad}"
             + (f" or {_leaf_text(name, leaf)}" if value._requires_grad else ""),
-            place,
+            source,
             kind_text(value),
         )
         if id(value) in self.lifted:
@@ -487,17 +488,17 @@ class Guards:
             unless = f"{name}._view is None or" if counter else f"{name}._view is not None and"
             self._fail(
                 f"{unless} counter_of({name}) != {counter!r}",
-                place,
+                source,
                 f"{counter}" if counter else "neither made in inference mode nor from .data",
             )
             contiguous = value._strides is None
             self._fail(
                 f"({name}._strides is None) is not {contiguous}",
-                place,
+                source,
                 "contiguous" if contiguous else "not contiguous",
             )
         if id(value) in self.offsets:
-            self._fail(f"{name}._offset != {value._offset}", place,
+            self._fail(f"{name}._offset != {value._offset}", source,
                        f"{value._offset} elements into its storage")
         if id(value) in self.lifted and value._requires_grad:
             hooks = hooks_of(value)
@@ -505,23 +506,23 @@ class Guards:
                 f"hooks_of({name}) != {self._constant(hooks)}"
                 if hooks
                 else f"{name}._hooks is not None and hooks_of({name}) != ()",
-                place,
+                source,
                 f"{len(hooks)} hooks",
             )
 
-    def explain(self, number: int, arguments: tuple) -> Miss:
-        """Path, old and new of the place that differs."""
+    def explain(self, number: int, arguments: tuple) -> GuardFailure:
+        """Path, old and new of the source that differs."""
         if number == 0:
-            return Miss("state", "as recorded", "a part of it is gone")
-        place, what = self.described[number - 1]
-        if place is None:
-            return Miss("mode", what, "changed")
-        if is_a(place, Asked):
-            return Miss(place.text, what, "another answer")
-        now = current(place, arguments)
-        if place.kind == "lacks":
-            return Miss(f"{place.text}.{now[0]}", what, "there")
-        return Miss(place.text, what, describe(now))
+            return GuardFailure("state", "as recorded", "a part of it is gone")
+        source, what = self.described[number - 1]
+        if source is None:
+            return GuardFailure("mode", what, "changed")
+        if is_a(source, Asked):
+            return GuardFailure(source.text, what, "another answer")
+        now = read_from(source, arguments)
+        if source.kind == "missing_names":
+            return GuardFailure(f"{source.text}.{now[0]}", what, "there")
+        return GuardFailure(source.text, what, describe(now))
 
 
 def _leaf_text(name: str, leaf: bool) -> str:
@@ -569,29 +570,29 @@ def holds(container: Iterable[Any], known: tuple) -> bool:
     """Whether a container has these elements in this order; objects by weak reference."""
     found = elements(container)
     return len(found) == len(known) and all(
-        x is k() if type(k) is weakref.ref else alike(x, k) for x, k in zip(found, known)
+        x is k() if type(k) is weakref.ref else identical(x, k) for x, k in zip(found, known)
     )
 
 
-def current(place: Place, arguments: tuple) -> Any:
-    """What is at a place now."""
-    if place.how == "argument":
-        return arguments[place.key]
-    if place.how == "global":
-        return place.container.get(place.key, ABSENT)
-    if place.how == "constant":
-        return place.value
-    if place.how == "cell":
-        return place.read(None)
-    parent = current(place.parent, arguments)  # type: ignore[arg-type]
-    if place.how == "grad":
+def read_from(source: Source, arguments: tuple) -> Any:
+    """What is at a source now."""
+    if source.how == "argument":
+        return arguments[source.key]
+    if source.how == "global":
+        return source.container.get(source.key, ABSENT)
+    if source.how == "constant":
+        return source.value
+    if source.how == "cell":
+        return source.read(None)
+    parent = read_from(source.parent, arguments)  # type: ignore[arg-type]
+    if source.how == "grad":
         return getattr(parent, "_grad", ABSENT)
-    return ABSENT if parent is ABSENT else place.read(parent)
+    return ABSENT if parent is ABSENT else source.read(parent)
 
 
-def found_at(place: Place, arguments: tuple) -> Any:
-    """As `current`; ABSENT also where what led to the place is gone."""
+def try_read_from(source: Source, arguments: tuple) -> Any:
+    """As `read_from`; ABSENT also where what led to the source is gone."""
     try:
-        return current(place, arguments)
+        return read_from(source, arguments)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
         return ABSENT

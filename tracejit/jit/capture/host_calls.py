@@ -14,8 +14,24 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from tracejit.jit.capture.behaviour import function_of, module_name
-from tracejit.jit.capture.host_effects import (
+from tracejit.jit.capture.fingerprint import function_of, module_name
+from tracejit.jit.capture.host_numbers import (
+    deferred_float,
+    deferred_int,
+    deferred_max,
+    deferred_min,
+)
+from tracejit.jit.capture.host_reads import AFTER_SYMS
+from tracejit.jit.capture.host_texts import (
+    deferred_format_of,
+    deferred_repr,
+    deferred_str,
+    format_method,
+    join_method,
+)
+from tracejit.jit.capture.looking import attribute_of, class_attribute, is_a, is_exactly
+from tracejit.jit.capture.outlets import changes_outlets
+from tracejit.jit.capture.output import (
     LEVELS,
     PROGRESS,
     ROOT_LEVELS,
@@ -27,24 +43,8 @@ from tracejit.jit.capture.host_effects import (
     progress_method,
     stream_method,
 )
-from tracejit.jit.capture.host_numbers import (
-    deferred_float,
-    deferred_int,
-    deferred_max,
-    deferred_min,
-)
-from tracejit.jit.capture.host_reads import PENDING
-from tracejit.jit.capture.host_texts import (
-    deferred_format_of,
-    deferred_repr,
-    deferred_str,
-    format_method,
-    join_method,
-)
-from tracejit.jit.capture.looking import attribute_of, class_attribute, is_a, is_exactly
-from tracejit.jit.capture.outlets import changes_outlets
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.ir.sizes import SymInt
 
 _BUILTINS: tuple[tuple[Any, Any], ...] = (
     (builtins.print, deferred_print),
@@ -103,8 +103,8 @@ def _constructor(cls: type) -> Callable[..., Any] | None:
 
 
 def _number(x: Any, sizes: bool) -> Any:
-    pending = is_exactly(x, PENDING) or is_a(x, RuntimeNumber) or sizes and type(x) is Size
-    return x.concrete() if pending else x
+    pending = is_exactly(x, AFTER_SYMS) or is_a(x, SymNumber) or sizes and type(x) is SymInt
+    return x.concretize() if pending else x
 
 
 def _method(method: Any, owner: Any, name: str) -> Callable[..., Any] | None:

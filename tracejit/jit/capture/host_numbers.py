@@ -11,42 +11,42 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.host_effects import deferring
 from tracejit.jit.capture.host_reads import (
     NUMBERS,
-    PendingFloat,
-    PendingInt,
-    PendingText,
+    AfterSymFloat,
+    AfterSymInt,
+    AfterSymStr,
     longest,
     read,
 )
 from tracejit.jit.capture.looking import is_exactly
-from tracejit.jit.capture.structure import number_kind
+from tracejit.jit.capture.output import deferring_tracer
+from tracejit.jit.capture.tree import number_kind
 
 
 def deferred_float(*args: Any) -> Any:
     """`float(x)`, pending where x is, or where it is a tensor of one element."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     x = args[0] if len(args) == 1 else None
     if tracer is not None and type(x) is Tensor and not x.shape:
         x = read(tracer, x)
-    if type(x) is PendingText:
-        return float(x.concrete())
-    if type(x) is PendingFloat:
+    if type(x) is AfterSymStr:
+        return float(x.concretize())
+    if type(x) is AfterSymFloat:
         return x
-    return x.arithmetic("float", (x,)) if type(x) is PendingInt else float(*args)
+    return x.arithmetic("float", (x,)) if type(x) is AfterSymInt else float(*args)
 
 
 def deferred_int(*args: Any, **keywords: Any) -> Any:
     """`int(x)`, pending where x is an int that is, or a tensor that holds one."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     x = args[0] if len(args) == 1 and not keywords else None
     if tracer is not None and type(x) is Tensor and not x.shape:
         x = read(tracer, x)
         args = (x,)
-    if args and type(args[0]) is PendingText:
-        args = (args[0].concrete(), *args[1:])
-    return x if type(x) is PendingInt else int(*args, **keywords)
+    if args and type(args[0]) is AfterSymStr:
+        args = (args[0].concretize(), *args[1:])
+    return x if type(x) is AfterSymInt else int(*args, **keywords)
 
 
 def deferred_min(*args: Any, **keywords: Any) -> Any:
@@ -66,7 +66,7 @@ def deferred_max(*args: Any, **keywords: Any) -> Any:
 
 
 def _chosen(choose: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -> Any:
-    tracer = deferring()
+    tracer = deferring_tracer()
     given = args[0] if len(args) == 1 else args
     if tracer is None or keywords or not is_exactly(given, (tuple, list)):
         return None
@@ -76,8 +76,8 @@ def _chosen(choose: Callable[..., Any], args: tuple, keywords: dict[str, Any]) -
         return None
     (kind,) = kinds
     if kind is float:
-        return PendingFloat(tracer, choose, tuple(given))
-    return PendingInt(tracer, choose, tuple(given), longest(given)) if kind is int else None
+        return AfterSymFloat(tracer, choose, tuple(given))
+    return AfterSymInt(tracer, choose, tuple(given), longest(given)) if kind is int else None
 
 
 def _least(*numbers: Any) -> Any:

@@ -1,6 +1,6 @@
 """What a replay does on the host once its program has run: pending numbers, texts and output.
 
-In: the pending values that recipes and recorded output need. Out: `HostProgram`, the steps of a
+In: the pending values that specs and recorded output need. Out: `HostProgram`, the steps of a
 replay in order, and its effects; `settle`, which puts the plain values where a recorded call left
 pending ones. Called when an entry is made, and when a recorded call ends.
 """
@@ -16,19 +16,19 @@ from typing import Any
 
 from tracejit.core.eager.recording import active
 from tracejit.core.memory.referrers import referrers
+from tracejit.jit.capture.concretize import refill
 from tracejit.jit.capture.contents import elements
 from tracejit.jit.capture.host_reads import (
-    PENDING,
+    AFTER_SYMS,
     UNKNOWN,
-    Pending,
+    AfterSym,
     computed,
     in_order,
     is_computed,
 )
-from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly, own_dict
-from tracejit.jit.capture.plain import refill
+from tracejit.jit.capture.looking import has_in_class, instance_dict, is_a, is_exactly
 
-Step = Callable[[Any], Any]  # of a Replay
+Step = Callable[[Any], Any]  # of a ReplayFrame
 
 
 class HostProgram:
@@ -37,38 +37,38 @@ class HostProgram:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.positions: dict[int, int] = {}
-        self.kept: list[Pending] = []  # their ids are in use
+        self.kept: list[AfterSym] = []  # their ids are in use
 
-    def recipe(self, pending: Pending, recipes: Any) -> Step:
+    def output_spec(self, pending: AfterSym, builder: Any) -> Step:
         """How a replay makes a pending value, from what it has computed by then."""
         known = pending.known  # what refers to `pending` itself is made plain after the call
         if known is not UNKNOWN:
-            return lambda replay: known
+            return lambda frame: known
         for x in in_order(pending, set(self.positions)):
             self.positions[id(x)] = len(self.steps)
             self.kept.append(x)
-            self.steps.append(self._step(x, recipes))
+            self.steps.append(self._step(x, builder))
         position = self.positions[id(pending)]
-        return lambda replay: replay.host[position]
+        return lambda frame: frame.host[position]
 
-    def _step(self, pending: Pending, recipes: Any) -> Step:
-        parts = [recipes.of(x) for x in pending.operands]
+    def _step(self, pending: AfterSym, builder: Any) -> Step:
+        parts = [builder.of(x) for x in pending.operands]
         shape = _Shape(pending)
-        return lambda replay: computed(shape, [part(replay) for part in parts])  # type: ignore[arg-type]
+        return lambda frame: computed(shape, [part(frame) for part in parts])  # type: ignore[arg-type]
 
-    def effects(self, output: list[Any], recipes: Any) -> list[Step]:
+    def effects(self, output: list[Any], builder: Any) -> list[Step]:
         """What a replay does first: the values, then what was printed and logged, in order. No
-        recipe is asked for after this."""
-        shown = [effect.recipe(recipes) for effect in output]
+        spec is asked for after this."""
+        shown = [effect.output_spec(builder) for effect in output]
         self.positions.clear()
         self.kept.clear()
         return [self.run, *shown] if self.steps or shown else []
 
-    def run(self, replay: Any) -> None:
+    def run(self, frame: Any) -> None:
         """Compute the values: nothing the caller can see is changed yet."""
-        replay.host = values = []
+        frame.host = values = []
         for step in self.steps:
-            values.append(step(replay))
+            values.append(step(frame))
 
 
 class _Shape:
@@ -76,7 +76,7 @@ class _Shape:
 
     __slots__ = ("op", "reads_number")
 
-    def __init__(self, pending: Pending):
+    def __init__(self, pending: AfterSym):
         self.op, self.reads_number = pending.op, pending.reads_number
 
 
@@ -85,36 +85,37 @@ def settle(pending: Iterable[Any]) -> None:
     # What was not computed is held by garbage alone: else the call would not have a program.
     alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
     if alive:
-        _replace({id(x): x.concrete() for x in alive}, alive)
+        _replace({id(x): x.concretize() for x in alive}, alive)
 
 
 def settle_numbers(numbers: Iterable[Any]) -> None:
     """The same for numbers that loops computed."""
     alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
     if alive:
-        _replace({id(x): x.concrete() for x in alive}, alive)
+        _replace({id(x): x.concretize() for x in alive}, alive)
 
 
-def surrender(tracer: Any, frame: FrameType) -> None:
+def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
     """A library's function is about to run: what it is given are plain numbers."""
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
-        tracer.seen(f"item() was called and its number is given to {frame.f_code.co_qualname}")
+        tracer.add_break_later(
+            f"item() was called and its number is given to {frame.f_code.co_qualname}")
         give_up(tracer)
 
 
 def give_up(tracer: Any) -> None:
     """Something unseen is about to happen: what is waiting comes first, and numbers are plain."""
     recording = tracer is active.tracer
-    if recording and not tracer.trials:
+    if recording and not tracer.speculation_depth:
         tracer.flush()
         settle(tracer.pending)
         tracer.pending = [r for r in tracer.pending if r() is not None]
 
 
 def _holds_pending(x: Any, depth: int = 3) -> bool:
-    if is_exactly(x, PENDING) or not depth:
-        return is_exactly(x, PENDING)
+    if is_exactly(x, AFTER_SYMS) or not depth:
+        return is_exactly(x, AFTER_SYMS)
     if is_exactly(x, (list, tuple)):
         return any(_holds_pending(y, depth - 1) for y in x)
     return type(x) is dict and any(_holds_pending(y, depth - 1) for y in x.values())
@@ -157,5 +158,5 @@ def _replace_in(holder: Any, values: dict[int, Any]) -> None:
         holder.cell_contents = values[id(holder.cell_contents)]
     elif type(holder) is functools.partial:
         refill(holder, args=values.get(id(holder.args), holder.args))
-    elif not is_exactly(holder, PENDING) and type(own_dict(holder)) is dict:
-        _replace_in(own_dict(holder), values)
+    elif not is_exactly(holder, AFTER_SYMS) and type(instance_dict(holder)) is dict:
+        _replace_in(instance_dict(holder), values)

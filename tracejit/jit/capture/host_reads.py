@@ -3,7 +3,7 @@
 In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending numbers: floats and ints
 whose value is the segment's result. Where one only flows into what a replay can repeat on the host
 (a list, an attribute, the return value, arithmetic, a text) it never ends the segment; whatever
-needs the value itself asks `concrete()`, which runs the segment.
+needs the value itself asks `concretize()`, which runs the segment.
 
 Arithmetic of pending numbers is remembered, not recorded in the graph, and done by Python on each
 replay: it is Python's own, bit for bit. Only operations that can never raise are remembered, since
@@ -28,8 +28,8 @@ from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64
 from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
 from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
-from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.scalars import CallSymFloat, CallSymInt, SymNumber
+from tracejit.jit.ir.sizes import SymInt
 
 UNKNOWN = type("Unknown", (), {"__repr__": lambda self: "(unknown)"})()
 MAX_BITS = 900  # an int with fewer becomes a float without overflow
@@ -39,10 +39,10 @@ _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert
 
 
 @stands_in
-class Pending:
+class AfterSym:
     """Something the host knows only when the program has run: `op(*operands)`, where `op` is a
     Python operator's name or a function; or, where `op` is None, what its one operand (a tensor, a
-    Size) holds. `bits` bounds the length of an int."""
+    SymInt) holds. `bits` bounds the length of an int."""
 
     kind: type = object
     on_host = False  # no replay knows it before the program runs
@@ -50,7 +50,7 @@ class Pending:
 
     def __init__(self, tracer: Any, op: Any, operands: tuple, bits: int = 64):
         self.call, self.op, self.bits = tracer, op, bits
-        self.operands = tuple([x.waiting() if is_a(x, RuntimeNumber) else x
+        self.operands = tuple([x.waiting() if is_a(x, SymNumber) else x
                                for x in operands])
         self.known: Any = UNKNOWN
         self.value: Any = None  # in the current graph
@@ -60,11 +60,11 @@ class Pending:
     def __class__(self) -> type:
         return self.kind
 
-    def concrete(self, why: str = "used where its value matters") -> Any:
+    def concretize(self, reason: str = "used where its value matters") -> Any:
         """The value. Where it is not there yet, the segment ends here."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
-                active.tracer.need(None, f"item() was called and its number is {why}")
+                active.tracer.break_graph(None, f"item() was called and its number is {reason}")
             tracer: Any = active.tracer
             asks = tracer is not None and tracer.root is self.call.root
             fill_in(self, asks)
@@ -74,38 +74,38 @@ class Pending:
     def hint(self) -> Any:
         """The value, where it can be had without the recording that it belongs to."""
         over = active.tracer is None and any(map(_is_deferred, leaves(self)))
-        return self if over else self.concrete()
+        return self if over else self.concretize()
 
-    def recipe(self, recipes: Any) -> Callable[[Any], Any]:
+    def output_spec(self, builder: Any) -> Callable[[Any], Any]:
         """How a replay makes it again."""
-        return recipes.host.recipe(self, recipes)
+        return builder.host.output_spec(self, builder)
 
     def __repr__(self) -> str:
-        return repr(self.concrete("shown"))
+        return repr(self.concretize("shown"))
 
     def __str__(self) -> str:
-        return str(self.concrete("shown"))
+        return str(self.concretize("shown"))
 
     def __format__(self, spec: str) -> str:
-        return format(self.concrete("shown"), spec)
+        return format(self.concretize("shown"), spec)
 
     def __bool__(self) -> bool:
-        return bool(self.concrete("tested"))
+        return bool(self.concretize("tested"))
 
     def __hash__(self) -> int:
-        return hash(self.concrete("hashed"))
+        return hash(self.concretize("hashed"))
 
     def __reduce__(self) -> tuple:
-        return (self.kind, (self.concrete("copied"),))
+        return (self.kind, (self.concretize("copied"),))
 
 
-class PendingNumber(Pending):
+class AfterSymNumber(AfterSym):
     """A number read from a tensor, or computed from such numbers."""
 
     element_type: Any
 
     @property
-    def numbers(self) -> Any:
+    def sym_env(self) -> Any:
         return self
 
     @property
@@ -130,22 +130,22 @@ class PendingNumber(Pending):
         return evaluate(op, [_value(x, "compared") for x in (left, right)])
 
     def __bool__(self) -> bool:
-        return bool(self.concrete("tested"))
+        return bool(self.concretize("tested"))
 
 
-class PendingFloat(PendingNumber, RuntimeFloat):  # type: ignore[override]
+class AfterSymFloat(AfterSymNumber, CallSymFloat):  # type: ignore[override]
     """A float of which only the segment knows the value."""
 
     kind = float
 
 
-class PendingInt(PendingNumber, RuntimeInt):  # type: ignore[override]
+class AfterSymInt(AfterSymNumber, CallSymInt):  # type: ignore[override]
     """An int of which only the segment knows the value."""
 
     kind = int
 
 
-class PendingText(Pending):
+class AfterSymStr(AfterSym):
     """A text with pending numbers in it; made by `host_texts`."""
 
     kind = str
@@ -157,23 +157,23 @@ class PendingText(Pending):
         return joined(other, self) if is_a(other, str) else NotImplemented
 
     def __mod__(self, arguments: Any) -> str:
-        return self.concrete() % arguments
+        return self.concretize() % arguments
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("known", "call"):
             raise AttributeError(name)
-        return getattr(self.concrete(), name)
+        return getattr(self.concretize(), name)
 
 
-class PendingObject(Pending):
+class AfterSymObject(AfterSym):
     """What texts are made of, never seen by the user: tensors as they were, containers."""
 
     reads_number = False
 
 
-NUMBERS = frozenset([PendingFloat, PendingInt])
-PendingText.__name__ = PendingText.__qualname__ = "str"  # in Python's error texts
-PENDING = frozenset([*NUMBERS, PendingText, PendingObject])
+NUMBERS = frozenset([AfterSymFloat, AfterSymInt])
+AfterSymStr.__name__ = AfterSymStr.__qualname__ = "str"  # in Python's error texts
+AFTER_SYMS = frozenset([*NUMBERS, AfterSymStr, AfterSymObject])
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -181,12 +181,12 @@ def read(tracer: Any, tensor: Tensor) -> Any:
     """`tensor.item()` (one element): pending where the recording may still become a program."""
     dtype = tensor._dtype
     if not tracer.defers() or dtype is bool_ or dtype.is_complex:
-        known = tracer.constant_value(tensor)
+        known = tracer.fold_constant(tensor)
         if known is not None:
             return number_of(known)
-        tracer.need(tensor, "item() was called")
+        tracer.break_graph(tensor, "item() was called")
         return number_of(tensor)
-    made = PendingFloat if dtype.is_floating_point else PendingInt
+    made = AfterSymFloat if dtype.is_floating_point else AfterSymInt
     return made(tracer, None, (snapshot(tracer, tensor),))
 
 
@@ -196,7 +196,7 @@ def snapshot(tracer: Any, tensor: Any) -> Tensor:
         return tracer.run(copy, (tensor,), {})
 
 
-def is_computed(pending: Pending) -> bool:
+def is_computed(pending: AfterSym) -> bool:
     """Whether everything it is made of is there."""
     return pending.known is not UNKNOWN or not any(map(_is_deferred, leaves(pending)))
 
@@ -205,37 +205,37 @@ def _is_deferred(x: Any) -> bool:
     return is_a(x, Tensor) and x._traced is not None
 
 
-def _are_constants(tracer: Any, pending: Pending) -> bool:
+def _are_constants(tracer: Any, pending: AfterSym) -> bool:
     """Whether all that it is made of is known without a run: constants become concrete here."""
     for x in in_order(pending, set()):
         if x.op is None and _is_deferred(x.operands[0]):
-            known = tracer.constant_value(x.operands[0])
+            known = tracer.fold_constant(x.operands[0])
             if known is None:
                 return False
             x.operands = (known,)
     return True
 
 
-def _value(x: Any, why: str) -> Any:
-    if is_exactly(x, PENDING):
-        return x.concrete(why)
-    return x.concrete() if is_a(x, RuntimeNumber) else x
+def _value(x: Any, reason: str) -> Any:
+    if is_exactly(x, AFTER_SYMS):
+        return x.concretize(reason)
+    return x.concretize() if is_a(x, SymNumber) else x
 
 
-def leaves(pending: Pending) -> Iterator[Any]:
+def leaves(pending: AfterSym) -> Iterator[Any]:
     """The tensors and sizes that a pending value is made of."""
     for x in in_order(pending, set()):
         if x.op is None:
             yield x.operands[0]
 
 
-def in_order(pending: Pending, done: set[int]) -> Iterator[Pending]:
+def in_order(pending: AfterSym, done: set[int]) -> Iterator[AfterSym]:
     """The pending values it depends on, each after what it is made of; none whose id is in `done`
     (which they join) and none that is known."""
     stack = [pending]
     while stack:
         x = stack[-1]
-        waiting = [y for y in x.operands if is_exactly(y, PENDING) and id(y) not in done]
+        waiting = [y for y in x.operands if is_exactly(y, AFTER_SYMS) and id(y) not in done]
         if id(x) in done or x.known is not UNKNOWN:
             done.add(id(x))
             stack.pop()
@@ -246,7 +246,7 @@ def in_order(pending: Pending, done: set[int]) -> Iterator[Pending]:
             yield stack.pop()
 
 
-def fill_in(pending: Pending, asks: bool) -> None:
+def fill_in(pending: AfterSym, asks: bool) -> None:
     """Learn `known`, here and in everything it is made of; the tensors are concrete. `asks`: the
     program depends on the numbers and sizes it is made of."""
     for x in in_order(pending, set()):
@@ -255,14 +255,14 @@ def fill_in(pending: Pending, asks: bool) -> None:
 
 
 def _known(x: Any, asks: bool) -> Any:
-    if is_exactly(x, PENDING):
+    if is_exactly(x, AFTER_SYMS):
         return x.known
-    if is_a(x, RuntimeNumber) or type(x) is Size:
-        return x.concrete() if asks else x.hint
+    if is_a(x, SymNumber) or type(x) is SymInt:
+        return x.concretize() if asks else x.hint
     return x
 
 
-def computed(pending: Pending, values: list[Any]) -> Any:
+def computed(pending: AfterSym, values: list[Any]) -> Any:
     """What it is, given what it is made of."""
     if pending.op is None:
         (leaf,) = values
@@ -289,11 +289,11 @@ def remembered(op: str, operands: tuple) -> Any:
     ):
         return evaluate(op, [_value(x, "computed with") for x in operands])
     floats = op in ("truediv", "float") or any(is_a(x, float) for x in parts)
-    return (PendingFloat if floats else PendingInt)(tracer, op, parts, bits)
+    return (AfterSymFloat if floats else AfterSymInt)(tracer, op, parts, bits)
 
 
 def _part(tracer: Any, x: Any) -> Any:
-    return PendingInt(tracer, None, (x,)) if type(x) is Size and tracer is not None else x
+    return AfterSymInt(tracer, None, (x,)) if type(x) is SymInt and tracer is not None else x
 
 
 def _bits(op: str, parts: tuple) -> int:
@@ -322,7 +322,7 @@ def longest(numbers: Iterable[Any]) -> int:
 def _never_zero(x: Any) -> bool:
     if is_exactly(x, NUMBERS) and x.known is not UNKNOWN:
         return bool(x.known != 0)
-    if type(x) is PendingInt and x.op is None and type(x.operands[0]) is Size:
+    if type(x) is AfterSymInt and x.op is None and type(x.operands[0]) is SymInt:
         return bool(x.operands[0] != 0)  # the program is guarded by the answer
     return is_exactly(x, (int, float)) and x != 0
 
@@ -331,19 +331,19 @@ def _infix(op: str, reflected: bool) -> Callable[[Any, Any], Any]:
     name = f"__{'r' if reflected else ''}{op.rstrip('_')}__"
 
     def call(self: Any, other: Any, *modulus: Any) -> Any:
-        if type(other) is Size and not modulus:
+        if type(other) is SymInt and not modulus:
             return remembered(op, (other, self) if reflected else (self, other))
-        if type(self) is not PendingInt:
-            return getattr(RuntimeFloat, name)(self, other, *modulus)
-        return getattr(RuntimeInt, name)(self, other, *modulus)
+        if type(self) is not AfterSymInt:
+            return getattr(CallSymFloat, name)(self, other, *modulus)
+        return getattr(CallSymInt, name)(self, other, *modulus)
 
     return call
 
 
 for _op in INFIX:
     for _reflected in (False, True):
-        _owner: Any = PendingNumber if hasattr(RuntimeFloat, f"__{_op.rstrip('_')}__") \
-            else PendingInt  # fmt: skip
+        _owner: Any = AfterSymNumber if hasattr(CallSymFloat, f"__{_op.rstrip('_')}__") \
+            else AfterSymInt  # fmt: skip
         _name = f"__{'r' if _reflected else ''}{_op.rstrip('_')}__"
         setattr(_owner, _name, _infix(_op, _reflected))
 
@@ -356,11 +356,11 @@ def _compared(op: str) -> Callable[[Any, Any], Any]:
 
 
 for _op in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(PendingText, f"__{_op}__", _compared(_op))
+    setattr(AfterSymStr, f"__{_op}__", _compared(_op))
 for _name in ("len", "iter", "contains", "getitem", "mul", "rmul"):
-    setattr(PendingText, f"__{_name}__", lambda self, *rest, _name=_name: getattr(
-        self.concrete(), f"__{_name}__")(*rest))
-PendingText.__hash__ = Pending.__hash__  # type: ignore[method-assign]
+    setattr(AfterSymStr, f"__{_name}__", lambda self, *rest, _name=_name: getattr(
+        self.concretize(), f"__{_name}__")(*rest))
+AfterSymStr.__hash__ = AfterSym.__hash__  # type: ignore[method-assign]
 
 
 def joined(*parts: Any) -> Any:
@@ -368,7 +368,7 @@ def joined(*parts: Any) -> Any:
     tracer: Any = active.tracer
     if tracer is None or not tracer.defers():
         return "".join([str(x) for x in parts])
-    return PendingText(tracer, _concatenate, parts)
+    return AfterSymStr(tracer, _concatenate, parts)
 
 
 def _concatenate(*parts: str) -> str:
@@ -376,18 +376,18 @@ def _concatenate(*parts: str) -> str:
 
 
 # -- as an operand of a tensor op ------------------------------------------------------------------
-def _in_graph(number: PendingNumber, tracer: Any) -> Any:
+def _in_graph(number: AfterSymNumber, tracer: Any) -> Any:
     """The graph value of a number; what has none is asked for and enters as a constant."""
     made: Any = None
     for x in in_order(number, set()):
         if x.op is not None and all(map(_is_known, x.operands)):
-            x.concrete()  # its operands became known after it was made
+            x.concretize()  # its operands became known after it was made
             continue
         made = x.value
         if made is None or made.graph is not tracer.graph:
             made = x.value = _node_of(x, tracer)
         if made is None:
-            number.concrete("used in a tensor operation")
+            number.concretize("used in a tensor operation")
             break
     if number.known is UNKNOWN:
         return made
@@ -400,10 +400,12 @@ def _in_graph(number: PendingNumber, tracer: Any) -> Any:
 
 
 def _is_known(x: Any) -> bool:
-    return x.known is not UNKNOWN if is_exactly(x, PENDING) else is_exactly(x, (int, float, bool))
+    if is_exactly(x, AFTER_SYMS):
+        return x.known is not UNKNOWN
+    return is_exactly(x, (int, float, bool))
 
 
-def of_array_of(number: PendingNumber) -> Tensor:
+def of_array_of(number: AfterSymNumber) -> Tensor:
     """A known number as a rank-0 tensor of its width."""
     return of_array(number.element_type.numpy.type(number.known).reshape(()))
 
@@ -415,7 +417,7 @@ def _node_of(x: Any, tracer: Any) -> Any:
             value = tracer.graph.append(REGISTRY["reshape"], (value,), {"shape": ()})
         return _weak(tracer, value, x.element_type)
     name = _IN_GRAPH.get(x.op)
-    if name is None or type(x) is not PendingFloat:
+    if name is None or type(x) is not AfterSymFloat:
         return None
     operands = [_float_operand(tracer, y) for y in x.operands]
     if any(y is None for y in operands):
@@ -428,8 +430,8 @@ def _float_operand(tracer: Any, x: Any) -> Any:
         if x.known is not UNKNOWN:
             return float(x.known)
         return None if x.value is None else _weak(tracer, x.value, float64)
-    if is_a(x, RuntimeNumber):
-        return x.graph_value(tracer) if type(x) is RuntimeFloat else None
+    if is_a(x, SymNumber):
+        return x.graph_value(tracer) if type(x) is CallSymFloat else None
     return float(x)
 
 

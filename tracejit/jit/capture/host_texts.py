@@ -1,7 +1,7 @@
 """Texts made in a captured function of what only the program knows: pending until it has run.
 
 In: calls of `str`, `repr`, `format`, `"".join`, f-strings and `%` in recorded code, handed over by
-the rewriting runtime. Out: the text; a `PendingText` where numbers or tensors of the recording are
+the rewriting runtime. Out: the text; a `AfterSymStr` where numbers or tensors of the recording are
 in it, which a replay makes again. What cannot be made later is made on the spot, which ends the
 segment.
 """
@@ -13,20 +13,20 @@ from types import CodeType
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.capture.host_effects import NotDeferrable, deferring, frozen
-from tracejit.jit.capture.host_reads import PENDING, PendingText, joined, read
+from tracejit.jit.capture.host_reads import AFTER_SYMS, AfterSymStr, joined, read
 from tracejit.jit.capture.looking import has_in_class, is_a, is_exactly
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.output import NotDeferrable, deferring_tracer, freeze
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
+from tracejit.jit.ir.sizes import SymInt
 
 
 def deferred_str(*args: Any, **keywords: Any) -> Any:
     """`str(x)`, pending where x is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     if tracer is not None and len(args) == 1 and not keywords and _pends(args[0]):
         try:
-            return PendingText(tracer, str, (frozen(tracer, args[0]),))
+            return AfterSymStr(tracer, str, (freeze(tracer, args[0]),))
         except NotDeferrable:
             pass
     return str(*args, **keywords)
@@ -34,10 +34,10 @@ def deferred_str(*args: Any, **keywords: Any) -> Any:
 
 def deferred_repr(x: Any) -> Any:
     """`repr(x)`, pending where x is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     if tracer is not None and _pends(x):
         try:
-            return PendingText(tracer, repr, (frozen(tracer, x),))
+            return AfterSymStr(tracer, repr, (freeze(tracer, x),))
         except NotDeferrable:
             pass
     return repr(x)
@@ -45,7 +45,7 @@ def deferred_repr(x: Any) -> Any:
 
 def _pends(x: Any, depth: int = 3) -> bool:
     """Whether a text of it shows what is not known yet, or differs from call to call."""
-    if is_exactly(x, PENDING) or is_a(x, (RuntimeNumber, Tensor)) or type(x) is Size:
+    if is_exactly(x, AFTER_SYMS) or is_a(x, (SymNumber, Tensor)) or type(x) is SymInt:
         return True
     if depth and is_exactly(x, (list, tuple)):
         return any(_pends(y, depth - 1) for y in x)
@@ -54,17 +54,17 @@ def _pends(x: Any, depth: int = 3) -> bool:
 
 def deferred_format_of(x: Any, spec: Any = "") -> Any:
     """`format(x, spec)`, pending where x is."""
-    tracer = deferring()
-    spec = spec.concrete() if type(spec) is PendingText else spec
+    tracer = deferring_tracer()
+    spec = spec.concretize() if type(spec) is AfterSymStr else spec
     if tracer is None or type(spec) is not str or not _pends(x):
         return format(x, spec)
     if type(x) is Tensor and not x.shape:
         x = read(tracer, x)
-    elif not is_exactly(x, PENDING) and not is_a(x, RuntimeNumber) and type(x) is not Size:
+    elif not is_exactly(x, AFTER_SYMS) and not is_a(x, SymNumber) and type(x) is not SymInt:
         return format(x, spec) if spec else deferred_str(x)
     if not _formats(x, spec):
         return format(x, spec)
-    return PendingText(tracer, format, (x, spec))
+    return AfterSymStr(tracer, format, (x, spec))
 
 
 def _formats(x: Any, spec: str) -> bool:
@@ -93,7 +93,7 @@ def deferred_format(parts: Sequence[Any]) -> Any:
     'loss 0.250'
     """
     made = [x if is_a(x, str) else _formatted(*x) for x in parts]
-    if any(type(x) is PendingText for x in made):
+    if any(type(x) is AfterSymStr for x in made):
         return joined(*made)
     return "".join(made)
 
@@ -106,7 +106,7 @@ def _formatted(x: Any, conversion: str | None, spec: Any) -> Any:
 
 def format_method(template: str) -> Callable[..., Any]:
     def deferred(*args: Any, **keywords: Any) -> Any:
-        tracer = deferring()
+        tracer = deferring_tracer()
         values = (*args, *keywords.values())
         if tracer is None or not any(map(_pends, values)):
             return template.format(*args, **keywords)
@@ -120,35 +120,35 @@ def format_method(template: str) -> Callable[..., Any]:
     return deferred
 
 
-PASSED_ON.update(c for c in format_method.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in format_method.__code__.co_consts if is_a(c, CodeType))
 
 
 def join_method(separator: str) -> Callable[..., Any]:
     """`separator.join`, pending where a part is."""
 
     def deferred(*args: Any) -> Any:
-        tracer = deferring()
+        tracer = deferring_tracer()
         if len(args) != 1 or not has_in_class(args[0], "__iter__"):
             return separator.join(*args)
         parts = list(args[0])
-        waits = any(type(x) is PendingText for x in parts)
+        waits = any(type(x) is AfterSymStr for x in parts)
         if tracer is None or not waits or not all(is_a(x, str) for x in parts):
-            return separator.join([x.concrete() if type(x) is PendingText else x for x in parts])
+            return separator.join([x.concretize() if type(x) is AfterSymStr else x for x in parts])
 
         def make(*texts: str) -> str:
             return separator.join(texts)
 
-        return PendingText(tracer, make, tuple(parts))
+        return AfterSymStr(tracer, make, tuple(parts))
 
     return deferred
 
 
-PASSED_ON.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in join_method.__code__.co_consts if is_a(c, CodeType))
 
 
 def deferred_percent(template: str, arguments: Any) -> Any:
     """`template % arguments`, pending where an argument is."""
-    tracer = deferring()
+    tracer = deferring_tracer()
     if tracer is None or type(template) is not str or not _pends(arguments):
         return template % arguments
     values = arguments if type(arguments) is tuple else (arguments,)
@@ -166,7 +166,7 @@ def _made_later(
 ) -> Any:
     """`make(*values)`, tried with values of the same types: it must not raise later."""
     try:
-        parts = [read(tracer, x) if type(x) is Tensor and not x.shape else frozen(tracer, x)
+        parts = [read(tracer, x) if type(x) is Tensor and not x.shape else freeze(tracer, x)
                  for x in values]  # fmt: skip
         samples = [_sample(x) if _pends(x) else x for x in parts]
         if "c" in template or any(s is None and p is not None for s, p in zip(samples, parts)):
@@ -174,4 +174,4 @@ def _made_later(
         make(*samples)
     except (NotDeferrable, LookupError, TypeError, ValueError, AttributeError):
         return make(*values)
-    return PendingText(tracer, make, tuple(parts))
+    return AfterSymStr(tracer, make, tuple(parts))

@@ -1,8 +1,8 @@
 """Which objects a recorded call told apart, or changed: what guards say of who is who.
 
 In: the names of the code that was entered, the objects that `id` and `hash` were asked for, what
-effects change. Out: places at which no two objects may be one on replay, keys that must be what is
-at other places, objects whose numbers count. Kept by the tracer, asked when an entry is made.
+effects change. Out: sources at which no two objects may be one on replay, keys that must be what is
+at other sources, objects whose numbers count. Kept by the tracer, asked when an entry is made.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from types import CellType
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.access_path import Source, weak_key
 from tracejit.jit.capture.contents import elements
 from tracejit.jit.capture.looking import is_exactly
-from tracejit.jit.capture.place import Place, weakly
-from tracejit.jit.capture.state import State
-from tracejit.jit.capture.watch import NUMBERING, Names
+from tracejit.jit.capture.state import ReachableState
+from tracejit.jit.capture.watcher import NUMBERING, CodeNames
 
 _EQUATED = ("object", "function", "partial")  # kinds that are equal to themselves alone
 
 
-class Identities:
+class IdentityReads:
     """What the code of one recorded call may ask of which objects are one."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Identities:
         self.any_number = False  # `id` and `hash` may be asked for anything
         self.asked: set[int] = set()  # ids of what they were asked for
 
-    def mention(self, names: Names, shows_calls: bool) -> None:
+    def add_names(self, names: CodeNames, shows_calls: bool) -> None:
         """More code of the user's was entered; of rewritten code `numbering` sees the calls."""
         self.compared |= names.identities
         self.equated |= names.equalities
@@ -52,81 +52,84 @@ class Identities:
 
         return number
 
-    def numbered(self, state: State) -> list[Place]:
+    def numbered(self, state: ReachableState) -> list[Source]:
         """Where objects are found whose numbers the call may have computed with."""
         return [p for p in state.objects() if self.any_number or id(p.value) in self.asked]
 
-    def same(self, state: State, changed: Sequence[Any]) -> Iterator[tuple[Place, Place]]:
-        """Keys of dicts, and where else the same object is found; places of one variable."""
-        for place in self._keys(state):
-            other = state.place_of(place.value)
+    def same(
+        self, state: ReachableState, changed: Sequence[Any]
+    ) -> Iterator[tuple[Source, Source]]:
+        """Keys of dicts, and where else the same object is found; sources of one variable."""
+        for source in self._keys(state):
+            other = state.source_of(source.value)
             if other is not None:
-                yield place, other
-        first: dict[int, Place] = {}
-        for place in _cells(state, changed):
-            other = first.setdefault(id(place.value), place)
-            if other is not place:
-                yield place, other
+                yield source, other
+        first: dict[int, Source] = {}
+        for source in _cells(state, changed):
+            other = first.setdefault(id(source.value), source)
+            if other is not source:
+                yield source, other
 
-    def _keys(self, state: State) -> Iterator[Place]:
-        """Keys that are objects, beside those that the state has places for."""
+    def _keys(self, state: ReachableState) -> Iterator[Source]:
+        """Keys that are objects, beside those that the state has sources for."""
         if not (self.compared or self.looked_up):
             return
-        for place in state.places:
-            for key in place.keys if place.kind == "mapping" else ():
-                found = Place(place, "key", weakly(key), key, f"a key of {place.text}")
+        for source in state.sources:
+            for key in source.keys if source.kind == "mapping" else ():
+                found = Source(source, "key", weak_key(key), key, f"a key of {source.text}")
                 if found.kind != "object":
                     yield from _identified(found)
 
     def distinct(
-        self, state: State, places: list[Place], changed: Sequence[Any], graded: Sequence[Any]
-    ) -> list[Place]:
-        """Those of the places at which no two objects may be one: the code may compare them, or
+        self, state: ReachableState, sources: list[Source], changed: Sequence[Any],
+        graded: Sequence[Any],
+    ) -> list[Source]:
+        """Those of the sources at which no two objects may be one: the code may compare them, or
         what an effect changes (`changed`; `graded`: its gradient) would be seen in the other."""
         cells = {id(p.value): p for p in _cells(state, changed)}
-        places = [*places, *cells.values()]
-        keys = [p for p in self._keys(state) if state.place_of(p.value) is None]
-        if self.compared or keys or self.looked_up and any(p.how == "key" for p in state.places):
-            return [*places, *{id(p.value): p for p in keys}.values()]
+        sources = [*sources, *cells.values()]
+        keys = [p for p in self._keys(state) if state.source_of(p.value) is None]
+        if self.compared or keys or self.looked_up and any(p.how == "key" for p in state.sources):
+            return [*sources, *{id(p.value): p for p in keys}.values()]
         types, ids = {type(x) for x in changed}, {id(x) for x in graded}
         found = [
-            p for p in places
+            p for p in sources
             if is_exactly(p.value, types) or id(p.value) in ids
             or self.equated and p.kind in _EQUATED
         ]
         if self.of_modules:
             known = {id(p) for p in found}
-            found += [p for p in state.held_by_modules(places) if id(p) not in known]
+            found += [p for p in state.held_by_modules(sources) if id(p) not in known]
         number = Counter(type(p.value) for p in found)
         return [p for p in found if number[type(p.value)] > 1]
 
 
-def _identified(key: Place) -> Iterator[Place]:
+def _identified(key: Source) -> Iterator[Source]:
     """What of a key is equal to itself alone."""
     if key.kind == "tensor" or key.kind in _EQUATED:
         yield key
     elif key.kind == "method":
-        yield Place(key, "self", None, key.value.__self__, f"{key.text}.__self__")
+        yield Source(key, "self", None, key.value.__self__, f"{key.text}.__self__")
     elif key.kind == "sequence":
         for k, element in enumerate(elements(key.value)):
-            yield from _identified(Place(key, "item", k, element, f"{key.text}[{k}]"))
+            yield from _identified(Source(key, "item", k, element, f"{key.text}[{k}]"))
 
 
-def _cells(state: State, changed: Sequence[Any]) -> list[Place]:
+def _cells(state: ReachableState, changed: Sequence[Any]) -> list[Source]:
     """Where variables of closures are found that may be one with some that the call changed: of
     the same name."""
     if not any(type(x) is CellType for x in changed):
         return []
-    found: dict[str, list[Place]] = {}
-    for place in state.places:
-        if place.how == "closure":
-            parent, key = place.parent, place.key
+    found: dict[str, list[Source]] = {}
+    for source in state.sources:
+        if source.how == "closure":
+            parent, key = source.parent, source.key
             cell, how = parent.value.__closure__[key], "variable"  # type: ignore[union-attr]
-        elif place.how == "cell":
-            parent, key, cell, how = None, place.key, place.key, "constant"
+        elif source.how == "cell":
+            parent, key, cell, how = None, source.key, source.key, "constant"
         else:
             continue
-        variable = Place(parent, how, key, cell, f"the variable {place.text}")
+        variable = Source(parent, how, key, cell, f"the variable {source.text}")
         variable.kind = "variable"
         found.setdefault(variable.text, []).append(variable)
     written = {id(x) for x in changed}

@@ -2,7 +2,7 @@
 
 In: inputs of the graph that a value is made of which Python needs. Out: `KnownContents`, by which
 an entry serves only calls in which these tensors hold the same. So the recording goes on where it
-would end otherwise. Called by `constant_values` and the entry maker; `jit` lets it be no more where
+would end otherwise. Called by `fold` and the entry maker; `jit` lets it be no more where
 the contents turn out to differ between calls.
 """
 
@@ -19,8 +19,8 @@ from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import of_array
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
-from tracejit.jit.capture.place import Place
-from tracejit.jit.capture.plain import asked
+from tracejit.jit.capture.access_path import Source
+from tracejit.jit.capture.concretize import concretize
 from tracejit.jit.ir.graph import Value
 
 LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
@@ -31,8 +31,8 @@ DIFFERED = 2  # entries that did not serve a call since contents differed: no mo
 class KnownContents:
     """One graph input, and what it must hold: what `learn` found when it was needed."""
 
-    def __init__(self, number: int, place: Place, known: Tensor):
-        self.number, self.name = number, place.text
+    def __init__(self, number: int, source: Source, known: Tensor):
+        self.number, self.name = number, source.text
         self.answer = known.array
         self.bytes = self.answer.tobytes()
 
@@ -45,8 +45,8 @@ class KnownContents:
 def knowable(tracer: Any) -> Callable[[Value], bool] | None:
     """Return who tells if an entry may depend on what an input of the graph holds: the caller's
     numbers, and his tensors where these are small. None if it may not at all."""
-    root = tracer.root is tracer and not tracer.trials and not tracer.differentiating
-    if not root or not tracer.replayable or tracer.breaks or tracer.knows is None:
+    root = tracer.root is tracer and not tracer.speculation_depth and not tracer.differentiating
+    if not root or not tracer.cacheable or tracer.breaks or tracer.knows is None:
         return None
     numbers = {value for _, value in tracer.scalars}
     tensors = {item.value: item.tensor for item in tracer.lifted_tensors()}
@@ -64,18 +64,18 @@ def learn(tracer: Any, inputs: Sequence[Value]) -> None:
                 tracer.constant_values[x] = alias(tensors[x]).clone()
     for x in inputs:
         if x in numbers:
-            tracer.constant_values[x] = of_array(np.array(asked(numbers[x]), x.dtype.numpy))
+            tracer.constant_values[x] = of_array(np.array(concretize(numbers[x]), x.dtype.numpy))
 
 
 def _is_small(tracer: Any, x: Tensor) -> bool:
-    """Return True for few elements on the CPU, at a place where they are likely to stay."""
+    """Return True for few elements on the CPU, at a source where they are likely to stay."""
     known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
-    return known and id(x._storage) not in tracer.exposed and tracer.knows(x)
+    return known and id(x._storage) not in tracer.exported_storages and tracer.knows(x)
 
 
-def stays(place: Place | None) -> bool:
-    """Return True if a tensor at this place is no argument, nor in a container of arguments."""
-    at = place
+def stays(source: Source | None) -> bool:
+    """Return True if a tensor at this source is no argument, nor in a container of arguments."""
+    at = source
     while at is not None and at.how == "item" and at.parent is not None:
         at = at.parent
     return at is not None and at.how != "argument"

@@ -1,7 +1,7 @@
 """What functions of the standard library read of what they are given, where their code says more.
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
-for. Called by `watch`, which looks no further into these: `inspect.signature` would seem to ask
+for. Called by `watcher`, which looks no further into these: `inspect.signature` would seem to ask
 every object of the process for anything. Also what a replay asks the process
 again: what tells threads apart, and that no exception is being handled.
 """

@@ -1,8 +1,8 @@
 """Tensors of the caller become inputs of the graph, with symbols for their sizes and strides.
 
-In: a concrete tensor that recorded code uses for the first time. Out: its `Traced` state; tensors
+In: a concrete tensor that recorded code uses for the first time. Out: its `FunctionalTensor` state; tensors
 over the same place are one input, unless gradients tell them apart, and memory that overlaps
-otherwise is known to be entangled. Called by the tracer.
+otherwise has `overlaps_other` set. Called by the tracer.
 """
 
 from __future__ import annotations
@@ -11,40 +11,47 @@ from typing import TYPE_CHECKING, Any
 
 from tracejit.core.eager.views import counting_family
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture.aliasing import Memory, Traced, Writes, extent
-from tracejit.jit.capture.sources import Lifted
+from tracejit.jit.capture.inputs import LiftedInput
+from tracejit.jit.capture.storage import (
+    FunctionalStorage,
+    FunctionalTensor,
+    VersionCounter,
+    byte_range,
+)
 from tracejit.jit.ir.graph import Value
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.tracer import Tracer
 
 
-def lift(tracer: Tracer, tensor: Any) -> Traced:
+def lift(tracer: Tracer, tensor: Any) -> FunctionalTensor:
     """The state of a concrete tensor, which becomes an input of the graph."""
     storage = tensor._storage
     place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype,
              id(counting_family(tensor)))
     known = tracer.by_place.get(place)
-    if known is not None and not (tensor._requires_grad or known.memory.owner._requires_grad):
-        traced = Traced(tracer, known.memory)
-        traced._value, traced._generation = known.memory.value, known.memory.generation
-        tracer.lifted[id(tensor)] = Lifted(tensor, known.memory.input, traced)
+    if known is not None and not (
+        tensor._requires_grad or known.memory.input_tensor._requires_grad
+    ):
+        traced = FunctionalTensor(tracer, known.memory)
+        traced._value, traced._mutations = known.memory.value, known.memory.mutations
+        tracer.lifted[id(tensor)] = LiftedInput(tensor, known.memory.input, traced)
         return traced
-    start, end = extent(tensor)
-    overlapping = tracer.spans.overlapping(start, end)
-    if any(memory.generation for memory in overlapping):
-        tracer.need(
+    start, end = byte_range(tensor)
+    overlapping = tracer.intervals.overlapping(start, end)
+    if any(memory.mutations for memory in overlapping):
+        tracer.break_graph(
             tensor, "memory is read that overlaps what was written through another tensor"
         )
         overlapping = []
     value = _input_like(tracer, tensor)
-    writes = tracer.writes.setdefault(id(storage), Writes(storage.version))
-    traced = Traced(tracer, Memory(value, writes, tensor))
+    counter = tracer.version_counters.setdefault(id(storage), VersionCounter(storage.version))
+    traced = FunctionalTensor(tracer, FunctionalStorage(value, counter, tensor))
     traced.memory.strides = tracer.graph.strides.get(value)
     for memory in overlapping:
-        memory.entangled = traced.memory.entangled = True
-    tracer.spans.add(start, end, traced.memory)
-    tracer.lifted[id(tensor)] = Lifted(tensor, value, traced)
+        memory.overlaps_other = traced.memory.overlaps_other = True
+    tracer.intervals.add(start, end, traced.memory)
+    tracer.lifted[id(tensor)] = LiftedInput(tensor, value, traced)
     tracer.by_place[place] = traced
     return traced
 

@@ -43,7 +43,7 @@ _seen: dict[tuple[CodeType, int], Location] = {}
 _naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules", default=False)
 
 
-def is_own(code: CodeType) -> bool:
+def is_internal_code(code: CodeType) -> bool:
     """Whether a code object belongs to tracejit (or to what counts as pure: the machinery Python
     itself adds, such as import and the methods of dataclasses, and einops)."""
     known = _own.get(id(code))
@@ -75,7 +75,7 @@ def is_published(function: FunctionType) -> bool:
     >>> is_published(tracejit.nn.functional.gelu)
     True
     """
-    if not is_own(function.__code__):
+    if not is_internal_code(function.__code__):
         return False
     home = sys.modules.get(str(function.__module__))
     return getattr(home, function.__name__, None) is function
@@ -84,7 +84,7 @@ def is_published(function: FunctionType) -> bool:
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame of the user's own code."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and (is_own(frame.f_code) or is_of_compiler(frame.f_code)):
+    while frame is not None and (is_internal_code(frame.f_code) or is_of_compiler(frame.f_code)):
         frame = frame.f_back
     return frame
 
@@ -94,7 +94,7 @@ def is_asked_by_user() -> bool:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
         frame = frame.f_back
-    return frame is not None and not is_own(frame.f_code)
+    return frame is not None and not is_internal_code(frame.f_code)
 
 
 def in_capture(depth: int) -> bool:
@@ -102,7 +102,7 @@ def in_capture(depth: int) -> bool:
     midst of which no segment may end: the write of memory that others may share, what follows a
     branch or a loop or the call."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and is_own(frame.f_code):
+    while frame is not None and is_internal_code(frame.f_code):
         name = frame.f_code.co_filename
         if name == _CALLS:
             return False

@@ -21,7 +21,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 ABSENT = type("Absent", (), {"__repr__": lambda self: "(absent)"})()
 _MADE_AT_RUN_TIME = 1 << 9  # `Py_TPFLAGS_HEAPTYPE`, of classes with `__slots__`
@@ -36,7 +36,7 @@ name_of_class = _SLOTS_OF_TYPES["__name__"].__get__
 qualname_of_class = _SLOTS_OF_TYPES["__qualname__"].__get__
 _LOCAL = bases_of(threading.local)[0]  # each thread has another `__dict__`
 _of_thread: Any = names_in(_LOCAL)["__getattribute__"]
-_stand_ins: tuple[type, ...] = (Size,)
+_stand_ins: tuple[type, ...] = (SymInt,)
 
 if TYPE_CHECKING:
     from builtins import isinstance as is_a  # it narrows types in the same way
@@ -59,7 +59,7 @@ else:
 __all__ = [
     "ABSENT", "attribute_of", "bases_of", "ByClass", "class_attribute", "class_of", "dict_offset",
     "filled_slots", "flags_of", "has_in_class", "is_a", "is_exactly", "is_iterator", "is_stand_in",
-    "module_title", "name_of_class", "names_in", "NATIVE", "own_dict", "qualname_of_class",
+    "module_title", "name_of_class", "names_in", "NATIVE", "instance_dict", "qualname_of_class",
     "reads_plainly", "slots_of", "stands_in", "title",
 ]  # fmt: skip
 
@@ -108,13 +108,13 @@ def is_thread_local(cls: type) -> bool:
     return issubclass(cls, _LOCAL)
 
 
-def own_dict(x: Any) -> Any:
+def instance_dict(x: Any) -> Any:
     """Return an object's `__dict__`; None where it has none, whatever `__getattr__` makes up.
     Of a `threading.local` it is that of the running thread.
 
     >>> class Empty:
     ...     __dict__ = property(lambda self: {"made": "up"})
-    >>> own_dict(Empty()), own_dict(3)
+    >>> instance_dict(Empty()), instance_dict(3)
     ({}, None)
     """
     cls = type(x)
@@ -173,7 +173,7 @@ def attribute_of(x: Any, name: str, default: Any = None) -> Any:
     if issubclass(cls, type):
         own = class_attribute(x, name)
     else:
-        own = own_dict(x)
+        own = instance_dict(x)
         own = own.get(name, ABSENT) if type(own) in (dict, MappingProxyType) else ABSENT
     if own is not ABSENT:
         return own
@@ -228,7 +228,7 @@ def module_title(module: Any) -> str:
 
     The package of ours is itself where scripts find it under another name.
     """
-    own = own_dict(module)
+    own = instance_dict(module)
     if own.get("__package__") == "tracejit" and "__path__" in own:
         return "tracejit"
     return str(own.get("__name__", ""))

@@ -6,10 +6,10 @@ In: the name of a variable and which of its elements. Out: an exception with tha
 
 from __future__ import annotations
 
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 
 
-class Again(Refused):
+class Retrace(RegionRefused):
     """The body has to be recorded once more, knowing this of element `k` of a variable."""
 
     what = ""
@@ -19,25 +19,25 @@ class Again(Refused):
         self.place = (name, k)
 
 
-class Lift(Again):
+class LiftNumber(Retrace):
     """A Python number changes from iteration to iteration: it must be in the graph."""
 
     what = "changes"
 
 
-class Strewn(Again):
+class StrideChange(Retrace):
     """A variable lies in memory in another way after an iteration."""
 
     what = "has other strides after an iteration"
 
 
-class Promote(Again):
+class GradPromotion(Retrace):
     """A variable requires grad after an iteration: so it must from the start."""
 
     what = "requires grad after an iteration"
 
 
-class Whole(Again):
+class GrowingList(Retrace):
     """A list grows through a name that is bound again, to the same list (`+=`)."""
 
     what = "is a list that grows"

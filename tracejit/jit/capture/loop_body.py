@@ -1,9 +1,9 @@
 """The body of a rolled loop, recorded once: what it carries, scans, stacks and writes.
 
-In: the body as a function, the variables it assigns. Out: a region and its `Slot`s: variables
+In: the body as a function, the variables it assigns. Out: a region and its `CarriedVar`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
-`Refused` where that is not so, `Peel` where it will be so after one iteration. Called by
-`loops.py`; the gradient (`jit/autodiff/loops.py`) reads what is found here.
+`RegionRefused` where that is not so, `PeelIteration` where it will be so after one iteration. Called by
+`loops.py`; the gradient (`jit/autodiff/loop_vjp.py`) reads what is found here.
 """
 
 from __future__ import annotations
@@ -24,47 +24,48 @@ from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.shapes import known_same_shape, same_shape
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.aliasing import UNKNOWN, Memory
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.cells import UNBOUND, Variables
+from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_attempts import Lift, Promote, Strewn, Whole
+from tracejit.jit.capture.loop_attempts import GradPromotion, GrowingList, LiftNumber, StrideChange
 from tracejit.jit.capture.loop_items import part_at
-from tracejit.jit.capture.loop_numbers import DTYPES, LoopIndex, LoopInt, as_tensor, number_in
-from tracejit.jit.capture.loop_region import LoopRegion
-from tracejit.jit.capture.region import RegionRecorder, trial, without_breaks
-from tracejit.jit.capture.rolled import FollowedList
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.capture.signals import Decided, Signal
-from tracejit.jit.capture.structure import (
-    Structure,
+from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymInt, LoopIndex, as_tensor, number_in
+from tracejit.jit.capture.loop_region import LoopBodyTracer
+from tracejit.jit.capture.rolled import StackedList
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.capture.storage import UNKNOWN, FunctionalStorage
+from tracejit.jit.capture.strides import known_strides, merged_strides, same_strides
+from tracejit.jit.capture.subgraph import SubgraphTracer, forbid_breaks, speculate
+from tracejit.jit.capture.tracer import Tracer
+from tracejit.jit.capture.tree import (
+    TreeSpec,
     difference,
     number_kind,
-    put_together,
-    take_apart,
+    tree_flatten,
+    tree_unflatten,
 )
-from tracejit.jit.capture.tracer import Tracer
-from tracejit.jit.capture.variables import UNBOUND, Variables
-from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
 from tracejit.jit.ir.graph import Value
 
 
-class Peel(Refused):
+class PeelIteration(RegionRefused):
     """A variable has its type only after the first iteration."""
 
 
 @dataclass(eq=False)
-class Slot:
+class CarriedVar:
     """One tensor (or number) of a variable, at the start and the end of an iteration."""
 
     name: str
     outer: Any  # what it is before the loop: a Tensor, an int, a float
-    start: Any  # the placeholder: a Tensor, a LoopNumber
+    start: Any  # the placeholder: a Tensor, a GraphSymNumber
     input: Value  # its value in the region's graph
     origin: Tensor | None  # where gradients of the placeholder arrive
     end: Any = None
     filled: bool = False  # `outer` is zeros that nobody reads
     strides: Any = None  # after the loop
-    first_of: Slot | None = None  # after one iteration it is what that one was before the loop
+    # after one iteration it is what that one was before the loop
+    first_of: CarriedVar | None = None
 
     @property
     def requires_grad(self) -> bool:
@@ -83,7 +84,7 @@ class Slot:
 
 
 @dataclass(eq=False)
-class Scan:
+class ScannedInput:
     """A tensor of the parent of which each iteration sees one slice."""
 
     source: Tensor
@@ -94,7 +95,7 @@ class Scan:
 
 
 @dataclass(eq=False)
-class Store:
+class StackedStore:
     """`target[i] = row`: each iteration writes one slice of a tensor of the parent."""
 
     target: Tensor
@@ -103,73 +104,76 @@ class Store:
     step: int
     rows: Tensor  # the row of this iteration
 
-    def write(self, whole: Tensor, trip: Any) -> None:
+    def write(self, whole: Tensor, trip_count: Any) -> None:
         """Write the rows of all iterations, in the order of the iterations."""
         if self.step < 0:
             whole = whole.flip(0)
-        first = self.start if self.step > 0 else self.start + self.step * (trip - 1)
+        first = self.start if self.step > 0 else self.start + self.step * (trip_count - 1)
         moved = self.target.movedim(self.dim, 0) if self.dim else self.target
         step = abs(self.step)
-        whole_target = type(first) is int and first == 0 and step == 1 and moved.shape[0] == trip
-        view = moved if whole_target else moved[first : first + step * (trip - 1) + 1 : step]
+        whole_target = (type(first) is int and first == 0 and step == 1
+                        and moved.shape[0] == trip_count)
+        view = moved if whole_target else moved[first : first + step * (trip_count - 1) + 1 : step]
         view.copy_(whole)
 
 
 @dataclass(eq=False)
-class Body:
+class LoopBodyTrace:
     """A body recorded once."""
 
     parent: Tracer
     name: str
     variables: Variables
-    trip: Any = None  # None: an open loop, whose end is decided by a value
-    promoted: frozenset = frozenset()  # slots that require grad though they start without
+    trip_count: Any = None  # None: an open loop, whose end is decided by a value
+    promoted: frozenset = frozenset()  # variables that require grad though they start without
     lifted: frozenset = frozenset()  # numbers that change
-    strewn: frozenset = frozenset()  # slots whose strides change
-    whole: frozenset = frozenset()  # lists that only grow
-    most: Any = None  # how many iterations there can be, where that is known
-    before: Decided | None = None  # how the iteration before the loop ended
-    slots: list[Slot] = field(default_factory=list)
-    scans: list[Scan] = field(default_factory=list)
-    stores: list[Store] = field(default_factory=list)
-    appended: dict[int, tuple[FollowedList, list[Any]]] = field(default_factory=dict)
-    generations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
-    results: dict[str, tuple[Structure, list[Slot]]] = field(default_factory=dict)
+    stride_changes: frozenset = frozenset()  # variables whose strides change
+    growing_lists: frozenset = frozenset()  # lists that only grow
+    max_trips: Any = None  # how many iterations there can be, where that is known
+    before: TracedExit | None = None  # how the iteration before the loop ended
+    carried_vars: list[CarriedVar] = field(default_factory=list)
+    scans: list[ScannedInput] = field(default_factory=list)
+    stores: list[StackedStore] = field(default_factory=list)
+    appended: dict[int, tuple[StackedList, list[Any]]] = field(default_factory=dict)
+    mutations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
+    results: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
-    shifted: bool = False  # a variable ends as what another one was at the start
-    signal: Signal = None
+    permutes: bool = False  # a variable ends as what another one was at the start
+    signal: ControlExit = None
     decision: Tensor | None = None
 
     @property
     def counted(self) -> bool:
         """Whether it is an open loop that knows how many iterations there can be."""
-        return self.trip is None and self.most is not None
+        return self.trip_count is None and self.max_trips is not None
 
     def of_views(self) -> bool:
         """Whether a variable that changes was a view before the loop."""
         return any(s.is_tensor and self.parent.traced(s.outer).views and s.end is not s.start
-                   for s in self.slots)
+                   for s in self.carried_vars)
 
-    def record(self, run: Callable[[Body], Signal]) -> None:
+    def record(self, run: Callable[[LoopBodyTrace], ControlExit]) -> None:
         """Run the body once. `run` gives how it ends."""
-        self.region = LoopRegion(self.parent, self.name)
+        self.region = LoopBodyTracer(self.parent, self.name)
         self.region.body = self
         self.position: Any = None
         self.following: Any = None
-        if self.trip is not None:
+        if self.trip_count is not None:
             self.position = self.region.graph.input(TensorType(int64, ()), source="index")
         elif self.counted:
-            self.position = LoopInt(self.region.graph.input(TensorType(int64, ()), source="index"))
+            self.position = GraphSymInt(
+                self.region.graph.input(TensorType(int64, ()), source="index"))
         before = self.variables.values()
         self.grad_mode = is_grad_enabled()
         try:
-            with without_breaks(self.parent.root):
+            with forbid_breaks(self.parent.root):
                 self._start(before)
-            with self.parent.root.blocks.on_trial(), trial(self.region):
+            with self.parent.root.blocks.speculating(), speculate(self.region):
                 try:
                     self.signal = run(self)
                 except Exception as error:
-                    raise Refused(f"its body raises {type(error).__name__}: {error}") from error
+                    raise RegionRefused(
+                        f"its body raises {type(error).__name__}: {error}") from error
                 after = self.variables.values()
                 self._finish(before, after)
         finally:
@@ -178,57 +182,58 @@ class Body:
 
     # -- the start of an iteration ---------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
-        self.started: dict[str, tuple[Structure, list[Slot]]] = {}
+        self.started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = {}
         self.containers: dict[str, Any] = {}  # lists and dicts that stand for the variable's
         for name, value in before.items():
-            if value is UNBOUND or (name, 0) in self.whole:
+            if value is UNBOUND or (name, 0) in self.growing_lists:
                 continue
             if number_kind(value) is not None and (name, 0) in self.lifted:
-                slot = self._number(name, value)
-                self.started[name] = (Structure("tensor"), [slot])
-                self.variables.set({name: slot.start})
+                var = self._number(name, value)
+                self.started[name] = (TreeSpec("tensor"), [var])
+                self.variables.set({name: var.start})
                 continue
             leaves: list[Tensor] = []
             # A body that may never run leaves the list itself.
-            changing = value if self.trip is not None else UNBOUND
-            structure = take_apart(value, leaves, partial(is_, changing))
-            slots = [self.tensor_slot(name, leaf, leaf._requires_grad or (name, k) in self.promoted,
-                                      k)
-                     for k, leaf in enumerate(leaves)]
-            self.started[name] = (structure if slots else Structure("constant", value), slots)
-            if slots:
-                start = put_together(structure, iter([s.start for s in slots]))
+            changing = value if self.trip_count is not None else UNBOUND
+            spec = tree_flatten(value, leaves, partial(is_, changing))
+            carried_vars = [
+                self.tensor_var(name, leaf, leaf._requires_grad or (name, k) in self.promoted, k)
+                for k, leaf in enumerate(leaves)]
+            self.started[name] = (spec if carried_vars else TreeSpec("constant", value),
+                                  carried_vars)
+            if carried_vars:
+                start = tree_unflatten(spec, iter([s.start for s in carried_vars]))
                 self.variables.set({name: start})
                 if is_a(start, (list, dict)):
                     self.containers[name] = start
 
-    def tensor_slot(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> Slot:
+    def tensor_var(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> CarriedVar:
         """A tensor that an iteration starts from."""
         if outer.__dict__:
-            raise Refused(f"{name} has attributes of the user's")
+            raise RegionRefused(f"{name} has attributes of the user's")
         start = self.region.placeholder(outer, requires_grad)
         traced = self.region.traced(start)
-        slot = Slot(name, outer, start, traced.read(), self._origin(start))
-        found = strides_kept(self.parent.traced(outer))
-        traced.memory.strides = UNKNOWN if (name, k) in self.strewn else found
-        self.slots.append(slot)
-        return slot
+        var = CarriedVar(name, outer, start, traced.read(), self._origin(start))
+        found = known_strides(self.parent.traced(outer))
+        traced.memory.strides = UNKNOWN if (name, k) in self.stride_changes else found
+        self.carried_vars.append(var)
+        return var
 
     def _origin(self, start: Tensor) -> Tensor | None:
         """Another tensor with the placeholder's history: the placeholder may be written."""
         if not start._requires_grad:
             return None
-        origin = self.region.holding(self.region.traced(start).read())
+        origin = self.region.tensor_of(self.region.traced(start).read())
         origin._requires_grad, origin._node, origin._output_nr = True, start._node, 0
         return origin
 
-    def _number(self, name: str, outer: Any) -> Slot:
+    def _number(self, name: str, outer: Any) -> CarriedVar:
         kind: Any = number_kind(outer)
         value = self.region.graph.input(TensorType(DTYPES[kind], ()), source=name)
         start = number_in(value, kind)
-        slot = Slot(name, outer, start, value, None)
-        self.slots.append(slot)
-        return slot
+        var = CarriedVar(name, outer, start, value, None)
+        self.carried_vars.append(var)
+        return var
 
     # -- within ----------------------------------------------------------------------------------
     def index(self, start: Any, step: int) -> LoopIndex:
@@ -243,18 +248,18 @@ class Body:
 
     def scanned_item(self, container: Tensor, dim: int, index: LoopIndex) -> Tensor | None:
         """`container.select(dim, index)` as a scan; None where the tensor is of the loop itself."""
-        if self.trip is None or self._is_inner(container):
+        if self.trip_count is None or self._is_inner(container):
             return None
         size = container.shape[dim]
-        start, last = index.start, index.start + index.step * (self.trip - 1)
+        start, last = index.start, index.start + index.step * (self.trip_count - 1)
         low, high = (start, last) if index.step > 0 else (last, start)
-        if self.trip < 1 or low < -size or high >= size or low < 0 <= high:
+        if self.trip_count < 1 or low < -size or high >= size or low < 0 <= high:
             return None
         return self.scan(container, dim, start if low >= 0 else start + size, index.step)
 
     def _is_inner(self, tensor: Tensor) -> bool:
         tracer = None if tensor._traced is None else tensor._traced.tracer
-        while is_a(tracer, RegionRecorder):
+        while is_a(tracer, SubgraphTracer):
             if tracer is self.region:
                 return True
             tracer = tracer.parent
@@ -262,83 +267,87 @@ class Body:
 
     def scan(self, source: Tensor, dim: int, start: Any, step: int) -> Tensor:
         """This iteration's slice of a tensor of the parent."""
-        if self.trip is None:
+        if self.trip_count is None:
             return part_at(source, dim, as_tensor(self.index(start, step).value).reshape((1,)))
         for known in self.scans:
             if known.source is source and known.key == (dim, start, step):  # type: ignore[attr-defined]
                 return self.region.twin(known.item)
         tracer, active.tracer = active.tracer, self.parent
         try:
-            whole = _sliced(source, dim, start, step, self.trip)
+            whole = _sliced(source, dim, start, step, self.trip_count)
         finally:
             active.tracer = tracer
         kind = self.parent.traced(whole).read().type
         item = self.region.placeholder_of(kind._replace(shape=kind.shape[1:]),
                                           whole._requires_grad)
-        self.region.traced(item).memory.strides = strides_kept(self.parent.traced(source), dim)
-        scan = Scan(source, whole, item, self.region.traced(item).read(), self._origin(item))
+        self.region.traced(item).memory.strides = known_strides(self.parent.traced(source), dim)
+        scan = ScannedInput(source, whole, item, self.region.traced(item).read(),
+                            self._origin(item))
         scan.key = (dim, start, step)  # type: ignore[attr-defined]
         self.scans.append(scan)
         return item
 
     def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
         """`target.select(dim, index).copy_(item)`, in every iteration."""
-        if self.trip is None or active.tracer is not self.region or self._is_inner(target):
-            raise Refused("a tensor is written at a place that only the program knows")
+        if self.trip_count is None or active.tracer is not self.region or self._is_inner(target):
+            raise RegionRefused("a tensor is written at a place that only the program knows")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
-            raise Refused("a tensor is written twice in an iteration, or in another grad mode")
+            raise RegionRefused(
+                "a tensor is written twice in an iteration, or in another grad mode")
         if self.parent.overlaps(self.parent.traced(target)):
-            raise Refused("rows of memory that overlaps other memory, or itself, are written")
+            raise RegionRefused("rows of memory that overlaps other memory, or itself, are written")
         try:
             check_writable(target)
         except RuntimeError as error:
-            raise Refused(str(error)) from None
+            raise RegionRefused(str(error)) from None
         kind = self.parent.traced(target).read().type
         size = kind.shape[dim]
-        start, last = index.start, index.start + index.step * (self.trip - 1)
+        start, last = index.start, index.start + index.step * (self.trip_count - 1)
         low, high = (start, last) if index.step > 0 else (last, start)
         if low < -size or high >= size or low < 0 <= high or index.step == 0:
-            raise Refused("a tensor is written out of range")
+            raise RegionRefused("a tensor is written out of range")
         shape = (*kind.shape[:dim], *kind.shape[dim + 1 :])
         if not is_a(item, Tensor):
             item = full_of(None, shape, asked_number(item), kind.dtype)
         if len(item.shape) > len(shape):
-            raise Refused("a row of other rank is written")
+            raise RegionRefused("a row of other rank is written")
         rows = item.to(kind.dtype).expand(shape).clone()
         start = start if low >= 0 else start + size
-        self.stores.append(Store(target, dim, start, index.step, rows))
+        self.stores.append(StackedStore(target, dim, start, index.step, rows))
 
     def append(self, container: list, element: Any) -> None:
         """`container.append(element)`, in every iteration."""
         if active.tracer is not self.region or not is_a(element, Tensor):
-            raise Refused("what is appended is no tensor, or it is appended under a condition")
-        if self.trip is None:
-            raise Refused("a list is appended to in a loop whose end is decided by a value")
+            raise RegionRefused(
+                "what is appended is no tensor, or it is appended under a condition")
+        if self.trip_count is None:
+            raise RegionRefused("a list is appended to in a loop whose end is decided by a value")
         for name, standing in self.containers.items():
             if container is standing:
-                raise Whole(name, 0)
-        if not is_a(container, FollowedList) or is_a(self.parent, RegionRecorder):
-            raise Refused("a list made outside the function, or outside a loop around, grows")
+                raise GrowingList(name, 0)
+        if not is_a(container, StackedList) or is_a(self.parent, SubgraphTracer):
+            raise RegionRefused("a list made outside the function, or outside a loop around, grows")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
-            raise Refused("a list is appended to twice in an iteration")
+            raise RegionRefused("a list is appended to twice in an iteration")
         known[1].append(element)
-        self.generations[id(element)] = self.region.traced(element).memory.generation
+        self.mutations[id(element)] = self.region.traced(element).memory.mutations
 
     # -- the end of an iteration -----------------------------------------------------------------
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
-        self.taking = self.region.taking()
+        self.claim_created = self.region.claim_created()
         self._check_histories()
         for name, value in after.items():
             if value is before[name] and id(value) in self.appended:
                 continue
-            if (name, 0) in self.whole:
-                raise Refused("a list that changes from iteration to iteration is appended to")
+            if (name, 0) in self.growing_lists:
+                raise RegionRefused(
+                    "a list that changes from iteration to iteration is appended to")
             if name not in self.started:
                 self._new(name, value)
             elif value is self.containers.get(name, self):  # the same list or dict as before
-                for slot in self.started[name][1]:
-                    slot.end = slot.start
+                for var in self.started[name][1]:
+                    var.end = var.start
             else:
                 self._compare(name, before[name], value)
         self._check_memory()
@@ -350,40 +359,41 @@ class Body:
         """A variable without a value before the loop."""
         if is_a(value, LoopIndex):
             self.indices[name] = value
-        elif value is not UNBOUND and name in self.variables.live & self.variables.loose:
-            raise Peel(f"{name} has a value only after the first iteration")
+        elif (value is not UNBOUND
+              and name in self.variables.live_out & self.variables.upward_exposed):
+            raise PeelIteration(f"{name} has a value only after the first iteration")
 
     def _compare(self, name: str, before: Any, after: Any) -> None:
-        structure, slots = self.started[name]
+        spec, carried_vars = self.started[name]
         if self._lifted(name):
-            slots[0].end = self._number_end(name, before, after)
+            carried_vars[0].end = self._number_end(name, before, after)
             return
         leaves: list[Tensor] = []
-        found = take_apart(after, leaves, self.taking)
-        different = difference(structure, found)
+        found = tree_flatten(after, leaves, self.claim_created)
+        different = difference(spec, found)
         if different and number_kind(before) and number_kind(after) is number_kind(before):
-            raise Lift(name, 0)
+            raise LiftNumber(name, 0)
         if different:
-            raise Peel(f"{name} is {different}")
-        for k, (slot, leaf) in enumerate(zip(slots, leaves)):
-            slot.end = leaf
-            self._agree(slot, k, leaf)
-        self.results[name] = (structure, slots)
+            raise PeelIteration(f"{name} is {different}")
+        for k, (var, leaf) in enumerate(zip(carried_vars, leaves)):
+            var.end = leaf
+            self._agree(var, k, leaf)
+        self.results[name] = (spec, carried_vars)
 
     def _check_histories(self) -> None:
         """A placeholder may be written with a history; what it stands for perhaps not: a leaf, one
         of several views."""
-        for slot in self.slots:
-            if slot.requires_grad and slot.rebased:
-                reason = leaf_error(slot.outer) if slot.outer._requires_grad else None
+        for var in self.carried_vars:
+            if var.requires_grad and var.rebased:
+                reason = leaf_error(var.outer) if var.outer._requires_grad else None
                 try:
-                    check_rebase(slot.outer)
+                    check_rebase(var.outer)
                 except RuntimeError as error:
                     reason = reason or str(error)
-                if reason is None and self._may_be_another(slot.outer):
+                if reason is None and self._may_be_another(var.outer):
                     reason = "it may be another tensor, depending on a value"
                 if reason is not None:
-                    raise Refused(f"{slot.name}: {reason}")
+                    raise RegionRefused(f"{var.name}: {reason}")
 
     def _may_be_another(self, tensor: Tensor) -> bool:
         """Whether a value before the loop decides which tensor this is."""
@@ -391,38 +401,38 @@ class Body:
         return parent.remains(lambda: bool(parent.sharing.partners(parent.traced(tensor).memory)))
 
     def _number_end(self, name: str, before: Any, after: Any) -> Any:
-        self.results[name] = (Structure("tensor"), self.started[name][1])
+        self.results[name] = (TreeSpec("tensor"), self.started[name][1])
         if number_kind(after) is number_kind(before):
             return after
-        raise Refused(f"{name} is a {number_kind(before)} first and something else then")
+        raise RegionRefused(f"{name} is a {number_kind(before)} first and something else then")
 
-    def _agree(self, slot: Slot, k: int, end: Tensor) -> None:
-        kind, found = slot.input.type, self.region.traced(end).read().type
+    def _agree(self, var: CarriedVar, k: int, end: Tensor) -> None:
+        kind, found = var.input.type, self.region.traced(end).read().type
         if kind.dtype is not found.dtype:
-            raise Peel(f"{slot.name} changes from {kind.dtype.name} to {found.dtype.name}")
+            raise PeelIteration(f"{var.name} changes from {kind.dtype.name} to {found.dtype.name}")
         if not known_same_shape(kind.shape, found.shape) and not same_shape(
                 kind.shape, found.shape):
-            raise Peel(f"{slot.name} changes its shape")
-        if end._requires_grad and not slot.requires_grad:
-            if self.trip is None and not self.counted:  # the body may never run
-                raise Refused(f"{slot.name} requires grad only after an iteration")
-            raise Promote(slot.name, k)
-        if slot.outer._requires_grad and not end._requires_grad and self.region.may_not_run:
-            raise Refused(f"{slot.name} requires grad only if there is no iteration")
-        if end is not slot.start and self.region.traced(slot.start).memory.generation:
-            raise Refused(f"{slot.name} is written in place and then replaced")
-        start = self.region.traced(slot.start).memory.strides
-        if end is not slot.start and not self.agree_strides(slot, end) and start is not UNKNOWN:
-            raise Strewn(slot.name, k)
+            raise PeelIteration(f"{var.name} changes its shape")
+        if end._requires_grad and not var.requires_grad:
+            if self.trip_count is None and not self.counted:  # the body may never run
+                raise RegionRefused(f"{var.name} requires grad only after an iteration")
+            raise GradPromotion(var.name, k)
+        if var.outer._requires_grad and not end._requires_grad and self.region.may_run_zero_times:
+            raise RegionRefused(f"{var.name} requires grad only if there is no iteration")
+        if end is not var.start and self.region.traced(var.start).memory.mutations:
+            raise RegionRefused(f"{var.name} is written in place and then replaced")
+        start = self.region.traced(var.start).memory.strides
+        if end is not var.start and not self.agree_strides(var, end) and start is not UNKNOWN:
+            raise StrideChange(var.name, k)
 
-    def agree_strides(self, slot: Slot, end: Tensor) -> bool:
-        """Whether a slot's tensor lies alike before and after an iteration; sets how after all."""
-        before, after = self.parent.traced(slot.outer), self.region.traced(end)
-        slot.strides = strides_kept(after)
-        if same_strides(after.shape, strides_kept(before), slot.strides):
+    def agree_strides(self, var: CarriedVar, end: Tensor) -> bool:
+        """Whether a variable's tensor lies alike before and after an iteration; sets how after all."""
+        before, after = self.parent.traced(var.outer), self.region.traced(end)
+        var.strides = known_strides(after)
+        if same_strides(after.shape, known_strides(before), var.strides):
             return True
-        if self.trip is None and not slot.filled:  # it may be the outer tensor
-            slot.strides = either_strides(slot.name, before, after)
+        if self.trip_count is None and not var.filled:  # it may be the outer tensor
+            var.strides = merged_strides(var.name, before, after)
         return False
 
     def _check_memory(self) -> None:
@@ -430,101 +440,103 @@ class Body:
         written = self.region.written_outside()
         targets = {self.parent.traced(s.target).memory for s in self.stores}
         if len(targets) < len(self.stores):
-            raise Refused("memory is written through two tensors")
+            raise RegionRefused("memory is written through two tensors")
         scanned = {self.parent.traced(t).memory for x in self.scans for t in (x.source, x.whole)}
-        scanned |= {self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor}
+        scanned |= {self.parent.traced(s.outer).memory for s in self.carried_vars if s.is_tensor}
         for memory in [m for t in targets for m in self._may_be(t)]:
-            known = memory in scanned or memory in written or memory.entangled
+            known = memory in scanned or memory in written or memory.overlaps_other
             if known or self.region.reads(memory):
-                raise Refused("a tensor is read in the loop that writes its rows")
-        carried = [self.parent.traced(s.outer).memory for s in self.slots if s.is_tensor]
-        inner = [s for s in self.slots if s.is_tensor
-                 and self.region.traced(s.start).memory.generation]
-        for slot in inner if self.region.may_not_run else ():
-            self.parent.check_kept(self.parent.traced(slot.outer).memory,
-                                   counting_family(slot.outer))
-        if any(self.parent.counts_outside(slot.outer) for slot in inner):
-            raise Refused("a tensor is written that the caller has from `.data`")
+                raise RegionRefused("a tensor is read in the loop that writes its rows")
+        carried = [self.parent.traced(s.outer).memory for s in self.carried_vars if s.is_tensor]
+        inner = [s for s in self.carried_vars if s.is_tensor
+                 and self.region.traced(s.start).memory.mutations]
+        for var in inner if self.region.may_run_zero_times else ():
+            self.parent.check_kept(self.parent.traced(var.outer).memory,
+                                   counting_family(var.outer))
+        if any(self.parent.counts_outside(var.outer) for var in inner):
+            raise RegionRefused("a tensor is written that the caller has from `.data`")
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]
         for memory in [m for t in touched for m in self._may_be(t)]:
-            if seen.count(memory) > (memory in touched) or memory.entangled:
-                raise Refused("memory that is written is also read through another tensor")
-        if any(self.region.traced(x.item).memory.generation for x in self.scans):
-            raise Refused("a slice of a tensor is written in place")
+            if seen.count(memory) > (memory in touched) or memory.overlaps_other:
+                raise RegionRefused("memory that is written is also read through another tensor")
+        if any(self.region.traced(x.item).memory.mutations for x in self.scans):
+            raise RegionRefused("a slice of a tensor is written in place")
         self._check_apart()
 
-    def _may_be(self, memory: Memory) -> list[Memory]:
+    def _may_be(self, memory: FunctionalStorage) -> list[FunctionalStorage]:
         """Memory of the parent, and what may be the same."""
         return [memory, *(other for other, _ in self.parent.sharing.partners(memory))]
 
     def _check_apart(self) -> None:
         """What an iteration leaves becomes separate memory: it must be so there."""
         region = self.region
-        starts = {region.traced(s.start).memory: s for s in self.slots if s.is_tensor}
-        ends = {id(s.end): region.traced(s.end).memory for s in self.slots
+        starts = {region.traced(s.start).memory: s for s in self.carried_vars if s.is_tensor}
+        ends = {id(s.end): region.traced(s.end).memory for s in self.carried_vars
                 if s.is_tensor and s.end is not s.start}
         elements = {id(t): region.traced(t).memory for _, kept in self.appended.values()
                     for t in kept}
         if len(elements) < sum(len(kept) for _, kept in self.appended.values()):
-            raise Refused("a tensor is appended to two lists")
+            raise RegionRefused("a tensor is appended to two lists")
         separate = list((ends | elements).values())
         if len(set(separate)) < len(separate):
-            raise Refused("two results of an iteration share memory")
+            raise RegionRefused("two results of an iteration share memory")
         for _, kept in self.appended.values():
             for element in kept:
-                if strides_kept(region.traced(element)) is not None:
-                    raise Refused("the elements of a list do not lie in order")
+                if known_strides(region.traced(element)) is not None:
+                    raise RegionRefused("the elements of a list do not lie in order")
                 memory = region.traced(element).memory
-                if memory in starts or memory.generation != self.generations[id(element)]:
-                    raise Refused("an element of a list is written, or was there before")
+                if memory in starts or memory.mutations != self.mutations[id(element)]:
+                    raise RegionRefused("an element of a list is written, or was there before")
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
-            raise Refused("a list is read in the loop that appends to it")
-        items = {region.traced(x.item).memory for x in self.scans} | region.parts.keys()
+            raise RegionRefused("a list is read in the loop that appends to it")
+        items = {region.traced(x.item).memory for x in self.scans} | region.gathered_views.keys()
         self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
             others = {other for other, _ in region.sharing.memories.of(memory)}
             if memory in region.copies or items & {memory, *others}:
-                raise Refused("a result of an iteration is memory made outside")
-            self.shifted |= memory in starts
-        for slot in self.slots:
-            self._check_fresh(slot, starts)
+                raise RegionRefused("a result of an iteration is memory made outside")
+            self.permutes |= memory in starts
+        for var in self.carried_vars:
+            self._check_fresh(var, starts)
 
-    def _check_elements(self, elements: list[Memory], variables: list[Memory]) -> None:
+    def _check_elements(
+        self, elements: list[FunctionalStorage], variables: list[FunctionalStorage]
+    ) -> None:
         """What is stacked may be nothing else, whatever a branch in the body gave."""
         for memory in elements:
             for other, _ in self.region.sharing.memories.of(memory):
                 if other in elements or other in variables or other in self.region.copies:
-                    raise Refused("an element of a list may be another tensor")
+                    raise RegionRefused("an element of a list may be another tensor")
 
-    def _check_fresh(self, slot: Slot, starts: dict[Memory, Slot]) -> None:
+    def _check_fresh(self, var: CarriedVar, starts: dict[FunctionalStorage, CarriedVar]) -> None:
         """Some iterations later a variable must be a tensor that an iteration made."""
         seen: set[int] = set()
-        while slot.is_tensor and slot.end is not slot.start:
-            following = starts.get(self.region.traced(slot.end).memory)
+        while var.is_tensor and var.end is not var.start:
+            following = starts.get(self.region.traced(var.end).memory)
             if following is None:
                 return
-            if id(slot) in seen or following.end is following.start:
-                raise Refused("a variable stays one of the tensors it was before the loop")
-            seen.add(id(slot))
-            slot = following
+            if id(var) in seen or following.end is following.start:
+                raise RegionRefused("a variable stays one of the tensors it was before the loop")
+            seen.add(id(var))
+            var = following
 
 
 def asked_number(value: Any) -> Any:
     """A plain number to fill with."""
-    if is_a(value, RuntimeNumber) or not is_a(value, (int, float, bool)):
-        raise Refused("a row is filled with a number that changes")
+    if is_a(value, SymNumber) or not is_a(value, (int, float, bool)):
+        raise RegionRefused("a row is filled with a number that changes")
     return value
 
 
-def _sliced(source: Tensor, dim: int, start: Any, step: int, trip: Any) -> Tensor:
+def _sliced(source: Tensor, dim: int, start: Any, step: int, trip_count: Any) -> Tensor:
     """What iterations see of a tensor, iterations first."""
     moved = source if dim == 0 else source.movedim(dim, 0)
     if step > 0:
-        if type(start) is int and start == 0 and step == 1 and moved.shape[0] == trip:
+        if type(start) is int and start == 0 and step == 1 and moved.shape[0] == trip_count:
             return moved
-        return moved[start:start + step * (trip - 1) + 1:step]
+        return moved[start:start + step * (trip_count - 1) + 1:step]
     flipped = moved.flip(0)
     first = moved.shape[0] - 1 - start
-    return flipped[first:first - step * (trip - 1) + 1:-step]
+    return flipped[first:first - step * (trip_count - 1) + 1:-step]

@@ -1,7 +1,7 @@
 """How a loop ends that a value may leave: by `break`, by `return`, or at its end.
 
-In: a recorded body whose signal may be `Decided`, and how the iteration before the loop ended, if
-that is for the program to know as well. Out: further slots and carried flags of the loop's node;
+In: a recorded body whose signal may be `TracedExit`, and how the iteration before the loop ended, if
+that is for the program to know as well. Out: further variables and carried flags of the loop's node;
 when the node is there, the signal for what follows the loop. Called by `loops.py`.
 """
 
@@ -12,42 +12,42 @@ from typing import Any
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of, zeros_of
 from tracejit.core.ops.types import TensorType, bool_
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_body import Body, Slot
-from tracejit.jit.capture.loop_numbers import DTYPES, LoopNumber, made_in, number_in
-from tracejit.jit.capture.region import trial
-from tracejit.jit.capture.signals import Decided, Signal
-from tracejit.jit.capture.structure import (
-    Structure,
+from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymNumber, made_in, number_in
+from tracejit.jit.capture.subgraph import speculate
+from tracejit.jit.capture.tree import (
+    TreeSpec,
     difference,
     number_kind,
     plain_constants,
-    put_together,
-    take_apart,
+    tree_flatten,
+    tree_unflatten,
 )
 from tracejit.jit.ir.graph import Value
 
-RETURNED = "returned"  # the name of a slot that is no variable
+RETURNED = "returned"  # the name of one that is no variable of the user's
 NAMES = ("broke", RETURNED)
 
 
-class Exit:
+class LoopExits:
     """What a body that may leave its loop carries besides its variables.
 
     flags  name, what it is before the loop (a Tensor), in the body, at an iteration's end
-    parts  of the returned value: a slot of the loop, or what is the same whenever it returns
+    parts  of the returned value: a variable of the loop, or what is the same whenever it returns
     """
 
-    def __init__(self, body: Body, before: Decided | None):
-        self.body, self.before = body, Decided(False) if before is None else before
+    def __init__(self, body: LoopBodyTrace, before: TracedExit | None):
+        self.body, self.before = body, TracedExit(False) if before is None else before
         signal = body.signal
-        self.signal = signal if is_a(signal, Decided) else Decided(False)
+        self.signal = signal if is_a(signal, TracedExit) else TracedExit(False)
         self.names = [name for name in NAMES if self._may(name)]
         self.flags = [(self._init(name), self._input(name), self._end(name))
                       for name in self.names]
         self.parts: list[Any] = []
-        self.structure: Structure | None = None
+        self.spec: TreeSpec | None = None
         if RETURNED in self.names:
             self._value()
 
@@ -64,7 +64,7 @@ class Exit:
     def _end(self, name: str) -> Value:
         flag, region = getattr(self.signal, name), self.body.region
         if not is_a(flag, Tensor):
-            with trial(region):
+            with speculate(region):
                 flag = full_of(None, (), False, bool_)
         return region.traced(flag).read()
 
@@ -74,39 +74,39 @@ class Exit:
         if not within:
             self._kept()
             return
-        structure, leaves = self._taken(False)
+        spec, leaves = self._taken(False)
         firsts: list[Any] = [None] * len(leaves)
         if without:
             found, firsts = _taken_before(self.before.value, False)
-            if difference(structure, found):
-                structure, leaves = self._taken(True)
+            if difference(spec, found):
+                spec, leaves = self._taken(True)
                 found, firsts = _taken_before(self.before.value, True)
-            if difference(structure, found):
-                raise Refused(f"the returned value is {difference(structure, found)}")
-        if not plain_constants(structure):
-            raise Refused("an object is returned in one case only")
-        self.structure = structure
+            if difference(spec, found):
+                raise RegionRefused(f"the returned value is {difference(spec, found)}")
+        if not plain_constants(spec):
+            raise RegionRefused("an object is returned in one case only")
+        self.spec = spec
         self._check_apart(leaves)
         self.parts = [self._part(leaf, first) if is_a(leaf, Tensor)
                       else self._number(leaf, first) for leaf, first in zip(leaves, firsts)]
 
     def _kept(self) -> None:
         """Only the iteration before the loop may return."""
-        self.structure, self.parts = _taken_before(self.before.value, False)
+        self.spec, self.parts = _taken_before(self.before.value, False)
 
-    def _taken(self, all_numbers: bool) -> tuple[Structure, list[Any]]:
+    def _taken(self, all_numbers: bool) -> tuple[TreeSpec, list[Any]]:
         leaves: list[Any] = []
         region = self.body.region
-        structure = take_apart(
-            self.signal.value, leaves, region.taking(),
+        spec = tree_flatten(
+            self.signal.value, leaves, region.claim_created(),
             lambda x: all_numbers and number_kind(x) is not None or made_in(x, region.graph))
-        return structure, leaves
+        return spec, leaves
 
     def _check_apart(self, leaves: list[Any]) -> None:
         memories = {id(x): self.body.region.traced(x).memory for x in leaves
                     if is_a(x, Tensor) and self._inside(x)}
         if len(set(memories.values())) < len(memories):
-            raise Refused("two parts of the returned value share memory")
+            raise RegionRefused("two parts of the returned value share memory")
 
     def _inside(self, tensor: Tensor) -> bool:
         return tensor._traced is not None and tensor._traced.tracer is self.body.region
@@ -116,76 +116,76 @@ class Exit:
         iteration before the loop returned."""
         if not self._inside(leaf):
             return self._the_same(leaf, first)
-        for slot in self.body.slots:
-            if leaf is slot.end and leaf is slot.start:
-                return self._the_same(slot.outer, first)
-            if leaf is slot.end:
-                return self._of_variable(slot, first)
-        start = next((s for s in self.body.slots if leaf is s.start), None)
+        for var in self.body.carried_vars:
+            if leaf is var.end and leaf is var.start:
+                return self._the_same(var.outer, first)
+            if leaf is var.end:
+                return self._of_variable(var, first)
+        start = next((s for s in self.body.carried_vars if leaf is s.start), None)
         self._check_fresh(leaf, start)
         outer = first
         if outer is None:
             outer = zeros_of(None, self.body.region.traced(leaf).read().type)
         elif first._requires_grad is not leaf._requires_grad:  # type: ignore[union-attr]
-            raise Refused("a returned tensor requires grad in one case only")
-        slot = self.body.tensor_slot(RETURNED, outer, leaf._requires_grad)
-        slot.end, slot.filled, slot.first_of = leaf, first is None, start
-        self.body.agree_strides(slot, leaf)
-        return slot
+            raise RegionRefused("a returned tensor requires grad in one case only")
+        var = self.body.tensor_var(RETURNED, outer, leaf._requires_grad)
+        var.end, var.filled, var.first_of = leaf, first is None, start
+        self.body.agree_strides(var, leaf)
+        return var
 
     def _the_same(self, tensor: Tensor, first: Tensor | None) -> Tensor:
         if first is not None and first is not tensor:
-            raise Refused("the returned value is one of several tensors made outside")
+            raise RegionRefused("the returned value is one of several tensors made outside")
         return tensor
 
-    def _of_variable(self, slot: Slot, first: Any) -> Slot:
-        if first is not None and first is not slot.outer:
-            raise Refused("the returned value is a variable in one case only")
-        return slot
+    def _of_variable(self, var: CarriedVar, first: Any) -> CarriedVar:
+        if first is not None and first is not var.outer:
+            raise RegionRefused("the returned value is a variable in one case only")
+        return var
 
-    def _check_fresh(self, leaf: Tensor, start: Slot | None) -> None:
+    def _check_fresh(self, leaf: Tensor, start: CarriedVar | None) -> None:
         """A returned tensor must be one of the iteration's own, or a variable as it found it."""
         body, region = self.body, self.body.region
         memory = region.traced(leaf).memory
-        starts = {region.traced(s.start).memory for s in body.slots if s.is_tensor}
+        starts = {region.traced(s.start).memory for s in body.carried_vars if s.is_tensor}
         if start is not None and body.parent.traced(start.outer).views:
-            raise Refused("the returned value is a view")
-        items = {region.traced(x.item).memory for x in body.scans} | region.parts.keys()
+            raise RegionRefused("the returned value is a view")
+        items = {region.traced(x.item).memory for x in body.scans} | region.gathered_views.keys()
         shared = region.remains(lambda: bool(region.sharing.memories.of(memory)))
         if memory in region.copies or memory in items or shared:
-            raise Refused("a returned value may be a tensor made outside")
+            raise RegionRefused("a returned value may be a tensor made outside")
         if start is None and memory in starts:
-            raise Refused("the returned value is a view of a variable")
+            raise RegionRefused("the returned value is a view of a variable")
 
-    def _number(self, leaf: Any, first: Any) -> Slot:
-        for slot in self.body.slots:
-            if is_a(leaf, LoopNumber) and leaf is slot.end:
-                return self._of_variable(slot, first)
+    def _number(self, leaf: Any, first: Any) -> CarriedVar:
+        for var in self.body.carried_vars:
+            if is_a(leaf, GraphSymNumber) and leaf is var.end:
+                return self._of_variable(var, first)
         kind: Any = number_kind(leaf)
         value = self.body.region.graph.input(TensorType(DTYPES[kind], ()), source=RETURNED)
         start = number_in(value, kind)
-        slot = Slot(RETURNED, kind() if first is None else first, start, value, None, leaf)
-        self.body.slots.append(slot)
-        return slot
+        var = CarriedVar(RETURNED, kind() if first is None else first, start, value, None, leaf)
+        self.body.carried_vars.append(var)
+        return var
 
     # -- after the loop --------------------------------------------------------------------------
-    def ended(self, flags: list[Tensor], values: dict[int, Any]) -> Signal:
-        """How the loop ended, given what the node made of flags and slots."""
+    def ended(self, flags: list[Tensor], values: dict[int, Any]) -> ControlExit:
+        """How the loop ended, given what the node made of flags and variables."""
         if not self.names:
             return None
         found = dict(zip(self.names, flags))
         value, own = None, []  # type: ignore[var-annotated]
-        if self.structure is not None:
-            parts = [values[id(p)] if is_a(p, Slot) else p for p in self.parts]
-            value = put_together(self.structure, iter(parts), own)
+        if self.spec is not None:
+            parts = [values[id(p)] if is_a(p, CarriedVar) else p for p in self.parts]
+            value = tree_unflatten(self.spec, iter(parts), own)
             self.body.parent.owned(own)
-        return Decided(found.get("broke", False), found.get("returned", False), value, own)
+        return TracedExit(found.get("broke", False), found.get("returned", False), value, own)
 
 
-def _taken_before(value: Any, all_numbers: bool) -> tuple[Structure, list[Any]]:
+def _taken_before(value: Any, all_numbers: bool) -> tuple[TreeSpec, list[Any]]:
     """What an iteration before the loop returns, in containers made for it."""
     leaves: list[Any] = []
-    structure = take_apart(
+    spec = tree_flatten(
         value, leaves, lambda container: True,
-        lambda x: number_kind(x) is not None if all_numbers else is_a(x, LoopNumber))
-    return structure, leaves
+        lambda x: number_kind(x) is not None if all_numbers else is_a(x, GraphSymNumber))
+    return spec, leaves

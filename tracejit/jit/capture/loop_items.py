@@ -15,38 +15,39 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.subclasses import kept_class, of_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.shapes import same_structure
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, is_exactly
-from tracejit.jit.capture.loop_numbers import LoopIndex, LoopInt, as_tensor, known_to_graph
-from tracejit.jit.capture.scalars import RuntimeInt
-from tracejit.jit.capture.settling import settled
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.loop_numbers import GraphSymInt, LoopIndex, as_tensor, known_to_graph
+from tracejit.jit.capture.scalars import CallSymInt
+from tracejit.jit.capture.settling import ended_to_hints
+from tracejit.jit.ir.sizes import SymInt
 
 WORTH = 16  # constant numbers of iterations from which a loop is rolled
 
 
-class Rolled:
-    """An iterable a loop can be rolled over: `trip` iterations; `item(body)` inside the region,
+class LoopIterable:
+    """An iterable a loop can be rolled over: `trip_count` iterations; `item(body)` inside the region,
     `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates it.
     Of a range: `start`, `step`."""
 
     start: Any = 0
     step = 0
 
-    def __init__(self, trip: Any, item: Callable[[Any], Any], first: Callable[[], Any],
-                 rest: Callable[[], Rolled], plainly: Callable[[], Iterable[Any]]):
-        self.trip, self.item, self.first, self.rest, self.plainly = trip, item, first, rest, plainly
+    def __init__(self, trip_count: Any, item: Callable[[Any], Any], first: Callable[[], Any],
+                 rest: Callable[[], LoopIterable], plainly: Callable[[], Iterable[Any]]):
+        self.trip_count, self.item, self.first = trip_count, item, first
+        self.rest, self.plainly = rest, plainly
 
 
-def worth_rolling(iterable: Any) -> Rolled | None:
+def worth_rolling(iterable: Any) -> LoopIterable | None:
     """How to roll a loop over this; None where it is better run as Python."""
     found = _rolled(iterable)
-    if found is None or type(found.trip) is int and found.trip < WORTH:
+    if found is None or type(found.trip_count) is int and found.trip_count < WORTH:
         return None
     return found
 
 
-def _rolled(iterable: Any) -> Rolled | None:
+def _rolled(iterable: Any) -> LoopIterable | None:
     if is_a(iterable, Tensor):
         deferred = iterable._traced is not None or active.tracer is not None
         deferred = deferred and kept_class(type(iterable)) is Tensor  # else parts are of its class
@@ -65,89 +66,90 @@ def _rolled(iterable: Any) -> Rolled | None:
     return None
 
 
-def _over_range_call(arguments: tuple) -> Rolled | None:
+def _over_range_call(arguments: tuple) -> LoopIterable | None:
     if not 1 <= len(arguments) <= 3:
         return None
-    if not all(type(x) is int or type(x) is Size for x in arguments):
-        if not all(is_exactly(x, (int, Size)) or is_a(x, RuntimeInt) for x in arguments):
+    if not all(type(x) is int or type(x) is SymInt for x in arguments):
+        if not all(is_exactly(x, (int, SymInt)) or is_a(x, CallSymInt) for x in arguments):
             return None
-        arguments = tuple(x if type(x) is Size else x.__index__() for x in arguments)
+        arguments = tuple(x if type(x) is SymInt else x.__index__() for x in arguments)
     start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]
     return over_range(start, stop, step) if type(step) is int and step else None
 
 
-def over_range(start: Any, stop: Any, step: int) -> Rolled:
+def over_range(start: Any, stop: Any, step: int) -> LoopIterable:
     """`range(start, stop, step)`; sizes may be symbolic, also of a segment that is over; `step` is
     an int."""
-    start, stop = settled((start, stop))
+    start, stop = ended_to_hints((start, stop))
     length = stop - start if step > 0 else start - stop
     if length < 0:
         length = 0
-    trip = length if abs(step) == 1 else -(-length // abs(step))
-    made = Rolled(
-        trip, lambda body: body.index(start, step), lambda: start,
+    trip_count = length if abs(step) == 1 else -(-length // abs(step))
+    made = LoopIterable(
+        trip_count, lambda body: body.index(start, step), lambda: start,
         lambda: over_range(start + step, stop, step), lambda: range(start, stop, step))
     made.start, made.step = start, step
     return made
 
 
-def over_tensor(x: Tensor, first: int) -> Rolled:
+def over_tensor(x: Tensor, first: int) -> LoopIterable:
     """The slices of a tensor along its first dimension, from number `first` on."""
-    trip = x.shape[0] - first
-    return Rolled(trip, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
-                  lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
+    trip_count = x.shape[0] - first
+    return LoopIterable(trip_count, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
+                        lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
 
 
-def _over_reversed(inner: Any) -> Rolled | None:
+def _over_reversed(inner: Any) -> LoopIterable | None:
     if type(inner) is range:
         inner = inner[::-1]
         return over_range(inner.start, inner.stop, inner.step)
     if getattr(inner, "function", None) is not builtins.range:
         return None
     found = _over_range_call(inner.arguments)
-    if found is None or abs(found.step) != 1 or not found.trip >= 1:
+    if found is None or abs(found.step) != 1 or not found.trip_count >= 1:
         return None
     start, step = found.start, found.step
-    return over_range(start + step * (found.trip - 1), start - step, -step)
+    return over_range(start + step * (found.trip_count - 1), start - step, -step)
 
 
-def _over_enumerate(inner: Any, start: Any = 0) -> Rolled | None:
+def _over_enumerate(inner: Any, start: Any = 0) -> LoopIterable | None:
     found = _rolled(inner)
     return None if found is None or type(start) is not int else _counted(found, start)
 
 
-def _counted(found: Rolled, start: int) -> Rolled:
-    return Rolled(found.trip, lambda body: (body.index(start, 1), found.item(body)),
-                  lambda: (start, found.first()), lambda: _counted(found.rest(), start + 1),
-                  lambda: enumerate(found.plainly(), start))
+def _counted(found: LoopIterable, start: int) -> LoopIterable:
+    return LoopIterable(found.trip_count, lambda body: (body.index(start, 1), found.item(body)),
+                        lambda: (start, found.first()), lambda: _counted(found.rest(), start + 1),
+                        lambda: enumerate(found.plainly(), start))
 
 
-def _over_zip(inner: tuple) -> Rolled | None:
+def _over_zip(inner: tuple) -> LoopIterable | None:
     found = [_rolled(x) for x in inner]
     if not found or any(x is None for x in found):
         return None
-    trip = found[0].trip  # type: ignore[union-attr]
-    if not all(x.trip == trip and same_structure(x.trip, trip) for x in found):  # type: ignore
+    trip_count = found[0].trip_count  # type: ignore[union-attr]
+    counts = [x.trip_count for x in found]  # type: ignore[union-attr]
+    if not all(n == trip_count and same_structure(n, trip_count) for n in counts):
         return None
     return _zipped(found)  # type: ignore[arg-type]
 
 
-def _zipped(found: list[Rolled]) -> Rolled:
-    return Rolled(found[0].trip, lambda body: tuple([x.item(body) for x in found]),
-                  lambda: tuple([x.first() for x in found]),
-                  lambda: _zipped([x.rest() for x in found]),
-                  lambda: zip(*[x.plainly() for x in found]))
+def _zipped(found: list[LoopIterable]) -> LoopIterable:
+    return LoopIterable(found[0].trip_count, lambda body: tuple([x.item(body) for x in found]),
+                        lambda: tuple([x.first() for x in found]),
+                        lambda: _zipped([x.rest() for x in found]),
+                        lambda: zip(*[x.plainly() for x in found]))
 
 
 def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
     """An element whose place only the program knows, counted from the end where negative."""
     size = container.shape[dim]
-    if not is_a(index, LoopIndex) or index.body.most is None:
-        raise Refused("a tensor is indexed by a number of the loop that may be out of range")
-    last = index.start + index.step * (index.body.most - 1)
+    if not is_a(index, LoopIndex) or index.body.max_trips is None:
+        raise RegionRefused("a tensor is indexed by a number of the loop that may be out of range")
+    last = index.start + index.step * (index.body.max_trips - 1)
     low, high = (index.start, last) if index.step > 0 else (last, index.start)
     if low < -size or high >= size:
-        raise Refused("a tensor is indexed out of range")
+        raise RegionRefused("a tensor is indexed out of range")
     where = as_tensor(active.tracer._operand(index)).reshape((1,))  # type: ignore[union-attr]
     if low < 0:
         where = where + (where < 0).long() * size
@@ -157,7 +159,7 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
 def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
     """`container.select(dim, where)`, where only the program knows where (one element) that is."""
     tracer: Any = active.tracer
-    return tracer.part(container, dim, container.index_select(dim, where).squeeze(dim))
+    return tracer.gathered_view(container, dim, container.index_select(dim, where).squeeze(dim))
 
 
 def mentions_index(key: Any) -> bool:
@@ -169,17 +171,17 @@ def mentions_index(key: Any) -> bool:
 def item_at(container: Tensor, key: Any) -> Any:
     """`container[key]` where `key` is or holds an index of a loop."""
     keys = key if type(key) is tuple else (key,)
-    if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], LoopInt)):
-        first = item_at(container, keys[0]) if is_a(keys[0], LoopInt) else container[keys[0]]
+    if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], GraphSymInt)):
+        first = item_at(container, keys[0]) if is_a(keys[0], GraphSymInt) else container[keys[0]]
         left = keys[1:] if len(keys) > 2 else keys[1]
         return item_at(first, left) if mentions_index(left) else first[left]
-    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
+    position = next(p for p, k in enumerate(keys) if is_a(k, GraphSymInt))
     index = keys[position]
     others = (*keys[:position], *keys[position + 1:])
     if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
-        raise Refused("a tensor is indexed by a loop's index together with other tensors")
+        raise RegionRefused("a tensor is indexed by a loop's index together with other tensors")
     if any(type(k) is int for k in keys[:position]):
-        raise Refused("a tensor is indexed by a number between slices and a loop's index")
+        raise RegionRefused("a tensor is indexed by a number between slices and a loop's index")
     dim = position
     if Ellipsis in keys[:position]:
         dim = len(container.shape) - (len(keys) - position)
@@ -191,17 +193,17 @@ def item_at(container: Tensor, key: Any) -> Any:
     elif (kept := kept_class(type(container))) is not None:
         of_class(item, kept)
     else:
-        raise Refused("a class is asked what its parts are")
+        raise RegionRefused("a class is asked what its parts are")
     return item[others] if others else item
 
 
 def store_at(container: Tensor, key: Any, item: Any) -> None:
     """`container[key] = item` where `key` is or holds an index of a loop: one row."""
     keys = key if type(key) is tuple else (key,)
-    position = next(p for p, k in enumerate(keys) if is_a(k, LoopInt))
+    position = next(p for p, k in enumerate(keys) if is_a(k, GraphSymInt))
     others = (*keys[:position], *keys[position + 1:])
     index = keys[position]
     if not is_a(index, LoopIndex) or not all(
             type(k) is slice and k == slice(None) for k in others):
-        raise Refused("a tensor is written at a place that only the program knows")
+        raise RegionRefused("a tensor is written at a place that only the program knows")
     index.body.store(container, position, index, item)

@@ -3,7 +3,7 @@
 In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
 numbers whose value is in the graph: in a region they add and subtract there, and a comparison of
 one is a bool of the graph, which rewritten control flow understands. What asks for the value itself
-(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `merge.py`.
+(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `join.py`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64, int64
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.runtime_numbers import evaluate
-from tracejit.jit.capture.scalars import RuntimeFloat, RuntimeInt, RuntimeNumber
+from tracejit.jit.capture.scalars import CallSymFloat, CallSymInt, SymNumber
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
 LARGE = 1 << 62  # ints below this may grow for a while
@@ -33,8 +33,8 @@ _INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
 _FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
 
 
-class LoopNumber:
-    """What `LoopInt` and `LoopFloat` share: a value of the graph instead of one of the host."""
+class GraphSymNumber:
+    """What `GraphSymInt` and `GraphSymFloat` share: a value of the graph instead of one of the host."""
 
     on_host = False
     bounded = True  # whether it stays small however often the loop runs
@@ -46,8 +46,9 @@ class LoopNumber:
         self.value, self.hint, self.source, self.op, self.operands = value, None, None, None, ()
         value.is_weak = True
 
-    def concrete(self) -> Any:
-        raise Refused("the value of a number is needed that changes from iteration to iteration")
+    def concretize(self) -> Any:
+        raise RegionRefused(
+            "the value of a number is needed that changes from iteration to iteration")
 
     def graph_value(self, tracer: Any) -> Value:
         """Its value in the graph of `tracer`, the loop's own or one within."""
@@ -55,16 +56,16 @@ class LoopNumber:
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
         """A bool of the graph: the answer differs from iteration to iteration."""
-        return LoopBool(_compared(op, *_as_ints((left, right))))
+        return GraphSymBool(_compared(op, *_as_ints((left, right))))
 
     def __bool__(self) -> bool:
-        return bool(self.concrete())
+        return bool(self.concretize())
 
-    def recipe(self, recipes: Any) -> Any:
-        return self.concrete()
+    def output_spec(self, builder: Any) -> Any:
+        return self.concretize()
 
 
-class LoopInt(LoopNumber, RuntimeInt):
+class GraphSymInt(GraphSymNumber, CallSymInt):
     """An int of the loop."""
 
     bounded = False
@@ -73,22 +74,22 @@ class LoopInt(LoopNumber, RuntimeInt):
         return _int_arithmetic(op, operands)
 
     def as_float(self) -> Any:
-        return LoopFloat(_applied("convert", (self,), {"dtype": float64}))
+        return GraphSymFloat(_applied("convert", (self,), {"dtype": float64}))
 
 
-class LoopBool(LoopNumber, RuntimeInt):
+class GraphSymBool(GraphSymNumber, CallSymInt):
     """A bool of the loop: the answer to a comparison."""
 
     element_type, kind = bool_, bool
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
         if op in _BITS and all(x.__class__ is bool for x in operands):
-            return LoopBool(_applied(_BITS[op], operands))
+            return GraphSymBool(_applied(_BITS[op], operands))
         return _int_arithmetic(op, operands)
 
-    def as_int(self) -> LoopInt:
+    def as_int(self) -> GraphSymInt:
         """0 or 1."""
-        made = LoopInt(_applied("convert", (self,), {"dtype": int64}))
+        made = GraphSymInt(_applied("convert", (self,), {"dtype": int64}))
         made.bounded = True
         return made
 
@@ -96,7 +97,7 @@ class LoopBool(LoopNumber, RuntimeInt):
         return self.as_int().as_float()
 
 
-class LoopFloat(LoopNumber, RuntimeFloat):
+class GraphSymFloat(GraphSymNumber, CallSymFloat):
     """A float of the loop; float64, as Python's."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
@@ -106,12 +107,12 @@ class LoopFloat(LoopNumber, RuntimeFloat):
 def _int_arithmetic(op: str, operands: tuple) -> Any:
     if any(x.__class__ is float for x in operands):
         return _float_arithmetic(op, operands)
-    chosen = op == "mul" and any(type(x) is LoopBool for x in operands)  # it or nothing
+    chosen = op == "mul" and any(type(x) is GraphSymBool for x in operands)  # it or nothing
     operands = _as_ints(operands)
     growing = [x for x in operands if not is_bounded(x)]
     if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
-        raise Refused(f"{op} of an int that changes from iteration to iteration")
-    made = LoopInt(_applied("mul" if chosen else _INT_OPS[op], operands))
+        raise RegionRefused(f"{op} of an int that changes from iteration to iteration")
+    made = GraphSymInt(_applied("mul" if chosen else _INT_OPS[op], operands))
     made.bounded = chosen and not growing
     return made
 
@@ -119,8 +120,8 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
 def _as_ints(operands: tuple) -> tuple:
     """Operands of Python's arithmetic, which takes bools for ints."""
     if not all(_within(x, LARGE) for x in operands):
-        raise Refused("a large int")
-    return tuple([x.as_int() if type(x) is LoopBool else int(x) if type(x) is bool else x
+        raise RegionRefused("a large int")
+    return tuple([x.as_int() if type(x) is GraphSymBool else int(x) if type(x) is bool else x
                   for x in operands])
 
 
@@ -140,12 +141,12 @@ def _compared(op: str, left: Any, right: Any) -> Value:
 
 def _as_float(x: Any) -> Any:
     """A number as a float, which rounds a large int."""
-    return x.as_float() if is_a(x, RuntimeInt) else float(x) if type(x) is int else x
+    return x.as_float() if is_a(x, CallSymInt) else float(x) if type(x) is int else x
 
 
 def _whole(x: Any) -> Any:
     """A float that is a whole number as an int; anything for others."""
-    if is_a(x, RuntimeNumber):
+    if is_a(x, SymNumber):
         return _applied("convert", (x,), {"dtype": int64})
     return int(x) if abs(x) < LARGE else 0
 
@@ -153,47 +154,47 @@ def _whole(x: Any) -> Any:
 def _float_arithmetic(op: str, operands: tuple) -> Any:
     by_constant = op == "truediv" and is_exactly(operands[1], (int, float)) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
-        raise Refused(f"{op} of a float that changes from iteration to iteration")
+        raise RegionRefused(f"{op} of a float that changes from iteration to iteration")
     given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])
-    return LoopFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
+    return GraphSymFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
 
 
 def is_bounded(x: Any) -> bool:
     """Whether an int stays small, so that adding it again and again does not overflow an int64. Of
     a number of the caller the program is guarded by the answer."""
-    if is_a(x, LoopNumber):
+    if is_a(x, GraphSymNumber):
         return x.bounded
-    pending = is_a(x, RuntimeInt) and not x.on_host
+    pending = is_a(x, CallSymInt) and not x.on_host
     return not pending and _within(x, SMALL)
 
 
 def _within(x: Any, most: int) -> bool:
     """Whether an int, where it is known now, is less than that in magnitude; as above."""
-    known = type(x) is int or is_a(x, RuntimeInt) and x.on_host
+    known = type(x) is int or is_a(x, CallSymInt) and x.on_host
     return not known or bool(-most < x) and bool(x < most)
 
 
 def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
     """A number as a tensor of the graph at work."""
-    if not is_a(number, RuntimeNumber):
+    if not is_a(number, SymNumber):
         if kind is int and abs(number) >= LARGE:
-            raise Refused("a large int")
+            raise RegionRefused("a large int")
         return full_of(None, (), number, DTYPES[kind])
     value = tracer._operand(number)
     if not is_a(value, Value):
-        raise Refused("a large int")
-    return tracer.holding(value)
+        raise RegionRefused("a large int")
+    return tracer.tensor_of(value)
 
 
 def made_in(x: Any, graph: Graph) -> bool:
     """Whether `x` is a number whose value is one of this graph."""
-    return is_a(x, LoopNumber) and x.value is not None and x.value.graph is graph
+    return is_a(x, GraphSymNumber) and x.value is not None and x.value.graph is graph
 
 
 def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
     tracer: Any = active.tracer
     if tracer is None:
-        raise Refused("a number of a loop is used outside it")
+        raise RegionRefused("a number of a loop is used outside it")
     values = tuple([tracer._operand(x) for x in operands])
     made = tracer.graph.append(REGISTRY[op], values, attributes or {})
     made.is_weak = True
@@ -203,23 +204,23 @@ def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
 def as_tensor(value: Any) -> Tensor:
     """A tensor that holds a value of the graph at work."""
     tracer: Any = active.tracer
-    tensor = tracer.holding(value)
+    tensor = tracer.tensor_of(value)
     return tensor
 
 
 def tested(value: Any) -> Any:
     """What decides a branch or a loop: of a bool of the graph its tensor."""
-    return number_tensor(active.tracer, value, bool) if type(value) is LoopBool else value
+    return number_tensor(active.tracer, value, bool) if type(value) is GraphSymBool else value
 
 
-class LoopIndex(LoopInt):
+class LoopIndex(GraphSymInt):
     """`start + step * position`: where the loop is. `body` is the loop being recorded."""
 
     def __init__(self, value: Value, body: Any, start: Any, step: int):
         super().__init__(value)
         self.body, self.start, self.step = body, start, step
         if type(start) is int and abs(start) >= LARGE or abs(step) >= SMALL:
-            raise Refused("an index is a large int")
+            raise RegionRefused("an index is a large int")
         self.bounded = is_bounded(start) and abs(step) < SMALL_STEP
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
@@ -228,7 +229,7 @@ class LoopIndex(LoopInt):
         if op == "mul" and type(plain) is int and plain and is_bounded(self.start * plain):
             value = _applied("mul", (self, plain))
             return LoopIndex(value, self.body, self.start * plain, self.step * plain)
-        if op in ("add", "sub") and (type(plain) is int or type(plain) is Size):
+        if op in ("add", "sub") and (type(plain) is int or type(plain) is SymInt):
             made: Any = super().arithmetic(op, operands)
             if op == "sub" and left is not self:
                 start, step = plain - self.start, -self.step
@@ -240,7 +241,7 @@ class LoopIndex(LoopInt):
 
 def number_in(value: Value, kind: type) -> Any:
     """A Python number whose value is in a region's graph."""
-    return {int: LoopInt, float: LoopFloat, bool: LoopBool}[kind](value)
+    return {int: GraphSymInt, float: GraphSymFloat, bool: GraphSymBool}[kind](value)
 
 
 def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False) -> Any:
@@ -250,7 +251,7 @@ def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False
     elif kind is bool:
         return tensor.item()  # a plain one: it ends the segment
     else:
-        made = ResultInt(tensor) if kind is int else ResultFloat(tensor)
+        made = RegionSymInt(tensor) if kind is int else RegionSymFloat(tensor)
     made.bounded = bounded
     return made
 
@@ -260,7 +261,7 @@ def _in_region() -> bool:
     return tracer is not None and tracer.root is not tracer
 
 
-class ResultNumber:
+class RegionSymNumber:
     """A number that a loop or a branch has computed: a tensor of the graph, and what the host will
     read."""
 
@@ -283,10 +284,10 @@ class ResultNumber:
         """What it holds."""
         return [self.tensor, *getattr(self.pending, "operands", ())]
 
-    def concrete(self) -> Any:
+    def concretize(self) -> Any:
         """The value: the segment ends here, unless it has run."""
-        asked = getattr(self.pending, "concrete", None)
-        return self.pending if asked is None else asked()
+        concretize = getattr(self.pending, "concretize", None)
+        return self.pending if concretize is None else concretize()
 
     def graph_value(self, tracer: Any) -> Value:
         """Its value in the graph of `tracer`."""
@@ -298,21 +299,21 @@ class ResultNumber:
         """Python's own, on the host, when the program has run; in a region, in the graph."""
         if _in_region():
             return super().arithmetic(op, operands)  # type: ignore[misc]
-        return evaluate(op, [x.pending if is_a(x, ResultNumber) else x for x in operands])
+        return evaluate(op, [x.pending if is_a(x, RegionSymNumber) else x for x in operands])
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
         if _in_region():
             return super().comparison(op, left, right)  # type: ignore[misc]
         return self.arithmetic(op, (left, right))
 
-    def recipe(self, recipes: Any) -> Any:
-        return recipes.of(self.pending)
+    def output_spec(self, builder: Any) -> Any:
+        return builder.of(self.pending)
 
     def waiting(self) -> Any:
         return self.pending
 
 
-class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
+class RegionSymInt(RegionSymNumber, GraphSymInt):  # type: ignore[override]
     """An int that a loop or a branch has computed."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
@@ -320,27 +321,27 @@ class ResultInt(ResultNumber, LoopInt):  # type: ignore[override]
             growing = [x for x in operands if not is_bounded(x)]
             if len(growing) < (1 if op == "mul" else 2):  # it fits an int64
                 with no_grad():
-                    tensors = [x.tensor if is_a(x, ResultInt) else x for x in operands]
-                    return ResultInt(evaluate(op, tensors))
-        return ResultNumber.arithmetic(self, op, operands)
+                    tensors = [x.tensor if is_a(x, RegionSymInt) else x for x in operands]
+                    return RegionSymInt(evaluate(op, tensors))
+        return RegionSymNumber.arithmetic(self, op, operands)
 
     def as_float(self) -> Any:
         if _in_region():
             return super().as_float()
         with no_grad():
-            return ResultFloat(self.tensor.double())
+            return RegionSymFloat(self.tensor.double())
 
 
 def _joins(x: Any) -> bool:
     """Whether an int may be a part of an int that the graph computes."""
-    plain = type(x) is int or type(x) is RuntimeInt
-    return is_a(x, ResultInt) or plain and _within(x, LARGE)
+    plain = type(x) is int or type(x) is CallSymInt
+    return is_a(x, RegionSymInt) or plain and _within(x, LARGE)
 
 
 def known_to_graph(x: Any) -> bool:
     """Whether `x` is an int whose value nobody can ask for here."""
-    return is_a(x, LoopInt) and (_in_region() or not is_a(x, ResultInt))
+    return is_a(x, GraphSymInt) and (_in_region() or not is_a(x, RegionSymInt))
 
 
-class ResultFloat(ResultNumber, LoopFloat):  # type: ignore[override]
+class RegionSymFloat(RegionSymNumber, GraphSymFloat):  # type: ignore[override]
     """A float that a loop or a branch has computed."""

@@ -15,60 +15,62 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.aliasing import Memory, Traced
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.inputs import RngInput
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.region import RegionRecorder
-from tracejit.jit.capture.sources import Draws
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor
+from tracejit.jit.capture.subgraph import SubgraphTracer
 
 if TYPE_CHECKING:
-    from tracejit.jit.capture.loop_body import Body
+    from tracejit.jit.capture.loop_body import LoopBodyTrace
 
 
-class LoopRegion(RegionRecorder):
+class LoopBodyTracer(SubgraphTracer):
     """The region of a body; knows the loop it belongs to."""
 
-    body: Body
+    body: LoopBodyTrace
 
     @property
-    def may_not_run(self) -> bool:  # type: ignore[override]
-        return self.body.trip is None and not (self.body.counted and self.body.before is None)
+    def may_run_zero_times(self) -> bool:  # type: ignore[override]
+        return self.body.trip_count is None and not (self.body.counted and self.body.before is None)
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
         if one != other:  # the gradient of the loop knows what its variables lead to
-            self.claims.append((one, other))
+            self.leaf_constraints.append((one, other))
 
     def carries(self, tensor: Tensor) -> bool:
-        return any(s.start is tensor for s in self.body.slots) or super().carries(tensor)
+        return any(s.start is tensor for s in self.body.carried_vars) or super().carries(tensor)
 
     def before(self, tensor: Tensor) -> list[Tensor]:
-        found = next((s.outer for s in self.body.slots if s.start is tensor), None)
+        found = next((s.outer for s in self.body.carried_vars if s.start is tensor), None)
         if found is None:
             return super().before(tensor)
-        same = [s.start for s in self.body.slots if s.outer is found and s.start is not tensor]
+        same = [s.start for s in self.body.carried_vars
+                if s.outer is found and s.start is not tensor]
         return [found, *same, *(twin for twin, _ in self.parent.sharing.twins(found))]
 
-    def draws_of(self, generator: random.Generator) -> Draws:
-        if self.body.trip is None:
-            raise Refused("random numbers are drawn in a loop whose end is decided by a value")
+    def rng_input_of(self, generator: random.Generator) -> RngInput:
+        if self.body.trip_count is None:
+            raise RegionRefused(
+                "random numbers are drawn in a loop whose end is decided by a value")
         draws = self.generators.get(id(generator))
         if draws is None:
-            self.parent.draws_of(generator)
+            self.parent.rng_input_of(generator)
             state = self.graph.input(TensorType(int64, (2,), CPU), source="generator state")
-            tensor = self._wrap(Traced(self, Memory(state)), track=False)
-            draws = self.generators[id(generator)] = Draws(generator, tensor, state)
+            tensor = self._wrap(FunctionalTensor(self, FunctionalStorage(state)), track=False)
+            draws = self.generators[id(generator)] = RngInput(generator, tensor, state)
         return draws
 
-    def settled(self, container: Any) -> None:
-        if self.may_not_run:
-            super().settled(container)
-        self.parent.settled(container)
+    def commit_container(self, container: Any) -> None:
+        if self.may_run_zero_times:
+            super().commit_container(container)
+        self.parent.commit_container(container)
 
     def appending(self, container: list) -> Callable[[Any], None]:
         def append(element: Any) -> None:
             cls = type(element)
             if cls is not Tensor and is_a(element, Tensor) and keeps_class(cls):
-                raise Refused("what is appended is of a class of tensors")
+                raise RegionRefused("what is appended is of a class of tensors")
             self.body.append(container, element)
 
         return append

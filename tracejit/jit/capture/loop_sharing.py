@@ -2,7 +2,7 @@
 
 In: a recorded body in which a branch gave a variable something that was there before. Out: flags
 that go from iteration to iteration, further carried values of the loop; after it, what `sharing.py`
-keeps. Raises `Refused` where flags cannot tell. Called by `loops.py`.
+keeps. Raises `RegionRefused` where flags cannot tell. Called by `loops.py`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import full_of
 from tracejit.core.ops.types import TensorType, bool_
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_body import Body, Slot
-from tracejit.jit.capture.region import trial
-from tracejit.jit.capture.viewable import either_strides, same_strides, strides_kept
+from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.strides import known_strides, merged_strides, same_strides
+from tracejit.jit.capture.subgraph import speculate
 from tracejit.jit.ir.graph import Value
 
 
 @dataclass(eq=False)
 class Edge:
-    """What a slot holds after an iteration may be `other`: what a slot holds before it, what one
+    """What a variable holds after an iteration may be `other`: what a variable holds before it, what one
     holds after it (a tensor of the body), or a tensor made outside. No flag: it is so always."""
 
     other: Any
@@ -34,10 +34,10 @@ class Edge:
 
 @dataclass(eq=False)
 class Held:
-    """Whether `slot` holds `other`: a tensor made before the loop, or what the slot `other`
+    """Whether `var` holds `other`: a tensor made before the loop, or what the variable `other`
     holds."""
 
-    slot: Slot
+    var: CarriedVar
     other: Any
     flag: tuple[Value, Value, Value]  # before the loop, within an iteration, after it
     remains: bool  # it may be so when the loop is over
@@ -46,90 +46,90 @@ class Held:
 class LoopSharing:
     """The flags of a loop. `flags`: (before the loop, within an iteration, after it)."""
 
-    def __init__(self, body: Body):
-        self.parent, self.region, self.trip = body.parent, body.region, body.trip
-        self.slots = [s for s in body.slots if s.is_tensor]
-        self.changing = [s for s in self.slots if s.end is not s.start]
-        self.edges = {id(s): [*self._edges(s)] for s in self.slots}
+    def __init__(self, body: LoopBodyTrace):
+        self.parent, self.region, self.trip_count = body.parent, body.region, body.trip_count
+        self.carried_vars = [s for s in body.carried_vars if s.is_tensor]
+        self.changing = [s for s in self.carried_vars if s.end is not s.start]
+        self.edges = {id(s): [*self._edges(s)] for s in self.carried_vars}
         self.held: dict[tuple[int, int], Held] = {}
         told = any(e.flag is not None for edges in self.edges.values() for e in edges)
-        for slot in self.changing:
-            self._check(slot, told)
+        for var in self.changing:
+            self._check(var, told)
         if told:
             self._follow(self._possible())
         self.flags = [held.flag for held in self.held.values()]
         if any(self._is_view(held.other) for held in self.held.values() if held.remains):
-            raise Refused("a variable may be a view of a tensor made outside")
+            raise RegionRefused("a variable may be a view of a tensor made outside")
         for held in self.held.values():
             if held.remains:
                 self._settle_strides(held)
 
     def _settle_strides(self, held: Held) -> None:
         """Two that may be one may lie in different ways."""
-        slot, other = held.slot, held.other
-        one = self.region.traced(slot.end)
-        another = (self.region.traced(other.end) if is_a(other, Slot)
+        var, other = held.var, held.other
+        one = self.region.traced(var.end)
+        another = (self.region.traced(other.end) if is_a(other, CarriedVar)
                    else self.parent.traced(other))
-        if not same_strides(one.shape, slot.strides, strides_kept(another)):
-            slot.strides = either_strides(slot.name, one, another)
+        if not same_strides(one.shape, var.strides, known_strides(another)):
+            var.strides = merged_strides(var.name, one, another)
 
-    def tells(self, slot: Slot) -> bool:
-        """Whether flags tell what a slot is, also after no iteration."""
-        return bool(self.held) and slot in self.changing
+    def tells(self, var: CarriedVar) -> bool:
+        """Whether flags tell what a variable is, also after no iteration."""
+        return bool(self.held) and var in self.changing
 
-    def outside(self, slot: Slot) -> list[Tensor]:
-        """Tensors made before the loop that a slot may hold when it is over."""
+    def outside(self, var: CarriedVar) -> list[Tensor]:
+        """Tensors made before the loop that a variable may hold when it is over."""
         return [held.other for held in self.held.values()
-                if held.slot is slot and held.remains and not is_a(held.other, Slot)]
+                if held.var is var and held.remains and not is_a(held.other, CarriedVar)]
 
     def remember(self, values: dict[int, Any], flags: Sequence[Tensor]) -> None:
-        """The node is made, `values` are what the slots are now (by their ids)."""
+        """The node is made, `values` are what the variables are now (by their ids)."""
         parent = self.parent
         for held, flag in [(h, f) for h, f in zip(self.held.values(), flags) if h.remains]:
-            result = values[id(held.slot)]
-            other = values[id(held.other)] if is_a(held.other, Slot) else held.other
+            result = values[id(held.var)]
+            other = values[id(held.other)] if is_a(held.other, CarriedVar) else held.other
             memory, known = parent.traced(result).memory, parent.traced(other).memory
             parent.may_share(memory, known, flag)
             parent.may_be(result, other, flag)
 
     # -- what the body says ----------------------------------------------------------------------
-    def _edges(self, slot: Slot) -> Iterator[Edge]:
-        starts = {id(s.start): s for s in self.slots}
+    def _edges(self, var: CarriedVar) -> Iterator[Edge]:
+        starts = {id(s.start): s for s in self.carried_vars}
         ends = {id(s.end) for s in self.changing}
-        if id(slot.end) in starts:
-            yield Edge(starts[id(slot.end)], None)
-        for tensor, flag in self.region.sharing.tensors.of(slot.end):
+        if id(var.end) in starts:
+            yield Edge(starts[id(var.end)], None)
+        for tensor, flag in self.region.sharing.tensors.of(var.end):
             if id(tensor) in starts or id(tensor) in ends or self.region.is_outer(tensor):
                 yield Edge(starts.get(id(tensor), tensor), flag)
 
-    def _check(self, slot: Slot, told: bool) -> None:
-        """Refused where its memory may be another's and flags of tensors do not tell (`told`:
+    def _check(self, var: CarriedVar, told: bool) -> None:
+        """RegionRefused where its memory may be another's and flags of tensors do not tell (`told`:
         whether there are such)."""
         region = self.region
-        met = [e.other.start if is_a(e.other, Slot) else e.other
-               for e in self.edges[id(slot)]]
-        if told and any(region.traced(t).memory.generation for t in met):
-            raise Refused(f"{slot.name} may be a tensor that is written in the loop")
+        met = [e.other.start if is_a(e.other, CarriedVar) else e.other
+               for e in self.edges[id(var)]]
+        if told and any(region.traced(t).memory.mutations for t in met):
+            raise RegionRefused(f"{var.name} may be a tensor that is written in the loop")
         known = {region.traced(t).memory for t in met}
-        seen = {region.traced(t).memory for s in self.slots for t in (s.start, s.end)}
-        own = region.traced(slot.end).memory
+        seen = {region.traced(t).memory for s in self.carried_vars for t in (s.start, s.end)}
+        own = region.traced(var.end).memory
         for memory, _ in region.sharing.memories.of(own):
             apart = memory not in known or region.sharing.in_part(own, memory)
             if apart and (memory in seen or region.outer_memory(memory)):
-                raise Refused(f"{slot.name} may share memory with another tensor")
+                raise RegionRefused(f"{var.name} may share memory with another tensor")
 
     # -- what goes from iteration to iteration ---------------------------------------------------
-    def _possible(self) -> dict[tuple[int, int], tuple[Slot, Any]]:
-        """Which slots may hold which tensors, or the same as which slots."""
-        outside = {id(s.outer): s.outer for s in self.slots}
+    def _possible(self) -> dict[tuple[int, int], tuple[CarriedVar, Any]]:
+        """Which variables may hold which tensors, or the same as which variables."""
+        outside = {id(s.outer): s.outer for s in self.carried_vars}
         outside |= {id(e.other): e.other for edges in self.edges.values() for e in edges
                     if is_a(e.other, Tensor) and self.region.is_outer(e.other)}
         pairs = [(s, t) for s in self.changing for t in outside.values()]
         pairs += [(s, t) for k, s in enumerate(self.changing) for t in self.changing[:k]]
         found = {(id(s), id(t)): (s, t) for s, t in pairs if _at_first(s, t)}
 
-        def now(slot: Slot, other: Any) -> bool:
-            return (id(slot), id(other)) in found or (id(other), id(slot)) in found
+        def now(var: CarriedVar, other: Any) -> bool:
+            return (id(var), id(other)) in found or (id(other), id(var)) in found
 
         for _ in pairs:
             before = len(found)
@@ -139,59 +139,59 @@ class LoopSharing:
                 break
         return found
 
-    def _follow(self, possible: dict[tuple[int, int], tuple[Slot, Any]]) -> None:
+    def _follow(self, possible: dict[tuple[int, int], tuple[CarriedVar, Any]]) -> None:
         region, parent = self.region, self.parent
         starts = {}
-        for key, (slot, other) in possible.items():
-            init = parent.traced(full_of(None, (), _at_first(slot, other), bool_)).read()
+        for key, (var, other) in possible.items():
+            init = parent.traced(full_of(None, (), _at_first(var, other), bool_)).read()
             value = region.graph.input(TensorType(bool_, ()), source="carried")
-            starts[key] = (init, value, region.holding(value))
+            starts[key] = (init, value, region.tensor_of(value))
 
-        def now(slot: Slot, other: Any) -> Any:
-            found = starts.get((id(slot), id(other))) or starts.get((id(other), id(slot)))
+        def now(var: CarriedVar, other: Any) -> Any:
+            found = starts.get((id(var), id(other))) or starts.get((id(other), id(var)))
             return False if found is None else found[2]
 
-        with trial(region), no_grad():
-            for key, (slot, other) in possible.items():
+        with speculate(region), no_grad():
+            for key, (var, other) in possible.items():
                 init, value, _ = starts[key]
-                after = self._after(slot, other, now, lambda f: True if f is None else f)
+                after = self._after(var, other, now, lambda f: True if f is None else f)
                 end = after if is_a(after, Tensor) else full_of(None, (), after, bool_)
                 flag = (init, value, region.traced(end).read())
-                remains = after is not False or self.trip is None and _at_first(slot, other)
-                self.held[key] = Held(slot, other, flag, remains)
+                remains = after is not False or self.trip_count is None and _at_first(var, other)
+                self.held[key] = Held(var, other, flag, remains)
 
     def _is_view(self, other: Any) -> bool:
         return is_a(other, Tensor) and bool(self.parent.traced(other).views)
 
-    def _after(self, slot: Slot, other: Any, now: Callable[[Slot, Any], Any],
+    def _after(self, var: CarriedVar, other: Any, now: Callable[[CarriedVar, Any], Any],
                flag: Callable[[Tensor | None], Any]) -> Any:
-        """Whether the slot holds `other` after an iteration, given what was so before it."""
+        """Whether the variable holds `other` after an iteration, given what was so before it."""
         found: Any = False
-        for one, when in self._holds(slot, flag):
+        for one, when in self._holds(var, flag):
             for another, also in self._holds(other, flag):
                 found = _either(found, _both(_both(when, also), _one(one, another, now)))
         return found
 
-    def _holds(self, slot: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
-        """What a slot may hold after an iteration, and when; a tensor made outside is itself."""
-        if not is_a(slot, Slot):
-            return [(slot, True)]
-        return [(slot.end, True), *((e.other, flag(e.flag)) for e in self.edges[id(slot)])]
+    def _holds(self, var: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
+        """What a variable may hold after an iteration, and when; a tensor made outside is itself."""
+        if not is_a(var, CarriedVar):
+            return [(var, True)]
+        return [(var.end, True), *((e.other, flag(e.flag)) for e in self.edges[id(var)])]
 
 
-def _at_first(slot: Slot, other: Any) -> bool:
-    """Whether a slot holds before the loop what `other` is or holds."""
-    return slot.outer is (other.outer if is_a(other, Slot) else other)
+def _at_first(var: CarriedVar, other: Any) -> bool:
+    """Whether a variable holds before the loop what `other` is or holds."""
+    return var.outer is (other.outer if is_a(other, CarriedVar) else other)
 
 
-def _one(one: Any, other: Any, now: Callable[[Slot, Any], Any]) -> Any:
-    """Whether two are one: tensors, or what slots hold before an iteration."""
-    one, other = (x.outer if is_a(x, Slot) and x.end is x.start else x for x in (one, other))
+def _one(one: Any, other: Any, now: Callable[[CarriedVar, Any], Any]) -> Any:
+    """Whether two are one: tensors, or what variables hold before an iteration."""
+    one, other = (x.outer if is_a(x, CarriedVar) and x.end is x.start else x for x in (one, other))
     if one is other:
         return True
-    if is_a(one, Slot):
+    if is_a(one, CarriedVar):
         return now(one, other)
-    return now(other, one) if is_a(other, Slot) else False
+    return now(other, one) if is_a(other, CarriedVar) else False
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -2,7 +2,7 @@
 
 In: what is iterated or tested, the body as a function, the variables it assigns. Out: a
 `for_loop` or `while_loop` node in the graph; variables, lists and memory as the loop leaves them.
-Raises `Refused` (nothing changed) where the body cannot be a region. Called by `control.py`.
+Raises `RegionRefused` (nothing changed) where the body cannot be a region. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -20,133 +20,146 @@ from tracejit.core.ops.creation import full_of, iota
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.shapes import known_same_shape
 from tracejit.core.ops.types import bool_, int64
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.branches import truth
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.cells import Variables
+from tracejit.jit.capture.cond import truth
+from tracejit.jit.capture.conditional_writes import write_condition
+from tracejit.jit.capture.exits import CONTINUE, ControlExit, Return, TracedExit
+from tracejit.jit.capture.inputs import RngInput
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_attempts import Again, Lift, Promote, Strewn, Whole
-from tracejit.jit.capture.loop_body import Body, Slot
-from tracejit.jit.capture.loop_exit import Exit
-from tracejit.jit.capture.loop_items import Rolled
+from tracejit.jit.capture.loop_attempts import (
+    GradPromotion,
+    GrowingList,
+    LiftNumber,
+    Retrace,
+    StrideChange,
+)
+from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.loop_exit import LoopExits
+from tracejit.jit.capture.loop_items import LoopIterable
 from tracejit.jit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
 from tracejit.jit.capture.loop_sharing import LoopSharing
-from tracejit.jit.capture.maybe_written import happened_in
-from tracejit.jit.capture.region import own_work, region_gradients, trial, without_breaks
 from tracejit.jit.capture.rolled import extend_by
-from tracejit.jit.capture.signals import CONTINUE, Decided, Return, Signal
-from tracejit.jit.capture.sources import Draws
-from tracejit.jit.capture.structure import put_together
+from tracejit.jit.capture.storage import FunctionalStorage
+from tracejit.jit.capture.subgraph import forbid_breaks, refuse_on_bug, region_gradients, speculate
 from tracejit.jit.capture.tracer import Tracer
-from tracejit.jit.capture.variables import Variables
+from tracejit.jit.capture.tree import tree_unflatten
 from tracejit.jit.ir.graph import Graph, Value
 
 NO_ITERATION = "after no iteration a variable is a view, or another one"
 ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
 
-def counted_loop(parent: Tracer, rolled: Rolled, body: Callable[[Any], Signal],
-                 variables: Variables, before: Decided | None) -> Signal:
+def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
+              variables: Variables, before: TracedExit | None) -> ControlExit:
     """`for item in rolled: body(item)`; how it ends. `before`: how the iteration before these did,
     if that is for the program to know."""
-    if rolled.trip < 1:
+    if rolled.trip_count < 1:
         return before
     if before is not None:
         return _breaking_loop(parent, rolled, body, variables, before)
     name = f"{parent.name}_loop"
-    recorded = _recorded(parent, name, variables, rolled.trip, lambda b: body(rolled.item(b)),
-                         rolled.trip)
-    if is_a(recorded.signal, Decided):
+    recorded = _recorded(parent, name, variables, rolled.trip_count, lambda b: body(rolled.item(b)),
+                         rolled.trip_count)
+    if is_a(recorded.signal, TracedExit):
         return _breaking_loop(parent, rolled, body, variables, None)
     if recorded.signal not in (None, CONTINUE):
-        raise Refused("the body leaves the loop or the function")
-    if recorded.shifted and not rolled.trip > len(recorded.slots):
-        raise Refused("after so few iterations a variable is what another one was before the loop")
-    LoopNode(recorded).add()
+        raise RegionRefused("the body leaves the loop or the function")
+    if recorded.permutes and not rolled.trip_count > len(recorded.carried_vars):
+        raise RegionRefused(
+            "after so few iterations a variable is what another one was before the loop")
+    LoopBuilder(recorded).add()
     for name, index in recorded.indices.items():
-        if name in variables.live & variables.loose:
-            variables.set({name: index.start + index.step * (rolled.trip - 1)})
+        if name in variables.live_out & variables.upward_exposed:
+            variables.set({name: index.start + index.step * (rolled.trip_count - 1)})
     return None
 
 
-def _breaking_loop(parent: Tracer, rolled: Rolled, body: Callable[[Any], Signal],
-                   variables: Variables, before: Decided | None) -> Signal:
+def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
+                   variables: Variables, before: TracedExit | None) -> ControlExit:
     """A counted loop that a value may end before."""
 
-    def run(b: Body) -> Signal:
+    def run(b: LoopBodyTrace) -> ControlExit:
         signal = body(rolled.item(b))
         following = b.position + 1
-        goes_on = as_tensor(b.region.graph.append(REGISTRY["lt"], (following.value, rolled.trip),
-                                                  {}))
-        b.decision = goes_on & ~signal.ended if is_a(signal, Decided) else goes_on
+        goes_on = as_tensor(b.region.graph.append(
+            REGISTRY["lt"], (following.value, rolled.trip_count), {}))
+        b.decision = goes_on & ~signal.ended if is_a(signal, TracedExit) else goes_on
         b.following = following
         return signal
 
-    recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip, before)
-    if recorded.shifted:
-        raise Refused("after one iteration a variable is what another one was before the loop")
+    recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip_count,
+                         before)
+    if recorded.permutes:
+        raise RegionRefused(
+            "after one iteration a variable is what another one was before the loop")
     if before is not None and recorded.of_views():
-        raise Refused(NO_ITERATION)
-    if not is_a(recorded.signal, Decided) and recorded.signal not in (None, CONTINUE):
-        raise Refused("the body leaves the loop or the function")
-    made = LoopNode(recorded, full_of(None, (), True, bool_) if before is None else ~before.ended)
+        raise RegionRefused(NO_ITERATION)
+    if not is_a(recorded.signal, TracedExit) and recorded.signal not in (None, CONTINUE):
+        raise RegionRefused("the body leaves the loop or the function")
+    made = LoopBuilder(recorded,
+                       full_of(None, (), True, bool_) if before is None else ~before.ended)
     signal = made.add()
     for name, index in recorded.indices.items():
-        if name in variables.live & variables.loose:
+        if name in variables.live_out & variables.upward_exposed:
             last = number_result(parent, made.count, int) - 1
             variables.set({name: index.start + index.step * last})
     return signal
 
 
-def open_loop(parent: Tracer, decision: Tensor, test: Callable[[], Any],
-              body: Callable[[], Signal], variables: Variables, before: Decided | None) -> Signal:
+def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
+                body: Callable[[], ControlExit], variables: Variables,
+                before: TracedExit | None) -> ControlExit:
     """`while test(): body()`, where `decision` is what the test just gave; how it ends. `before` as
     above."""
     endless = False
 
-    def run(b: Body) -> Signal:
+    def run(b: LoopBodyTrace) -> ControlExit:
         nonlocal endless
         signal = body()
-        if signal not in (None, CONTINUE) and not is_a(signal, Decided):
-            raise Refused("the body leaves the loop or the function")
+        if signal not in (None, CONTINUE) and not is_a(signal, TracedExit):
+            raise RegionRefused("the body leaves the loop or the function")
         nodes = len(b.region.graph.nodes)
         again = tested(test())
-        if is_a(signal, Decided) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
-            raise Refused("the test may fail, and the body may leave the loop before")
+        if is_a(signal, TracedExit) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
+            raise RegionRefused("the test may fail, and the body may leave the loop before")
         endless = not is_a(again, Tensor) and bool(again)
-        if endless and is_a(signal, Decided):
+        if endless and is_a(signal, TracedExit):
             b.decision = ~signal.ended
             return signal
         if not is_a(again, Tensor):
             again = full_of(None, (), bool(again), bool_)
         again = truth(again)
-        b.decision = again & ~signal.ended if is_a(signal, Decided) else again
+        b.decision = again & ~signal.ended if is_a(signal, TracedExit) else again
         return signal
 
     recorded = _recorded(parent, f"{parent.name}_while", variables, None, run, None, before)
-    if recorded.shifted or recorded.of_views():
-        raise Refused(NO_ITERATION)
-    signal = LoopNode(recorded, truth(decision)).add()
-    if endless and is_a(signal, Decided):  # nothing else ends it
+    if recorded.permutes or recorded.of_views():
+        raise RegionRefused(NO_ITERATION)
+    signal = LoopBuilder(recorded, truth(decision)).add()
+    if endless and is_a(signal, TracedExit):  # nothing else ends it
         if signal.broke is False:
             return Return(signal.value)
     return signal
 
 
-def _recorded(parent: Tracer, name: str, variables: Variables, trip: Any,
-              run: Callable[[Body], Signal], most: Any = None,
-             before: Decided | None = None) -> Body:
+def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
+              run: Callable[[LoopBodyTrace], ControlExit], max_trips: Any = None,
+             before: TracedExit | None = None) -> LoopBodyTrace:
     """The body, recorded as often as it takes to know what is carried."""
-    known: dict[type, set] = {kind: set() for kind in (Promote, Lift, Strewn, Whole)}
+    known: dict[type, set] = {
+        kind: set() for kind in (GradPromotion, LiftNumber, StrideChange, GrowingList)}
     for _ in range(ATTEMPTS):
-        promoted, lifted, strewn, whole = map(frozenset, known.values())
-        body = Body(parent, name, variables, trip, promoted, lifted, strewn, whole, most, before)
+        promoted, lifted, stride_changes, growing_lists = map(frozenset, known.values())
+        body = LoopBodyTrace(parent, name, variables, trip_count, promoted, lifted, stride_changes,
+                             growing_lists, max_trips, before)
         try:
             body.record(run)
             return body
-        except Again as found:
+        except Retrace as found:
             body.appended.clear()  # an attempt that is given up holds nothing
             known[type(found)].add(found.place)
-    raise Refused("its variables do not settle")
+    raise RegionRefused("its variables do not settle")
 
 
 @dataclass(eq=False)
@@ -156,24 +169,25 @@ class Carried:
     init: Value
     input: Value
     end: Value
-    slot: Slot | None = None
+    var: CarriedVar | None = None
     result: Any = None
 
 
-class LoopNode:
+class LoopBuilder:
     """Makes the node of a recorded body, and the state after it."""
 
-    def __init__(self, body: Body, go: Any = None):
+    def __init__(self, body: LoopBodyTrace, go: Any = None):
         self.body, self.go = body, go  # `go`: of a loop without a trip count, a tensor
         self.parent, self.region = body.parent, body.region
         self.count: Any = None
-        with without_breaks(self.parent.root):
-            self.exit = Exit(body, body.before)
+        with forbid_breaks(self.parent.root):
+            self.exit = LoopExits(body, body.before)
         if not is_grad_enabled() and self._gives_history():
-            raise Refused("a tensor may be one that requires grad, where no gradients are recorded")
-        self.invariant = [s for s in body.slots if s.is_tensor and s.end is s.start
+            raise RegionRefused(
+                "a tensor may be one that requires grad, where no gradients are recorded")
+        self.invariant = [s for s in body.carried_vars if s.is_tensor and s.end is s.start
                           and not self._written(s)]
-        self.carried = [self._carried(s) for s in body.slots if s not in self.invariant]
+        self.carried = [self._carried(s) for s in body.carried_vars if s not in self.invariant]
         self.exits = [Carried(self.parent.traced(init).read(), value, end)
                       for init, value, end in self.exit.flags]
         self.carried += [*self._counter(), *self.exits]
@@ -185,13 +199,15 @@ class LoopNode:
         self.happened = {memory: self._happened(inner, memory.version)
                          for memory, inner in self.memories}
         self.happened |= {memory: self._happened(memory, 0) for memory in map(self._memory, [
-            s.start for s in body.slots if s.end is s.start and s.is_tensor and self._written(s)])}
+            s.start for s in body.carried_vars
+            if s.end is s.start and s.is_tensor and self._written(s)])}
         self.carried += [h for h in self.happened.values() if is_a(h, Carried)]
         drawing = [d for d in self.region.generators.values() if d.any()]
         self.sharing = LoopSharing(body)
-        held = [x for slot in self.sharing.changing for x in self._may_hold(slot)]
+        held = [x for var in self.sharing.changing for x in self._may_hold(var)]
         if any(counting_family(x) is not None for x in held):
-            raise Refused("a variable counts writes of its own: it may be `.data` of a tensor")
+            raise RegionRefused(
+                "a variable counts writes of its own: it may be `.data` of a tensor")
         self.flags = [Carried(*flag) for flag in self.sharing.flags]
         self.carried += self.flags
         self.draws = [(d, self._state(d)) for d in drawing]
@@ -202,73 +218,73 @@ class LoopNode:
 
     def _gives_history(self) -> bool:
         """Whether a result, as the body or nothing of it leaves it, requires grad."""
-        changing = [s for s in self.body.slots if s.is_tensor and s.end is not s.start]
+        changing = [s for s in self.body.carried_vars if s.is_tensor and s.end is not s.start]
         given = [*(s.end for s in changing),
                  *(x for _, elements in self.body.appended.values() for x in elements),
-                 *(s.outer for s in changing if self.region.may_not_run)]
+                 *(s.outer for s in changing if self.region.may_run_zero_times)]
         return any(x._requires_grad for x in given)
 
-    def _may_hold(self, slot: Slot) -> list[Tensor]:
+    def _may_hold(self, var: CarriedVar) -> list[Tensor]:
         """Tensors made before the loop that a variable which changes may be after it."""
-        found = self.sharing.outside(slot)
-        if self.region.may_not_run and not slot.filled and not self.sharing.tells(slot):
-            found.append(slot.outer)
-        return found if slot.first_of is None else [*found, slot.first_of.outer]
+        found = self.sharing.outside(var)
+        if self.region.may_run_zero_times and not var.filled and not self.sharing.tells(var):
+            found.append(var.outer)
+        return found if var.first_of is None else [*found, var.first_of.outer]
 
-    def _memory(self, x: Tensor) -> Memory:
+    def _memory(self, x: Tensor) -> FunctionalStorage:
         return self.region.traced(x).memory
 
-    def _written(self, slot: Slot) -> bool:
-        return bool(self._memory(slot.start).generation)
+    def _written(self, var: CarriedVar) -> bool:
+        return bool(self._memory(var.start).mutations)
 
-    def _happened(self, memory: Memory, before: int) -> bool | Carried:
+    def _happened(self, memory: FunctionalStorage, before: int) -> bool | Carried:
         """Whether each iteration writes memory, or what carries whether one did."""
         parent, region = self.parent, self.region
-        happened = happened_in(region, memory, before)
+        happened = write_condition(region, memory, before)
         if not is_a(happened, Tensor):
             return happened
         init = parent.traced(full_of(None, (), False, bool_, happened.device)).read()
         known = region.graph.input(init.type, source="written")
-        with trial(region), no_grad():
-            either = region.holding(known) | happened  # type: ignore[operator]
+        with speculate(region), no_grad():
+            either = region.tensor_of(known) | happened  # type: ignore[operator]
             return Carried(init, known, region.traced(either).read())
 
-    def _flag(self, memory: Memory) -> bool | Tensor:
+    def _flag(self, memory: FunctionalStorage) -> bool | Tensor:
         """Whether memory was written in the loop, or the flag that says so."""
         happened = self.happened[memory]
         if is_a(happened, Carried):
             return happened.result
-        if not happened or not self.region.may_not_run:
+        if not happened or not self.region.may_run_zero_times:
             return happened
         with no_grad():
             return self.count >= 1
 
-    def _store(self, slot: Slot, result: Tensor) -> None:
+    def _store(self, var: CarriedVar, result: Tensor) -> None:
         """What a variable was before the loop is stored anew: perhaps nothing was written."""
-        happened = self._flag(self._memory(slot.start))
-        with self.parent.perhaps(happened), nullcontext() if slot.rebased else no_grad():
-            store(slot.outer, result)
+        happened = self._flag(self._memory(var.start))
+        with self.parent.writing_under(happened), nullcontext() if var.rebased else no_grad():
+            store(var.outer, result)
 
-    def _carried(self, slot: Slot) -> Carried:
+    def _carried(self, var: CarriedVar) -> Carried:
         parent, region = self.parent, self.region
-        if slot.is_tensor:
-            end = region.traced(slot.end).read()
-            if not known_same_shape(end.type.shape, slot.input.type.shape):
+        if var.is_tensor:
+            end = region.traced(var.end).read()
+            if not known_same_shape(end.type.shape, var.input.type.shape):
                 end = region.graph.append(REGISTRY["reshape"], (end,),
-                                          {"shape": slot.input.type.shape})
-            return Carried(parent.traced(slot.outer).read(), slot.input, end, slot)
-        kind = slot.start.kind
-        init = parent.traced(number_tensor(parent, slot.outer, kind)).read()
-        with trial(region):
-            end = region.traced(number_tensor(region, slot.end, kind)).read()
-        return Carried(init, slot.input, end, slot)
+                                          {"shape": var.input.type.shape})
+            return Carried(parent.traced(var.outer).read(), var.input, end, var)
+        kind = var.start.kind
+        init = parent.traced(number_tensor(parent, var.outer, kind)).read()
+        with speculate(region):
+            end = region.traced(number_tensor(region, var.end, kind)).read()
+        return Carried(init, var.input, end, var)
 
-    def _state(self, draws: Draws) -> Carried:
+    def _state(self, draws: RngInput) -> Carried:
         """The generator's state goes from one iteration to the next."""
-        outer = self.parent.draws_of(draws.generator)
-        init = _advanced(self.parent, outer.tensor, outer.since)
-        with trial(self.region):
-            end = _advanced(self.region, draws.tensor, draws.since)
+        outer = self.parent.rng_input_of(draws.generator)
+        init = _advanced(self.parent, outer.tensor, outer.offset)
+        with speculate(self.region):
+            end = _advanced(self.region, draws.tensor, draws.offset)
         return Carried(init, draws.value, end)
 
     def _counter(self) -> list[Carried]:
@@ -278,14 +294,14 @@ class LoopNode:
         init = self.parent.traced(full_of(None, (), 0, int64)).read()
         return [Carried(init, body.position.value, body.following.value)]
 
-    def add(self) -> Signal:
+    def add(self) -> ControlExit:
         """Make the node; variables, lists and memory are as after the loop, which ended so."""
-        with own_work():
+        with refuse_on_bug():
             return self._add()
 
-    def _add(self) -> Signal:
+    def _add(self) -> ControlExit:
         parent, region, body = self.parent, self.region, self.body
-        with without_breaks(parent.root):  # the body is made of the graph so far
+        with forbid_breaks(parent.root):  # the body is made of the graph so far
             gradient = self._gradient()
             residuals = [] if gradient is None else gradient.residuals
             init = {m.value for m, _ in self.memories}
@@ -293,7 +309,7 @@ class LoopNode:
             operands = [c.init for c in self.carried]
             inputs = [c.input for c in self.carried]
             outputs = [c.end for c in self.carried]
-            if body.trip is not None:
+            if body.trip_count is not None:
                 operands += [parent.traced(s.whole).read() for s in body.scans]
                 inputs = [body.position, *inputs, *(s.input for s in body.scans)]
                 outputs += [region.traced(t).read() for t in self.stacked]
@@ -302,7 +318,7 @@ class LoopNode:
             self.given = operands, inputs, outputs
             op, operands, attributes, graph = self.parts(residuals)
             made = list(parent.control(op, operands, attributes, (graph,)))
-        if body.trip is None:
+        if body.trip_count is None:
             self.count = made.pop(0)
         for c, result in zip(self.carried, made):
             c.result = result
@@ -317,9 +333,9 @@ class LoopNode:
         parent, body = self.parent, self.body
         operands, inputs, outputs = self.given
         carried = len(self.carried)
-        if body.trip is not None:
-            attributes = {"trip": body.trip, "carried": carried, "scanned": len(body.scans),
-                          "reverse": False}
+        if body.trip_count is not None:
+            attributes = {"trip_count": body.trip_count, "carried": carried,
+                          "scanned": len(body.scans), "reverse": False}
             graph = self.region.region(inputs, [*outputs, *more])
             return REGISTRY["for_loop"], operands, attributes, graph
         decides: Any = body.decision
@@ -331,76 +347,76 @@ class LoopNode:
     def _count_writes(self) -> None:
         """A result counts the writes to what it may be, already when history keeps it."""
         known: dict[int, list[Tensor]] = {}  # by what an iteration ends with
-        changing = [(c.slot, c.result) for c in self.carried
-                    if c.slot is not None and c.slot.is_tensor and c.slot.end is not c.slot.start]
-        for slot, _ in changing:
-            known.setdefault(id(slot.end), []).extend(self._may_hold(slot))
-        for slot, result in changing:
-            counts = [self.parent.traced(x).memory.version for x in known[id(slot.end)]]
-            self.parent.traced(result).memory.writes.count = max(counts, default=0)
+        changing = [(c.var, c.result) for c in self.carried
+                    if c.var is not None and c.var.is_tensor and c.var.end is not c.var.start]
+        for var, _ in changing:
+            known.setdefault(id(var.end), []).extend(self._may_hold(var))
+        for var, result in changing:
+            counts = [self.parent.traced(x).memory.version for x in known[id(var.end)]]
+            self.parent.traced(result).memory.version_counter.count = max(counts, default=0)
 
     def _gradient(self) -> Any:
         return region_gradients().of_loop(self) if is_grad_enabled() else None
 
     # -- after the loop --------------------------------------------------------------------------
-    def _leave(self, stacked: list[Tensor]) -> Signal:
+    def _leave(self, stacked: list[Tensor]) -> ControlExit:
         parent, body = self.parent, self.body
         for memory, c in self.written:
             happened = self._flag(memory)
             memory.write(parent.traced(c.result).read(), happened is not False,
                          parent.if_asked(memory, happened))
         for draws, c in self.draws:
-            outer = parent.draws_of(draws.generator)
+            outer = parent.rng_input_of(draws.generator)
             state = parent.traced(c.result)
-            outer.tensor, outer.since = parent._wrap(state, track=False), 0
-            outer.count = outer.count + body.trip * draws.count
-        values: dict[int, Any] = {id(slot): slot.outer for slot in self.invariant}
-        ends: dict[int, list[Slot]] = {}  # several variables may hold one tensor
-        slots = [(c, c.slot) for c in self.carried if c.slot is not None]
-        for c, slot in slots:
-            if slot.end is not slot.start and slot.is_tensor:
-                others = ends.setdefault(id(slot.end), [])
-                values[id(slot)] = self._end(c, slot, stacked, others, values)
-                others.append(slot)
+            outer.tensor, outer.offset = parent._wrap(state, track=False), 0
+            outer.count = outer.count + body.trip_count * draws.count
+        values: dict[int, Any] = {id(var): var.outer for var in self.invariant}
+        ends: dict[int, list[CarriedVar]] = {}  # several variables may hold one tensor
+        carried_vars = [(c, c.var) for c in self.carried if c.var is not None]
+        for c, var in carried_vars:
+            if var.end is not var.start and var.is_tensor:
+                others = ends.setdefault(id(var.end), [])
+                values[id(var)] = self._end(c, var, stacked, others, values)
+                others.append(var)
         self.sharing.remember(values, [c.result for c in self.flags])
-        for c, slot in slots:  # last: these may end the segment
-            if slot.end is slot.start and slot.is_tensor:  # written: so is what it stood for
-                self._store(slot, c.result)
-                values[id(slot)] = slot.outer
-            elif not slot.is_tensor:
-                values[id(slot)] = number_result(self.parent, c.result, slot.start.kind)
+        for c, var in carried_vars:  # last: these may end the segment
+            if var.end is var.start and var.is_tensor:  # written: so is what it stood for
+                self._store(var, c.result)
+                values[id(var)] = var.outer
+            elif not var.is_tensor:
+                values[id(var)] = number_result(self.parent, c.result, var.start.kind)
         body.variables.set({
-            name: put_together(structure, iter([values[id(s)] for s in slots]))
-            for name, (structure, slots) in body.results.items() if slots})
+            name: tree_unflatten(spec, iter([values[id(s)] for s in carried_vars]))
+            for name, (spec, carried_vars) in body.results.items() if carried_vars})
         for (container, elements), whole in zip(body.appended.values(), stacked):
-            extend_by(container, whole, body.trip, self.lasts.get(id(elements[0])))
+            extend_by(container, whole, body.trip_count, self.lasts.get(id(elements[0])))
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
-            stored.write(whole, body.trip)
-        self.region.own.clear()
+            stored.write(whole, body.trip_count)
+        self.region.created_here.clear()
         body.appended.clear()  # what is held here could never be let go of untaken
         return self.exit.ended([c.result for c in self.exits], values)
 
-    def _end(self, c: Carried, slot: Slot, stacked: list[Tensor], others: list[Slot],
+    def _end(self, c: Carried, var: CarriedVar, stacked: list[Tensor], others: list[CarriedVar],
              values: dict[int, Any]) -> Tensor:
         """What a variable is after the loop; after an iteration the `others` are that too."""
         for other in others:
-            if self.body.trip is not None or other.outer is slot.outer:
+            if self.body.trip_count is not None or other.outer is var.outer:
                 return values[id(other)]
-        result = self._tensor(c, slot, stacked)
+        result = self._tensor(c, var, stacked)
         for other in others[:1]:
             self._may_be(result, values[id(other)], self.count >= 1)
         return result
 
-    def _tensor(self, c: Carried, slot: Slot, stacked: list[Tensor]) -> Tensor:
+    def _tensor(self, c: Carried, var: CarriedVar, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
-            if element is slot.end:  # the last element of the list is this very tensor
-                last = self.lasts[id(element)] = whole[self.body.trip - 1].clone()
+            if element is var.end:  # the last element of the list is this very tensor
+                last = self.lasts[id(element)] = whole[self.body.trip_count - 1].clone()
                 return last
-        self.parent.traced(c.result).memory.strides = slot.strides
-        if self.region.may_not_run and not slot.filled and not self.sharing.tells(slot):
-            self._may_be(c.result, slot.outer, self.count == 0)
-        if slot.first_of is not None:
-            self._may_be(c.result, slot.first_of.outer, self.count == 1)
+        self.parent.traced(c.result).memory.strides = var.strides
+        if self.region.may_run_zero_times and not var.filled and not self.sharing.tells(var):
+            self._may_be(c.result, var.outer, self.count == 0)
+        if var.first_of is not None:
+            self._may_be(c.result, var.first_of.outer, self.count == 1)
         return c.result
 
     def _may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:

@@ -12,30 +12,30 @@ from collections.abc import Iterable
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from tracejit.jit.capture.behaviour import may_change, module_name
+from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.contents import kind_of_container
+from tracejit.jit.capture.fingerprint import is_mutable_class, module_name
 from tracejit.jit.capture.looking import (
     bases_of,
     class_attribute,
+    instance_dict,
     is_a,
     names_in,
-    own_dict,
 )
-from tracejit.jit.capture.place import Place
 
 _KINDS = (object, dict, OrderedDict)
 
 
-def can_be_made(value: Any, places: Iterable[Place], entered: set[Any]) -> bool:
+def can_be_made(value: Any, sources: Iterable[Source], entered: set[Any]) -> bool:
     """Return True if the call made the object, and its parts are all there is to it."""
     cls = type(value)
     if cls is SimpleNamespace:
         return True
-    if not may_change(cls) or not any(kind_of_container(cls) is kind for kind in _KINDS):
+    if not is_mutable_class(cls) or not any(kind_of_container(cls) is kind for kind in _KINDS):
         return False
     if any(module_name(base).partition(".")[0] == "tracejit" for base in bases_of(cls)):
         return False  # what belongs to modules and optimizers is more than their attributes
-    return _was_constructed(cls, entered) and _was_there(cls, places)
+    return _was_constructed(cls, entered) and _was_there(cls, sources)
 
 
 def _was_constructed(cls: type, entered: set[Any]) -> bool:
@@ -44,15 +44,15 @@ def _was_constructed(cls: type, entered: set[Any]) -> bool:
     return type(constructor) is not FunctionType or constructor.__code__ in entered
 
 
-def _was_there(cls: type, places: Iterable[Place]) -> bool:
+def _was_there(cls: type, sources: Iterable[Source]) -> bool:
     """Return True if the class is found somewhere: the call did not make it."""
     found: Any = sys.modules.get(module_name(cls))
     for name in cls.__qualname__.split("."):
-        known = names_in(found) if is_a(found, type) else own_dict(found)
+        known = names_in(found) if is_a(found, type) else instance_dict(found)
         found = (known or {}).get(name)
     return found is cls or any(
-        place.value is cls and (place.parent is not None or place.how in ("global", "cell"))
-        for place in places
+        source.value is cls and (source.parent is not None or source.how in ("global", "cell"))
+        for source in sources
     )
 
 

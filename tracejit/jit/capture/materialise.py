@@ -14,11 +14,11 @@ from tracejit.core.eager.recording import active
 from tracejit.core.eager.tape import alias
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.creation import empty
-from tracejit.jit.capture.aliasing import Memory, Traced, concrete
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor, substitute
 from tracejit.jit.ir.graph import Value
 
 
-def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
+def materialise(tensors: list[Tensor], roots: dict[FunctionalStorage, Tensor],
                 known: Mapping[Value, Tensor]) -> None:
     """Give deferred tensors the memory their segment produced, seen through their views; `known`:
     further operands of these."""
@@ -27,8 +27,8 @@ def materialise(tensors: list[Tensor], roots: dict[Memory, Tensor],
         for tensor in tensors:
             traced = tensor._traced
             memory = traced.memory
-            root: Any = roots[memory] if memory.owner is None else memory.owner
-            if memory.owner is None:
+            root: Any = roots[memory] if memory.input_tensor is None else memory.input_tensor
+            if memory.input_tensor is None:
                 root._storage.version = memory.version
             shown = apply_views(root, traced.views, traced, known)
             tensor._storage, tensor._offset = shown._storage, shown._offset
@@ -48,12 +48,14 @@ def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
     return made
 
 
-def apply_views(root: Tensor, views: tuple, traced: Traced, known: Mapping[Value, Tensor]) -> Any:
+def apply_views(
+    root: Tensor, views: tuple, traced: FunctionalTensor, known: Mapping[Value, Tensor]
+) -> Any:
     """The array views lead to, from the concrete memory they start at."""
     array: Any = alias(root)
     values = traced.memory.value.graph.scope.hints
     with no_grad():
         for op, operands, attributes in views:
-            given = {k: concrete(v, values) for k, v in attributes.items()}
+            given = {k: substitute(v, values) for k, v in attributes.items()}
             array = op(array, *[known[x] for x in operands], **given)
     return array

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tracejit.jit.capture.looking import own_dict
+from tracejit.jit.capture.looking import instance_dict
 
 TYPE = 8  # after the reference count: the class
 SIZE = 16  # elements of a list or a tuple, entries of a dict
@@ -64,7 +64,7 @@ def dict_pointer(value: Any) -> int:
     """Address of the word that holds the address of an object's `__dict__`; 0: there is none."""
     find = ctypes.pythonapi._PyObject_GetDictPtr
     find.restype, find.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
-    own = own_dict(value)  # makes it, where attributes were kept without one
+    own = instance_dict(value)  # makes it, where attributes were kept without one
     at = find(id(value)) or 0
     return at if at and word(at) == id(own) else 0
 

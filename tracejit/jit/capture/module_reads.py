@@ -2,7 +2,7 @@
 
 In: code of ours that runs. Out: whether it tells modules and tensors apart, the attributes that it
 reads of modules, the methods of theirs that it calls and an instance may have replaced. Called by
-`watch`, which passes over that code otherwise: what it reads besides are the tables of modules,
+`watcher`, which passes over that code otherwise: what it reads besides are the tables of modules,
 which the state walker looks at anyway.
 """
 

@@ -1,7 +1,7 @@
 """What a replay computes on the host: runtime numbers that are returned or written back.
 
-In: the numbers recipes need, and where their roots lie. Out: one generated function of the
-arguments. Made by `runtime.capture_call`, called at the start of each replay.
+In: the numbers specs need, and where their roots lie. Out: one generated function of the
+arguments. Made by `runtime.session`, called at the start of each replay.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.jit.capture.guards import current
-from tracejit.jit.capture.looking import own_dict, reads_plainly
+from tracejit.jit.capture.access_path import Source
+from tracejit.jit.capture.guards import read_from
+from tracejit.jit.capture.looking import instance_dict, reads_plainly
 from tracejit.jit.capture.number_text import NumberText
-from tracejit.jit.capture.place import Place
 
 
 def reader(
-    numbers: Sequence[Any], place_of: Callable[[Any], Place]
+    numbers: Sequence[Any], source_of: Callable[[Any], Source]
 ) -> Callable[[tuple], tuple] | None:
     """`read(arguments)` -> what these numbers are in another call; None where there are none."""
     if not numbers:
         return None
     lines: list[str] = []
-    constants: dict[str, Any] = {"current": current}
-    text = NumberText(lambda root: _read(place_of(root), lines, constants), lines, constants)
+    constants: dict[str, Any] = {"read_from": read_from}
+    text = NumberText(lambda root: _read(source_of(root), lines, constants), lines, constants)
     names = [text.of(number) for number in numbers]
     lines.append(f"return ({', '.join(names)},)")
     source = "def read(arguments):\n    " + "\n    ".join(lines)
@@ -31,23 +31,23 @@ def reader(
     return constants["read"]
 
 
-def _read(place: Place, lines: list[str], constants: dict[str, Any]) -> str:
-    """The variable that holds what is at a place."""
+def _read(source: Source, lines: list[str], constants: dict[str, Any]) -> str:
+    """The variable that holds what is at a source."""
     name, constant = f"r{len(constants)}", f"p{len(constants)}"
-    constants[constant] = place
-    lines.append(f"{name} = {_reading(place, constant, constants)}")
+    constants[constant] = source
+    lines.append(f"{name} = {_reading(source, constant, constants)}")
     return name
 
 
-def _reading(place: Place, constant: str, constants: dict[str, Any]) -> str:
-    owner = place.parent
-    if place.how == "argument":
-        return f"arguments[{place.key}]"
-    if place.how == "attr" and owner is not None and owner.how in ("argument", "constant"):
+def _reading(source: Source, constant: str, constants: dict[str, Any]) -> str:
+    owner = source.parent
+    if source.how == "argument":
+        return f"arguments[{source.key}]"
+    if source.how == "attr" and owner is not None and owner.how in ("argument", "constant"):
         constants[f"{constant}_owner"] = owner.value
         whole = f"arguments[{owner.key}]" if owner.how == "argument" else f"{constant}_owner"
         if not reads_plainly(owner.value):
-            constants["own_dict"] = own_dict
-            return f"own_dict({whole})[{place.key!r}]"
-        return f"{whole}.__dict__[{place.key!r}]"
-    return f"current({constant}, arguments)"
+            constants["instance_dict"] = instance_dict
+            return f"instance_dict({whole})[{source.key!r}]"
+        return f"{whole}.__dict__[{source.key!r}]"
+    return f"read_from({constant}, arguments)"

@@ -1,17 +1,17 @@
 """Ints that differ between calls as sizes: `x[:n]`, `x[n]`, `zeros(n)` in one program for any n.
 
-In: a `RuntimeInt` of the recording, where an op takes a size. Out: a symbol that the int binds when
+In: a `CallSymInt` of the recording, where an op takes a size. Out: a symbol that the int binds when
 the program runs, like one of a tensor's extents, or a polynomial of such symbols. Symbols are never
 negative: that, and that products of sizes stay within 64 bits, is asked of the int. Called by
-`RuntimeInt.as_size`.
+`CallSymInt.as_size`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracejit.jit.capture.runtime_numbers import evaluate, is_runtime
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.runtime_numbers import evaluate, is_call_sym
+from tracejit.jit.ir.sizes import SymInt
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.tracer import Tracer
@@ -25,19 +25,19 @@ def size_of(tracer: Tracer, number: Any) -> Any:
     if type(number) is int:
         return number
     if tracer.static:
-        return number.concrete()
-    ints = all(type(x) is int or is_runtime(x) and x.kind is int for x in number.operands)
+        return number.concretize()
+    ints = all(type(x) is int or is_call_sym(x) and x.kind is int for x in number.operands)
     divided = number.op == "floordiv" and type(number.operands[1]) is int and number.operands[1]
     if ints and (number.op in _POLYNOMIAL or divided):
         return evaluate(number.op, [size_of(tracer, x) for x in number.operands])
     if not 0 <= number.hint <= _LARGEST:
-        return number.concrete()
+        return number.concretize()
     if not number >= 0 or number > _LARGEST:
-        return number.concrete()
+        return number.concretize()
     value, graph = number.graph_value(tracer), tracer.graph
     k = next(k for k, x in enumerate(graph.inputs) if x is value)
     name = f"n{k}"
     if name in graph.symbol_sources:
-        return graph.scope.resolve(Size({(name,): 1}, graph.scope))
+        return graph.scope.resolve(SymInt({(name,): 1}, graph.scope))
     graph.symbol_sources[name] = ("number", k, 0)
     return graph.scope.symbol(number.hint, name)

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tracejit.jit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, Question, is_runtime
+from tracejit.jit.capture.runtime_numbers import (
+    COMPARISONS,
+    FUNCTIONS,
+    INFIX,
+    SymGuard,
+    is_call_sym,
+)
 
 _LONGEST = 60
 _KINDS = {int: "an int", float: "a float"}
@@ -28,12 +34,12 @@ class NumberText:
 
     def of(self, operand: Any) -> str:
         """The variable, or the literal, that holds an operand."""
-        if not is_runtime(operand):
+        if not is_call_sym(operand):
             return self._literal(operand)
         pending = [operand]
         while pending:  # chains can be longer than Python's stack
             number = pending[-1]
-            missing = [x for x in number.operands if is_runtime(x) and id(x) not in self.known]
+            missing = [x for x in number.operands if is_call_sym(x) and id(x) not in self.known]
             if id(number) in self.known or not missing:
                 pending.pop()
                 self._line(number)
@@ -63,24 +69,24 @@ class NumberText:
             self.constants[name] = number
         return name
 
-    def fails(self, question: Question) -> str:
+    def fails(self, guard: SymGuard) -> str:
         """A condition that is true where the answer is another one now ("": lines suffice)."""
-        variables = [self.of(x) for x in question.operands]
+        variables = [self.of(x) for x in guard.operands]
         first = variables[0]
-        if question.what == "value":
-            wanted, kind = self._literal(question.answer), type(question.answer).__name__
+        if guard.what == "value":
+            wanted, kind = self._literal(guard.answer), type(guard.answer).__name__
             same = f"{first} == {wanted}"
-            if kind == "float" and (question.answer == 0 or question.answer != question.answer):
+            if kind == "float" and (guard.answer == 0 or guard.answer != guard.answer):
                 same = f"repr({first}) == repr({wanted})"  # tells zeros apart, and nan is nan
             return f"not (type({first}) is {kind} and {same})"
-        if question.what == "kind":
-            return f"type({first}) is not {question.answer.__name__}"
-        if question.what == "fits":
+        if guard.what == "kind":
+            return f"type({first}) is not {guard.answer.__name__}"
+        if guard.what == "fits":
             return f"not -9223372036854775808 <= {first} <= 9223372036854775807"
-        if question.what == "computed":
+        if guard.what == "computed":
             return ""
-        held = f"({first} {COMPARISONS[question.what]} {variables[1]})"
-        return f"not {held}" if question.answer else held
+        held = f"({first} {COMPARISONS[guard.what]} {variables[1]})"
+        return f"not {held}" if guard.answer else held
 
 
 class Asked(NamedTuple):
@@ -89,19 +95,19 @@ class Asked(NamedTuple):
     text: str
 
 
-def asked_text(question: Question) -> tuple[Asked, str]:
+def asked_text(guard: SymGuard) -> tuple[Asked, str]:
     """What was asked, and the answer, in words."""
-    texts = [number_text(x) for x in question.operands]
-    if question.what in COMPARISONS:
-        return Asked(f"{texts[0]} {COMPARISONS[question.what]} {texts[1]}"), f"{question.answer}"
-    if question.what == "value":
-        return Asked(texts[0]), f"== {question.answer!r}"
-    return Asked(texts[0]), _KINDS.get(question.answer) or f"{question.what} int64"
+    texts = [number_text(x) for x in guard.operands]
+    if guard.what in COMPARISONS:
+        return Asked(f"{texts[0]} {COMPARISONS[guard.what]} {texts[1]}"), f"{guard.answer}"
+    if guard.what == "value":
+        return Asked(texts[0]), f"== {guard.answer!r}"
+    return Asked(texts[0]), _KINDS.get(guard.answer) or f"{guard.what} int64"
 
 
 def number_text(number: Any) -> str:
     """An expression as the user could have written it, cut where it gets long."""
-    if not is_runtime(number):
+    if not is_call_sym(number):
         return repr(number)
     if number.op is None:
         return number.name
@@ -109,7 +115,7 @@ def number_text(number: Any) -> str:
     pending = [number]
     while pending:
         top = pending[-1]
-        missing = [x for x in top.operands if is_runtime(x) and id(x) not in known]
+        missing = [x for x in top.operands if is_call_sym(x) and id(x) not in known]
         if missing:
             pending.extend(missing)
             continue
@@ -119,9 +125,9 @@ def number_text(number: Any) -> str:
 
 
 def _applied(number: Any, known: dict[int, str]) -> str:
-    parts = [known[id(x)] if is_runtime(x) else repr(x) for x in number.operands]
+    parts = [known[id(x)] if is_call_sym(x) else repr(x) for x in number.operands]
     nested = [
-        f"({p})" if is_runtime(x) and x.op in INFIX else p for x, p in zip(number.operands, parts)
+        f"({p})" if is_call_sym(x) and x.op in INFIX else p for x, p in zip(number.operands, parts)
     ]
     if number.op in INFIX:
         return f"{nested[0]} {INFIX[number.op]} {nested[1]}"

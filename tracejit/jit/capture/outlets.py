@@ -2,7 +2,7 @@
 
 In: `sys.stdout`, a logger. Out: whether nobody can tell when lines arrive: a stream, handler,
 filter or formatter of the user's is code that sees the state of that moment, changes it or raises.
-Called by `host_effects` where output is put off, and by the guard of what did so.
+Called by `output` where output is put off, and by the guard of what did so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.jit.capture.looking import ByClass, attribute_of, bases_of, is_a, names_in
-from tracejit.jit.capture.trial_watch import is_installed
+from tracejit.jit.capture.speculation import is_installed
 
 _READS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "format")
 _SETTINGS = ("disable", "basicConfig", "shutdown", "captureWarnings", "addLevelName",

@@ -17,19 +17,19 @@ from typing import Any
 from tracejit.core.eager.size import Size as Shape
 from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.foreign_compilers import is_compiled
-from tracejit.jit.capture.host_reads import PendingText
+from tracejit.jit.capture.host_reads import AfterSymStr
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, name_of_class
-from tracejit.jit.capture.rolled import FollowedList, settle
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.capture.watch import PASSED_ON
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.rolled import StackedList, materialize_list
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
+from tracejit.jit.ir.sizes import SymInt
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
 _TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
-def with_plain_numbers(function: Any) -> Any:
+def concretizing_call(function: Any) -> Any:
     """For code nobody can see into, which may look at types: plain ints and floats."""
     owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
     sizes = wants_ints(function) or owner in (int, float)
@@ -54,7 +54,7 @@ def wants_ints(function: Any) -> bool:
     return home in WANT_INTS or function is math.ldexp
 
 
-PASSED_ON.update(c for c in with_plain_numbers.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in concretizing_call.__code__.co_consts if is_a(c, CodeType))
 
 
 def is_cython(function: Any) -> bool:
@@ -81,7 +81,7 @@ def of_arrays(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, CodeType))
 
 
 def wants_texts(function: Any) -> bool:
@@ -107,7 +107,7 @@ def with_plain_texts(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in with_plain_texts.__code__.co_consts if is_a(c, CodeType))
 
 
 def asks_as_plain(function: Any) -> Any:
@@ -115,7 +115,7 @@ def asks_as_plain(function: Any) -> Any:
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
         args = tuple(map(plain_text, args))
-        if args and (is_a(args[0], RuntimeNumber) or type(args[0]) is Size):
+        if args and (is_a(args[0], SymNumber) or type(args[0]) is SymInt):
             kind: Any = args[0].__class__
             if len(args) > 1 and args[1] not in dir(kind):
                 args = kind(), *args[1:]
@@ -124,7 +124,7 @@ def asks_as_plain(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in asks_as_plain.__code__.co_consts if is_a(c, CodeType))
 
 
 def power(base: Any, exp: Any, mod: Any = None) -> Any:
@@ -138,7 +138,7 @@ def power(base: Any, exp: Any, mod: Any = None) -> Any:
     return pow(*[plain_numbers(x, True) for x in (base, exp, mod)])
 
 
-PASSED_ON.add(power.__code__)
+USER_CALL_WRAPPERS.add(power.__code__)
 
 
 def plain_text(x: Any) -> Any:
@@ -146,12 +146,12 @@ def plain_text(x: Any) -> Any:
     if is_exactly(x, (list, tuple)):
         parts = [plain_text(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
-    return x.concrete() if type(x) is PendingText else x
+    return x.concretize() if type(x) is AfterSymStr else x
 
 
 def named_plainly(names: Any) -> Any:
     """A dict, as it is or with the texts that its keys stand for: Python wants names."""
-    if type(names) is dict and any(type(k) is PendingText for k in names):
+    if type(names) is dict and any(type(k) is AfterSymStr for k in names):
         return {plain_text(k): x for k, x in names.items()}
     return names
 
@@ -164,10 +164,10 @@ WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marsh
 def plain_numbers(x: Any, sizes: bool = False) -> Any:
     """`x` with the values of runtime numbers; `sizes`: these count as well. Lists and dicts stay
     themselves and hold other numbers, since what they are given to may change them."""
-    if is_a(x, RuntimeNumber) or type(x) is PendingText or sizes and type(x) is Size:
-        return x.concrete()
-    if is_a(x, FollowedList):
-        settle(x)
+    if is_a(x, SymNumber) or type(x) is AfterSymStr or sizes and type(x) is SymInt:
+        return x.concretize()
+    if is_a(x, StackedList):
+        materialize_list(x)
     if is_exactly(x, (list, tuple, Shape)):
         parts = [plain_numbers(y, sizes) for y in x]
         if any(a is not b for a, b in zip(parts, x)):

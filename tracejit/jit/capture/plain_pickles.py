@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.plain_arguments import plain_numbers
-from tracejit.jit.capture.watch import PASSED_ON
+from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 
 _NUMBERS = (int, float, bool, complex, type(None))
 _TEXTS = (str, bytes)
@@ -37,7 +37,7 @@ def of_plain_data(function: Any) -> Any:
     return call
 
 
-PASSED_ON.update(c for c in of_plain_data.__code__.co_consts if is_a(c, CodeType))
+USER_CALL_WRAPPERS.update(c for c in of_plain_data.__code__.co_consts if is_a(c, CodeType))
 
 
 def _unwatched(function: Any, value: Any, arguments: tuple, named: dict[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 """Which C functions do nothing but compute: they depend on their arguments and change nothing else.
 
 In: a function that recorded code calls. Out: whether a replay may go on with what it gave. Called
-by `watch` for every C function, and by `calls`.
+by `watcher` for every C function, and by `calls`.
 """
 
 from __future__ import annotations

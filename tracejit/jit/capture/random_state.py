@@ -12,22 +12,22 @@ from tracejit.core.eager.recording import active
 from tracejit.core.memory import CPU
 from tracejit.core.ops import random
 from tracejit.core.ops.types import TensorType, int64
-from tracejit.jit.capture.sources import Draws
+from tracejit.jit.capture.inputs import RngInput
 
 if TYPE_CHECKING:
     from tracejit.jit.capture.tracer import Tracer
 
 
-def draws_of(tracer: Tracer, generator: random.Generator) -> Draws:
+def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
     """What this graph draws from a generator."""
     draws = tracer.generators.get(id(generator))
     if draws is not None and not draws.untouched():
-        tracer.need(None, "the generator was seeded inside the captured function")
+        tracer.break_graph(None, "the generator was seeded inside the captured function")
         draws = None
     if draws is None:
         state = tracer.graph.input(TensorType(int64, (2,), CPU), source="generator state")
         tensor = tracer.untracked(state)
-        draws = tracer.generators[id(generator)] = Draws(generator, tensor, state)
+        draws = tracer.generators[id(generator)] = RngInput(generator, tensor, state)
     return draws
 
 

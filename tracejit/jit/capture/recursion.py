@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import CodeType
 
 from tracejit.core.memory import forks
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.location import user_frame
 
 MOST = 32  # trials of one block within its own trial
@@ -98,8 +98,8 @@ class Blocks:
         self._endless: set[tuple[CodeType, int]] = set()
 
     @contextmanager
-    def on_trial(self) -> Iterator[None]:
-        """Around the trial of the block that the user's innermost frame is about to run. Refused
+    def speculating(self) -> Iterator[None]:
+        """Around the trial of the block that the user's innermost frame is about to run. RegionRefused
         where it begins within itself time and again, and from then on."""
         frame = user_frame(3)
         assert frame is not None, "a block belongs to the user's code"
@@ -109,7 +109,7 @@ class Blocks:
             if self._nested[place] > MOST:
                 self._endless.add(place)
         if place in self._endless:
-            raise Refused("it comes to itself again, by recursion")
+            raise RegionRefused("it comes to itself again, by recursion")
         self._open.append(place)
         try:
             yield

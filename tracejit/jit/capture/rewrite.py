@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.jit.capture.rewrite_bound import loose_names, mark_unbound
+from tracejit.jit.capture.rewrite_bound import mark_unbound, upward_exposed_names
 from tracejit.jit.capture.rewrite_expressions import (
     Expressions,
     ask,
@@ -88,7 +88,7 @@ class _Rewriter:
         self.scope = scope_of(node, class_name)
         self.expressions = Expressions(self.scope, self.nested)
         self.stores = Stores(self.scope, self.expressions)
-        self.loose: set[str] = set()
+        self.upward_exposed: set[str] = set()
         self.pending: list[Block] = []
         self.count = 0
         self.loops = 0
@@ -102,7 +102,7 @@ class _Rewriter:
     def function(self) -> Function:
         body = body_of(self.node)
         mark_unbound(body, self.scope)
-        self.loose = loose_names(body, self.scope)
+        self.upward_exposed = upward_exposed_names(body, self.scope)
         if isinstance(self.node, ast.Lambda):
             self.node.body = self.expressions.visit(self.node.body)
             return self.node
@@ -211,7 +211,7 @@ class _Rewriter:
 
     def passed_on(self, signal: ast.expr) -> list[ast.stmt]:
         """`signal = ...`, and out with it if it is one: now, whatever statement is around."""
-        signal = ask("settled", [signal, *[ast.Constant(True)] * self.leaving], signal)
+        signal = ask("resolve_exit", [signal, *[ast.Constant(True)] * self.leaving], signal)
         given = ast.Compare(load(SIGNAL), [ast.IsNot()], [ast.Constant(None)])
         out = self.given_back(located(load(SIGNAL), signal))
         found = [ast.Assign([store(SIGNAL)], signal), ast.If(given, [out], [])]
@@ -222,7 +222,7 @@ class _Rewriter:
     def shared(self, bound: set[str] | frozenset[str]) -> tuple[str, ...]:
         return tuple(sorted(bound & self.scope.cells))
 
-    def live(self, names: tuple[str, ...], inside: Counter[str]) -> tuple[str, ...]:
+    def live_out(self, names: tuple[str, ...], inside: Counter[str]) -> tuple[str, ...]:
         """Names that somebody reads besides a statement, or the statement in a later iteration."""
         others = self.scope.counts.copy()
         if not self.loops:
@@ -240,8 +240,9 @@ class _Rewriter:
         if following is not None:
             bound, inside = bound | following.bound, inside + following.reads
         names = self.shared(bound)
-        loose = tuple(n for n in names if n in self.loose)
-        described: list[ast.expr] = [self.told(x) for x in (names, self.live(names, inside), loose)]
+        upward_exposed = tuple(n for n in names if n in self.upward_exposed)
+        described: list[ast.expr] = [
+            self.told(x) for x in (names, self.live_out(names, inside), upward_exposed)]
         if isinstance(node, ast.If):
             return self.branches(node, following, names, described)
         return self.loop(node, following, names, described)  # type: ignore[arg-type]
@@ -344,7 +345,7 @@ class _Rewriter:
         return [located(ast.Return(member("BREAK", node)), node)]
 
     def at_Continue(self, node: ast.stmt) -> list[ast.stmt]:
-        signal = "SKIP" if self.leaving else "CONTINUE"
+        signal = "CONTINUE_THROUGH" if self.leaving else "CONTINUE"
         return [located(ast.Return(member(signal, node)), node)]
 
     def at_If(self, node: ast.If) -> list[ast.stmt]:

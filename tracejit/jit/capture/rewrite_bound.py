@@ -4,7 +4,7 @@ In: the body of a function and its local names. Out: a mark, `unbound`, on each 
 A read of an unbound name raises another error in an inner function than in the one that owns it;
 `rewrite.py` checks the marked reads where it moves them into an inner function. A name without such
 reads is bound again before anybody reads it where control may come from a place that left it
-unbound (`loose_names`).
+unbound (`upward_exposed_names`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def may_be_unbound(node: ast.Name) -> bool:
     return getattr(node, "unbound", False)
 
 
-def loose_names(body: list[ast.stmt], scope: Scope) -> set[str]:
+def upward_exposed_names(body: list[ast.stmt], scope: Scope) -> set[str]:
     """Names that somebody may read without binding them first: marked reads, and reads by code that
     runs at another time or on the way out; all, where a `return` may not be the end. The body must
     be marked."""

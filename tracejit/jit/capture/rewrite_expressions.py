@@ -166,7 +166,7 @@ class Expressions(ast.NodeTransformer):
         """What an attribute is stored in may be one of two tensors."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
-            node.value = ask("itself", [node.value], node.value)
+            node.value = ask("attribute_owner", [node.value], node.value)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -257,7 +257,7 @@ class Expressions(ast.NodeTransformer):
     def display(self, node: ast.expr) -> ast.expr:
         self.generic_visit(node)
         written = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
-        return node if written else ask("fresh", [node], node)
+        return node if written else ask("new_container", [node], node)
 
     visit_List = visit_Set = visit_Dict = display
 
@@ -296,7 +296,7 @@ class Expressions(ast.NodeTransformer):
         for other in node.generators[1:]:  # type: ignore[attr-defined]
             other.iter = ask("iterated", [other.iter], other.iter)
         self.comprehensions -= not inlined
-        return ask("fresh", [node], node)
+        return ask("new_container", [node], node)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 

@@ -1,6 +1,6 @@
 """A list that a rolled loop appended to: its elements are slices of one stacked tensor.
 
-In: empty list displays of `@script` code, which become `FollowedList`s; `append`s inside a rolled
+In: empty list displays of `@script` code, which become `StackedList`s; `append`s inside a rolled
 loop. Out: `stack` and `cat` of such a list without taking it apart; as soon as anything else
 looks at it, it is an ordinary list of tensors (then the number of iterations is guarded). Called
 by `control.py`, `calls.py` and `loops.py`.
@@ -17,11 +17,11 @@ from typing import Any
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.joining import cat, stack
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a, stands_in
 
 
-class Slices:
+class StackedSlices:
     """`count` elements: the slices of `whole` along its first dimension. `last`: the last of them,
     where a variable has it; what it holds is `value` if nobody has written it."""
 
@@ -54,7 +54,7 @@ def _as_met(tracer: Any, value: Any) -> Any:
 
 
 @stands_in
-class FollowedList(list):
+class StackedList(list):
     """A list whose tail may be slices of stacked tensors not taken yet. What works on the tail are
     functions: a list has no such attributes."""
 
@@ -63,7 +63,7 @@ class FollowedList(list):
     def __init__(self, *given: Any):
         list.__init__(self, *given)
         self._ordinary: list[Any] | None = None  # what takes its place when the call is over
-        self._tail: list[Any] = []  # Slices and elements, after what the list itself holds
+        self._tail: list[Any] = []  # StackedSlices and elements, after what the list itself holds
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -79,55 +79,55 @@ class FollowedList(list):
         return (list, (list(self),))
 
 
-def ordinary(followed: FollowedList) -> list[Any]:
+def ordinary(stacked: StackedList) -> list[Any]:
     """The list that takes its place wherever it was left."""
-    if followed._ordinary is None:
-        followed._ordinary = list(followed)
-    return followed._ordinary
+    if stacked._ordinary is None:
+        stacked._ordinary = list(stacked)
+    return stacked._ordinary
 
 
-def _read(followed: FollowedList) -> None:
+def _read(stacked: StackedList) -> None:
     """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
     region = active.tracer
-    if region is not None and region.root.trials:  # type: ignore[attr-defined]
-        region.root.lists_read.append(followed)  # type: ignore[attr-defined]
+    if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
+        region.root.lists_read.append(stacked)  # type: ignore[attr-defined]
 
 
-def extend_by(followed: FollowedList, whole: Tensor, count: Any, last: Tensor | None) -> None:
+def extend_by(stacked: StackedList, whole: Tensor, count: Any, last: Tensor | None) -> None:
     """Append the slices of `whole`."""
-    followed._tail.append(Slices(whole, count, last))
+    stacked._tail.append(StackedSlices(whole, count, last))
 
 
-def settle(followed: FollowedList) -> None:
+def materialize_list(stacked: StackedList) -> None:
     """Take the slices: from now on an ordinary list."""
     region = active.tracer
-    if region is not None and region.root.trials:  # type: ignore[attr-defined]
-        raise Refused("a list that a loop filled is looked at")
-    tail, followed._tail = followed._tail, []
+    if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
+        raise RegionRefused("a list that a loop filled is looked at")
+    tail, stacked._tail = stacked._tail, []
     for part in tail:
-        if is_a(part, Slices):
-            list.extend(followed, part.taken())
+        if is_a(part, StackedSlices):
+            list.extend(stacked, part.taken())
         else:
-            list.append(followed, part)
+            list.append(stacked, part)
 
 
-def length(followed: FollowedList) -> Any:
+def length(stacked: StackedList) -> Any:
     """How many elements there are, an int or a size."""
-    _read(followed)
-    return list.__len__(followed) + sum(
-        part.count if is_a(part, Slices) else 1 for part in followed._tail)
+    _read(stacked)
+    return list.__len__(stacked) + sum(
+        part.count if is_a(part, StackedSlices) else 1 for part in stacked._tail)
 
 
-def joined(followed: FollowedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
+def joined(stacked: StackedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
     """`stack(followed, dim)` or `cat(followed, dim)`; None where that needs the elements."""
-    _read(followed)
-    parts = [part for part in followed._tail if is_a(part, Slices)]
+    _read(stacked)
+    parts = [part for part in stacked._tail if is_a(part, StackedSlices)]
     if not parts or not all(part.are_rows() for part in parts):
         return None
-    first = list(list.__iter__(followed))
+    first = list(list.__iter__(stacked))
     found = [together(first, dim)] if first else []
-    for part in followed._tail:
-        if is_a(part, Slices):
+    for part in stacked._tail:
+        if is_a(part, StackedSlices):
             found.append(_laid(part.whole, together, dim))
         else:
             found.append(together([part], dim))
@@ -145,17 +145,17 @@ def _laid(whole: Tensor, together: Callable[..., Tensor], dim: int) -> Tensor:
     return joined.view((*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2:]))
 
 
-def _looked_at(followed: FollowedList) -> FollowedList:
-    _read(followed)
-    if followed._tail:
-        settle(followed)
-    return followed
+def _looked_at(stacked: StackedList) -> StackedList:
+    _read(stacked)
+    if stacked._tail:
+        materialize_list(stacked)
+    return stacked
 
 
-def _settling(name: str) -> Callable[..., Any]:
+def _materializing(name: str) -> Callable[..., Any]:
     plain = getattr(list, name)
 
-    def method(self: FollowedList, *args: Any, **kwargs: Any) -> Any:
+    def method(self: StackedList, *args: Any, **kwargs: Any) -> Any:
         return plain(_looked_at(self), *args, **kwargs)
 
     method.__name__ = name
@@ -167,44 +167,44 @@ for _name in (
     "__gt__ __ge__ __reversed__ __repr__ extend insert pop remove clear index count sort reverse "
     "copy"
 ).split():
-    setattr(FollowedList, _name, _settling(_name))
+    setattr(StackedList, _name, _materializing(_name))
 
 
 def _operator(operate: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[..., Any]:
     """`+` and `*`: what the other operand makes of a list counts as well, so a list is asked."""
 
-    def method(self: FollowedList, other: Any) -> Any:
+    def method(self: StackedList, other: Any) -> Any:
         plain = list(self)
         return operate(other, plain) if reflected else operate(plain, other)
 
     return method
 
 
-def _extended(self: FollowedList, other: Any) -> Any:
+def _extended(self: StackedList, other: Any) -> Any:
     ask = getattr(type(other), "__radd__", None)  # first, as Python does
     made = NotImplemented if ask is None else ask(other, list(self))
     return list.__iadd__(_looked_at(self), other) if made is NotImplemented else made
 
 
-def _repeated(self: FollowedList, other: Any) -> Any:
+def _repeated(self: StackedList, other: Any) -> Any:
     return list.__imul__(_looked_at(self), other) if is_a(other, int) else list(self) * other
 
 
 for _name, _operate in (("add", operator.add), ("mul", operator.mul)):
-    setattr(FollowedList, f"__{_name}__", _operator(_operate))
-    setattr(FollowedList, f"__r{_name}__", _operator(_operate, reflected=True))
-FollowedList.__iadd__, FollowedList.__imul__ = _extended, _repeated  # type: ignore
-FollowedList.__name__ = FollowedList.__qualname__ = "list"  # in Python's error texts
+    setattr(StackedList, f"__{_name}__", _operator(_operate))
+    setattr(StackedList, f"__r{_name}__", _operator(_operate, reflected=True))
+StackedList.__iadd__, StackedList.__imul__ = _extended, _repeated  # type: ignore
+StackedList.__name__ = StackedList.__qualname__ = "list"  # in Python's error texts
 
 
-def settle_lists(followed: list[weakref.ref[FollowedList]]) -> None:
+def materialize_lists(stacked: list[weakref.ref[StackedList]]) -> None:
     """Make ordinary lists of those that are still somewhere."""
-    if any(found._tail for found in _alive(followed)):
+    if any(found._tail for found in _alive(stacked)):
         gc.collect(1)  # what only a young cycle of garbage holds is nobody's
-    for found in _alive(followed):
+    for found in _alive(stacked):
         if found._tail:
-            settle(found)
+            materialize_list(found)
 
 
-def _alive(followed: list[weakref.ref[FollowedList]]) -> list[FollowedList]:
-    return [found for found in (reference() for reference in followed) if found is not None]
+def _alive(stacked: list[weakref.ref[StackedList]]) -> list[StackedList]:
+    return [found for found in (reference() for reference in stacked) if found is not None]

@@ -1,7 +1,7 @@
 """Arithmetic on numbers that differ between calls: expressions over them, and what was asked.
 
 In: roots (a number at a place) and Python operators on them, while a call is recorded. Out:
-`Numbers`, which shares equal expressions and keeps, in order, the `Question`s whose answers the
+`SymEnv`, which shares equal expressions and keeps, in order, the `SymGuard`s whose answers the
 recorded program depends on. `number_text.py` prints both as Python, so that a replay computes
 exactly what the plain function would: ints of any size, IEEE doubles (C2).
 """
@@ -39,7 +39,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
-class Question:
+class SymGuard:
     """What a program depends on: `value` of a number, its `kind`, that it can be `computed`, that
     it `fits` an int64, or the answer to a comparison (`op` and two operands)."""
 
@@ -48,13 +48,13 @@ class Question:
     answer: Any = None
 
 
-class Numbers:
+class SymEnv:
     """The runtime numbers of one recording."""
 
     def __init__(self, tracer: Any, make: Callable[..., Any]):
         self.tracer, self.make = tracer, make
         self.shared: dict[tuple, Any] = {}
-        self.questions: dict[tuple, Question] = {}
+        self.guards: dict[tuple, SymGuard] = {}
         self.stored: dict[tuple[int, Any], Any] = {}  # by container and key
         self.roots: list[Any] = []
         self.open = True
@@ -75,61 +75,61 @@ class Numbers:
 
     def apply(self, op: str, operands: tuple) -> Any:
         """`op` of numbers, runtime or plain. What Python raises for the example is raised."""
-        hints = [x.hint if is_runtime(x) else x for x in operands]
+        hints = [x.hint if is_call_sym(x) else x for x in operands]
         if not self.open or len(self.shared) >= _MAX_EXPRESSIONS:
-            return evaluate(op, self.asked(operands))
+            return evaluate(op, self.concretize_all(operands))
         hint: Any = None
         with contextlib.suppress(ArithmeticError, TypeError, ValueError):  # raised again below
             hint = evaluate(op, hints)
         if not is_exactly(hint, (int, float)):
-            return evaluate(op, self.asked(operands))
+            return evaluate(op, self.concretize_all(operands))
         key = (op, *map(_identity, operands))
         known = self.shared.get(key)
         if known is None:
             known = self.shared[key] = self.make(self, hint, op=op, operands=operands)
             if op not in _SAFE or len({type(h) for h in hints}) > 1:
-                self._note(Question("computed", (known,)))
+                self._note(SymGuard("computed", (known,)))
             if op == "pow":
-                self._note(Question("kind", (known,), type(hint)))
+                self._note(SymGuard("kind", (known,), type(hint)))
         return known
 
-    def asked(self, operands: tuple) -> list[Any]:
+    def concretize_all(self, operands: tuple) -> list[Any]:
         """The operands as plain numbers, on which the program now depends."""
-        return [x.concrete() if is_runtime(x) else x for x in operands]
+        return [x.concretize() if is_call_sym(x) else x for x in operands]
 
     def compare(self, op: str, left: Any, right: Any) -> bool:
         """The answer to a comparison: only the answer is guarded, not the numbers."""
-        hints = [x.hint if is_runtime(x) else x for x in (left, right)]
+        hints = [x.hint if is_call_sym(x) else x for x in (left, right)]
         answer = evaluate(op, hints)
-        self._note(Question(op, (left, right), answer))
+        self._note(SymGuard(op, (left, right), answer))
         return answer
 
-    def value_of(self, number: Any) -> Any:
+    def concretize(self, number: Any) -> Any:
         """The example's value, guarded."""
-        self._note(Question("value", (number,), number.hint))
+        self._note(SymGuard("value", (number,), number.hint))
         return number.hint
 
-    def is_asked(self, number: Any) -> bool:
+    def is_concretized(self, number: Any) -> bool:
         """Whether the program depends on the value of this number."""
-        return ("value", id(number)) in self.questions
+        return ("value", id(number)) in self.guards
 
-    def guarded_questions(self) -> list[Question]:
+    def expression_guards(self) -> list[SymGuard]:
         """All questions but those for the value at a place, which is guarded like any other."""
         return [
-            q for q in self.questions.values() if q.what != "value" or q.operands[0].op is not None
+            q for q in self.guards.values() if q.what != "value" or q.operands[0].op is not None
         ]
 
     def fits(self, number: Any) -> bool:
         """Whether an int can be an input of a program."""
         if number.hint not in INT64:
             return False
-        self._note(Question("fits", (number,)))
+        self._note(SymGuard("fits", (number,)))
         return True
 
-    def _note(self, question: Question) -> None:
+    def _note(self, guard: SymGuard) -> None:
         if self.open:
-            key = (question.what, *map(_identity, question.operands))
-            self.questions.setdefault(key, question)
+            key = (guard.what, *map(_identity, guard.operands))
+            self.guards.setdefault(key, guard)
 
     def close(self) -> None:
         """The recording is over: its numbers are plain from now on and hold nothing."""
@@ -137,11 +137,11 @@ class Numbers:
         for number in (*self.shared.values(), *self.roots):
             number.operands, number.source, number.value = (), None, None
             number.original = None  # not itself: where nobody holds it, it is gone
-        for kept in (self.shared, self.questions, self.stored, self.roots):
+        for kept in (self.shared, self.guards, self.stored, self.roots):
             kept.clear()
 
 
-def is_runtime(x: Any) -> bool:
+def is_call_sym(x: Any) -> bool:
     """Whether this is a number of a recording that is evaluated on the host."""
     return is_stand_in(x) and getattr(type(x), "on_host", False)
 
@@ -154,4 +154,4 @@ def evaluate(op: str, operands: Any) -> Any:
 
 def _identity(x: Any) -> Any:
     """A key under which equal operands are one: -0.0 is not 0.0, 1 is not 1.0, nan is itself."""
-    return id(x) if is_runtime(x) else (type(x), repr(x))
+    return id(x) if is_call_sym(x) else (type(x), repr(x))

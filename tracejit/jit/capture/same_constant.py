@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.jit.capture.concretize import concretize
 from tracejit.jit.capture.looking import class_of, is_a
-from tracejit.jit.capture.plain import asked
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
 _ONE_OBJECT = range(-5, 257)  # ints that CPython makes once
@@ -23,21 +23,21 @@ def same_constant(tracer: Any, one: Any, other: Any) -> bool:
     kind = class_of(one)
     if kind not in _CONSTANTS or class_of(other) is not kind:
         return one is other
-    left, right = asked(one), asked(other)
+    left, right = concretize(one), concretize(other)
     if not _equal(left, right):
         return False
     if kind is int and left in _ONE_OBJECT:
         return True
-    tracer.seen(_REASON, "compare with `==`")
+    tracer.add_break_later(_REASON, "compare with `==`")
     return one is other or left is right
 
 
 def contains_nan(tracer: Any, item: Any, container: Any) -> bool:
     """`item in container`, where the item equals nothing, not even itself."""
-    tracer.seen(_REASON, "use `math.isnan`")
-    plain_item = asked(item)
+    tracer.add_break_later(_REASON, "use `math.isnan`")
+    plain_item = concretize(item)
     if is_a(container, (list, tuple)):
-        return any(asked(x) is plain_item or x == plain_item for x in container)
+        return any(concretize(x) is plain_item or x == plain_item for x in container)
     return plain_item in container
 
 

@@ -2,7 +2,7 @@
 
 In: what a tape node, a view or an op call still holds. Out: the same, with what no longer belongs
 to the recording at work replaced by its value in the call that made it. Called by the tracer,
-and by the eager tape through `eager.recording.settled`.
+and by the eager tape through `eager.recording.ended_to_hints`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 from tracejit.core.eager import recording
 from tracejit.core.eager.recording import active
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.ir.sizes import SymInt
 
 
-def settled(x: Any) -> Any:
+def ended_to_hints(x: Any) -> Any:
     """`x` with the numbers of ended recordings made plain; no guard is recorded."""
-    return with_numbers(x, _settled)
+    return with_numbers(x, _ended_to_hint)
 
 
-def _settled(x: Any) -> Any:
+def _ended_to_hint(x: Any) -> Any:
     tracer: Any = active.tracer
-    if type(x) is Size:
+    if type(x) is SymInt:
         return x if tracer is not None and tracer.graph.scope is x.scope else x.hint
-    if issubclass(type(x), RuntimeNumber):
+    if issubclass(type(x), SymNumber):
         return x if tracer is not None and tracer.root is x.tracer else x.hint
     return x
 
@@ -43,4 +43,4 @@ def with_numbers(x: Any, number: Callable[[Any], Any]) -> Any:
     return number(x)
 
 
-recording.install_settled(settled)
+recording.install_ended_to_hints(ended_to_hints)

@@ -1,6 +1,6 @@
 """Memory that is shared if a value says so: after `if c: y = x * 2 else: y = x`, y may be x.
 
-In: pairs of memory, and of tensors, and the flag under which they are one, from `branches.py` and
+In: pairs of memory, and of tensors, and the flag under which they are one, from `cond.py` and
 `loops.py`; writes to either. Out: a write to one reaches the other where the flag holds. Results
 that may be the caller's own tensors are found here when a segment ends. Called by the tracer.
 """
@@ -15,12 +15,12 @@ from typing import Any
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import edge_of, grad_fn_of, reaches
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import View, actual, family_of, stand_for, standing_for
+from tracejit.core.eager.views import View, canonical, family_of, stand_for, standing_for
 from tracejit.core.ops.pointwise import where
 from tracejit.core.ops.shapes import known_same_shape
-from tracejit.jit.capture.aliasing import Memory
-from tracejit.jit.capture.breaks import Refused
+from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.storage import FunctionalStorage
 
 Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
 
@@ -67,7 +67,7 @@ class Sharing:
         self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
         self.leaves: list[Tensor] = []  # made by the call: results may be them
 
-    def partners(self, memory: Memory) -> list[tuple[Memory, Tensor]]:
+    def partners(self, memory: FunctionalStorage) -> list[tuple[FunctionalStorage, Tensor]]:
         """Memory that may be the same, and when; in a region also what may be so around it."""
         found = self.memories.of(memory)
         outer = self.tracer.outer_memory(memory)
@@ -76,10 +76,12 @@ class Sharing:
             found += [(self.tracer.inner_memory(other), flag) for other, flag in around]
         return found
 
-    def add(self, new: Memory, other: Memory, flag: Tensor, whole: bool) -> None:
+    def add(
+        self, new: FunctionalStorage, other: FunctionalStorage, flag: Tensor, whole: bool
+    ) -> None:
         """Memory made just now is `other` if `flag` holds; `whole`: so are the tensors."""
         if not known_same_shape(new.value.type.shape, other.value.type.shape):
-            raise Refused("memory may be another one, of which it is a part or a view")
+            raise RegionRefused("memory may be another one, of which it is a part or a view")
         with no_grad():
             for known, same in [*self.partners(other), (other, None)]:
                 if known is not new:
@@ -87,21 +89,21 @@ class Sharing:
                     if not whole or same is not None and self.in_part(other, known):
                         self.parts.put(new, known, flag)
 
-    def in_part(self, one: Memory, other: Memory) -> bool:
+    def in_part(self, one: FunctionalStorage, other: FunctionalStorage) -> bool:
         """Whether two pieces of memory may be one without the tensors being so."""
         if any(found is other for found, _ in self.parts.of(one)):
             return True
         outer = [self.tracer.outer_memory(memory) for memory in (one, other)]
         return None not in outer and self.tracer.parent.sharing.in_part(*outer)
 
-    def written(self, memory: Memory, counted: bool) -> None:
+    def written(self, memory: FunctionalStorage, counted: bool) -> None:
         """`memory` was written: so was what may be the same; if it counts, in that too, where the
         write happened."""
         tracer = self.tracer
-        happened = tracer.happening
+        happened = tracer.write_predicate
         with no_grad():
             for other, flag in self.partners(memory):
-                new, old = tracer.holding(memory.value), tracer.holding(other.value)
+                new, old = tracer.tensor_of(memory.value), tracer.tensor_of(other.value)
                 value = tracer.traced(where(flag, new, old)).read()
                 both = flag if happened is True else flag & happened
                 other.write(value, counted, tracer.if_asked(other, both))
@@ -111,24 +113,25 @@ class Sharing:
         kinds = (self.memories, self.tensors, self.parts)
         return [flag for pairs in kinds for _, _, flag in pairs.alive()]
 
-    def unite(self, roots: dict[Memory, Tensor]) -> None:
+    def unite(self, roots: dict[FunctionalStorage, Tensor]) -> None:
         """The program has run, `roots` are the tensors it made: memory that was the same is."""
         for memory, other, flag in self.memories.alive():
             if _holds(flag, roots):
-                if other.owner is not None:
-                    memory.owner = other.owner
+                if other.input_tensor is not None:
+                    memory.input_tensor = other.input_tensor
                 elif memory in roots and other in roots:
-                    most = max(memory.writes, other.writes, key=attrgetter("count"))
-                    memory.writes = other.writes = most
+                    counters = memory.version_counter, other.version_counter
+                    most = max(counters, key=attrgetter("count"))
+                    memory.version_counter = other.version_counter = most
                     roots[memory] = roots[other]
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
         """A tensor made just now is the very tensor `other` if `flag` holds."""
-        other = actual(other)
+        other = canonical(other)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
         memory = self.tracer.traced(new).memory
-        over: dict[Memory, set[int]] = {}  # ids of what the new one may be, by memory
+        over: dict[FunctionalStorage, set[int]] = {}  # ids of what the new one may be, by memory
         for known, _ in self.tensors.of(new):
             over.setdefault(self.memory_of(known), set()).add(id(known))
         with no_grad():
@@ -141,7 +144,7 @@ class Sharing:
                     if len(ones) > 1:  # it may be in that memory without being one of them
                         self.parts.put(memory, place, flag)
 
-    def memory_of(self, tensor: Tensor) -> Memory:
+    def memory_of(self, tensor: Tensor) -> FunctionalStorage:
         """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
         another tensor it would end the segment."""
         names = [tensor, *standing_for(tensor)]
@@ -164,13 +167,15 @@ class Sharing:
         return [(one, same, flag) for one, same, flag in self.tensors.alive()
                 if id(one) in wanted and (same._traced is None or id(same) in wanted)]
 
-    def of_memories(self, shown: Collection[Memory]) -> list[tuple[Memory, Memory, Tensor]]:
+    def of_memories(
+        self, shown: Collection[FunctionalStorage]
+    ) -> list[tuple[FunctionalStorage, FunctionalStorage, Tensor]]:
         """(memory of results, the caller's or an earlier result's that it may be, flag)."""
         return [(one, same, flag) for one, same, flag in self.memories.alive()
-                if one in shown and (same.owner is not None or same in shown)]
+                if one in shown and (same.input_tensor is not None or same in shown)]
 
 
-def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
+def _holds(flag: Tensor, roots: dict[FunctionalStorage, Tensor]) -> bool:
     if flag._traced is None:
         return bool(flag.array)
     root = roots.get(flag._traced.memory)
@@ -179,14 +184,14 @@ def _holds(flag: Tensor, roots: dict[Memory, Tensor]) -> bool:
 
 def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
     """`one is other`; where a value decides, it is needed."""
-    known = actual(other)
-    if any(actual(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
-        tracer.need(one, "which tensor a variable is depends on a value")
-    if actual(one) is actual(other):
+    known = canonical(other)
+    if any(canonical(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
+        tracer.break_graph(one, "which tensor a variable is depends on a value")
+    if canonical(one) is canonical(other):
         return True
     around = [one, other, *(t for x in (one, other) for t, _ in tracer.sharing.twins(x))]
     if any(tracer.carries(tensor) for tensor in around):
-        raise Refused("whether variables of a loop are one tensor is asked")
+        raise RegionRefused("whether variables of a loop are one tensor is asked")
     return False
 
 
@@ -194,10 +199,10 @@ def known_as(tracer: Any, tensor: Tensor) -> Tensor:
     """The tensor, or the one it turned out to be; where a value decides, it is needed."""
     twins = [other for other, _ in tracer.sharing.twins(tensor)]
     if any(tracer.carries(x) for x in (tensor, *twins)):
-        raise Refused("which tensor a variable of a loop is is asked")
+        raise RegionRefused("which tensor a variable of a loop is is asked")
     if twins:
-        tracer.need(tensor, "which tensor a variable is depends on a value")
-    return actual(tensor)
+        tracer.break_graph(tensor, "which tensor a variable is depends on a value")
+    return canonical(tensor)
 
 
 def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
@@ -222,7 +227,7 @@ def may_be_another(tracer: Any, x: Any) -> bool:
     """Whether a value decides, or decided, which tensor `x` is."""
     if not is_a(x, Tensor):
         return False
-    return actual(x) is not x or tracer.carries(x) or bool(tracer.sharing.twins(x))
+    return canonical(x) is not x or tracer.carries(x) or bool(tracer.sharing.twins(x))
 
 
 def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:

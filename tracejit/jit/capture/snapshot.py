@@ -1,17 +1,17 @@
 """Snapshots: what of an entry's state did not change since the last call, told by a few words.
 
-In: an entry's places, and the objects found there in a call whose guards held. Out: a `Snapshot`:
-rows (address, expected word) that prove, while they hold, that the checks of the places they cover
+In: an entry's sources, and the objects found there in a call whose guards held. Out: a `GuardSnapshot`:
+rows (address, expected word) that prove, while they hold, that the checks of the sources they cover
 would pass again and find the same objects. Built and used by `guards`; compared natively by what
 the runtime installs here.
 
-A place is covered where every step from a root to it is: dicts, classes and lists tell of every
+A source is covered where every step from a root to it is: dicts, classes and lists tell of every
 change by a version or by their elements, tensors by the objects in their slots. What is compared by
 address alone is kept alive (numbers, shapes, dtypes) or compared in full itself (tensors, modules,
 containers), so that another object at the same address is seen. Nothing of the user's that could
 be freed is kept alive.
 
-An owner of rows that changes from call to call is left to Python from then on: its places are read
+An owner of rows that changes from call to call is left to Python from then on: its sources are read
 there, and what they hold become roots of their own.
 """
 
@@ -29,28 +29,28 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import View
 from tracejit.core.memory import Storage
 from tracejit.jit.capture import memory_words as words
+from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.contents import length
 from tracejit.jit.capture.looking import (
     class_attribute,
+    instance_dict,
     is_a,
     is_exactly,
     is_thread_local,
-    own_dict,
 )
-from tracejit.jit.capture.place import Place
 
 Rows = list[tuple[int, int]]
-Owner = tuple[int, str]  # number of a place, which of its words
+Owner = tuple[int, str]  # number of a source, which of its words
 
 
-# Kinds of places of which comparing what is there is the whole check.
-_COMPARED = ("primitive", "absent", "identity", "module", "names", "lacks")
+# Kinds of sources of which comparing what is there is the whole check.
+_COMPARED = ("primitive", "absent", "identity", "module", "own_names", "missing_names")
 _LASTING = ("identity", "primitive")  # guards keep what they compare with
 _OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
 
 class Uncovered(Exception):
-    """A place that words do not cover."""
+    """A source that words do not cover."""
 
 
 # (addresses of roots, rows, inputs: an address, or -1 - the number of a later argument)
@@ -71,32 +71,32 @@ def available() -> bool:
 
 
 class Coverage:
-    """What of a list of places words cover, and the rows of one call."""
+    """What of a list of sources words cover, and the rows of one call."""
 
-    def __init__(self, places: Sequence[Place], values: dict[int, Any], changing: set[Owner]):
+    def __init__(self, sources: Sequence[Source], values: dict[int, Any], changing: set[Owner]):
         self.values, self.changing = values, changing
-        self.number = {id(place): k for k, place in enumerate(places)}
+        self.number = {id(source): k for k, source in enumerate(sources)}
         self.rows: dict[Owner, Rows] = {}  # in the order in which they may be read
         self.pins: list[Any] = []
-        self.reads: set[int] = set()  # numbers of places found by rows alone
-        self.roots: list[int] = []  # places that Python reads and rows go on from
-        self.checks: set[int] = set()  # places whose check the rows replace
-        self.loose: set[int] = set()  # places that hold another object each time
-        for k, place in enumerate(places):
-            self._cover(k, place)
+        self.reads: set[int] = set()  # numbers of sources found by rows alone
+        self.roots: list[int] = []  # sources that Python reads and rows go on from
+        self.checks: set[int] = set()  # sources whose check the rows replace
+        self.volatile: set[int] = set()  # sources that hold another object each time
+        for k, source in enumerate(sources):
+            self._cover(k, source)
 
-    def _cover(self, k: int, place: Place) -> None:
-        if (k, "root") in self.changing or self.number.get(id(place.parent)) in self.loose:
-            self.loose.add(k)
+    def _cover(self, k: int, source: Source) -> None:
+        if (k, "root") in self.changing or self.number.get(id(source.parent)) in self.volatile:
+            self.volatile.add(k)
             return
         value = self.values[k]
         before = len(self.pins)
         try:
-            read = self._read(place, value)
+            read = self._read(source, value)
         except Uncovered:
             read = None
         try:
-            rows = self._value(k, place, value)
+            rows = self._value(k, source, value)
         except Uncovered:
             rows = None
             del self.pins[before:]
@@ -104,7 +104,7 @@ class Coverage:
             for owner, found in read.items():
                 self.rows.setdefault(owner, found)
             self.reads.add(k)
-        elif place.kind in _COMPARED:
+        elif source.kind in _COMPARED:
             return  # comparing it is what its check does
         elif rows is not None:
             self.roots.append(k)
@@ -113,38 +113,38 @@ class Coverage:
             if rows:
                 self.rows[k, "value"] = rows
 
-    # -- how a place is found ---------------------------------------------------------------------
-    def _read(self, place: Place, value: Any) -> dict[Owner, Rows]:
-        """Rows that fix which object is at a place, given that its parent is fixed."""
-        how, key = place.how, place.key
+    # -- how a source is found ---------------------------------------------------------------------
+    def _read(self, source: Source, value: Any) -> dict[Owner, Rows]:
+        """Rows that fix which object is at a source, given that its parent is fixed."""
+        how, key = source.how, source.key
         if how == "constant":
             return {}
         if how == "global":
-            table = place.container
+            table = source.container
             return self._steady((-1 - id(table), "entries"), lambda: _dict_rows(table))
         if how == "cell":
-            self._held(place, value)
-            return {(self.number[id(place)], "cell"): [(id(key) + words.CELL, id(value))]}
-        k = self._fixed(place.parent)
+            self._held(source, value)
+            return {(self.number[id(source)], "cell"): [(id(key) + words.CELL, id(value))]}
+        k = self._fixed(source.parent)
         parent = self.values[k]
-        told = how in ("names", "lacks")
+        told = how in ("own_names", "missing_names")
         if how == "attr" or told and not is_a(parent, type):
             return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
         if how == "item":
-            return self._item(k, place, parent, value)
+            return self._item(k, source, parent, value)
         if how == "type" or told:
             cls = parent if is_a(parent, type) else type(parent)
             return self._steady((k, "class"), lambda: _class_rows(cls))
-        own = (self.number[id(place)], how)
+        own = (self.number[id(source)], how)
         if how == "closure":
-            self._held(place, value)
+            self._held(source, value)
             return {own: _closure_rows(parent, key, value)}
         if how == "slot" and key in _OF_FUNCTIONS and is_a(parent, FunctionType):
-            self._held(place, value)
+            self._held(source, value)
             at = id(parent) + words.function_offset(key)
             return {own: [(at, id(value) if value is not None else 0)]}  # no defaults: no pointer
-        if how == "slot" and key == "default_factory" and place.kind in _LASTING:
-            self._held(place, value)
+        if how == "slot" and key == "default_factory" and source.kind in _LASTING:
+            self._held(source, value)
             at = words.slot_offset(vars(defaultdict)["default_factory"])
             return {own: [(id(parent) + at, id(value))]}
         if how in ("self", "func"):
@@ -152,24 +152,24 @@ class Coverage:
             return {own: [(id(parent) + at, id(value))]}
         raise Uncovered
 
-    def _item(self, k: int, place: Place, parent: Any, value: Any) -> dict[Owner, Rows]:
+    def _item(self, k: int, source: Source, parent: Any, value: Any) -> dict[Owner, Rows]:
         if is_a(parent, dict):  # its version fixes what is in it
             return {}
         if not is_a(parent, (list, tuple)):
             raise Uncovered
-        self._held(place, value)
+        self._held(source, value)
         start = words.TUPLE_ITEMS + id(parent)
         if is_a(parent, list):
             start = words.word(id(parent) + words.LIST_ITEMS)
-        own = (self.number[id(place)], "item")
-        return self._steady(own, lambda: [(start + 8 * place.key, id(value))])
+        own = (self.number[id(source)], "item")
+        return self._steady(own, lambda: [(start + 8 * source.key, id(value))])
 
-    def _held(self, place: Place, value: Any) -> None:
+    def _held(self, source: Source, value: Any) -> None:
         """What an address alone identifies must live on."""
-        if place.kind == "primitive":
+        if source.kind == "primitive":
             self.pins.append(value)
 
-    def _fixed(self, parent: Place | None) -> int:
+    def _fixed(self, parent: Source | None) -> int:
         """The number of a parent whose object the rows, or Python, have fixed."""
         k = self.number.get(id(parent), -1)
         if k not in self.checks and getattr(parent, "kind", "") not in ("identity", "module"):
@@ -182,15 +182,15 @@ class Coverage:
         return {owner: self.rows[owner] if owner in self.rows else rows()}
 
     # -- what is there ----------------------------------------------------------------------------
-    def _value(self, k: int, place: Place, value: Any) -> Rows:
-        """Rows that hold only while the check of the place's value would pass."""
-        kind = place.kind
+    def _value(self, k: int, source: Source, value: Any) -> Rows:
+        """Rows that hold only while the check of the source's value would pass."""
+        kind = source.kind
         if (k, "value") in self.changing:
             raise Uncovered
         if kind in _COMPARED:
             return []
         if kind == "same":
-            other = self.number[id(place.first)]
+            other = self.number[id(source.first)]
             if other not in self.checks:
                 raise Uncovered
             return []
@@ -259,7 +259,7 @@ def _version(table: dict) -> int:
 
 
 def _attribute_rows(value: Any) -> Rows:
-    own = own_dict(value)
+    own = instance_dict(value)
     lasting = type(own) is dict and not is_thread_local(type(value))
     at = words.dict_pointer(value) if lasting else 0
     if not at:
@@ -292,29 +292,29 @@ def _sequence_rows(value: Any) -> Rows:
     raise Uncovered
 
 
-class Snapshot:
+class GuardSnapshot:
     """The rows of one call, ready to be compared.
 
     compare   function of (*roots, *inputs not covered): the graph's inputs, or None
-    addresses of the inputs that are covered tensors; `loose` are the numbers of the others
+    addresses of the inputs that are covered tensors; `uncovered` are the numbers of the others
     found     the graph's inputs of the call that it is made of; `fixed` are those that rows tell
     ids       of the covered objects among those that are different ones
     hits      calls it has served
     """
 
-    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "loose")
+    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "uncovered")
 
     def __init__(
         self,
         coverage: Coverage,
         inputs: Sequence[int | None],
-        apart: Sequence[int],
+        must_differ: Sequence[int],
         found: Sequence[Any],
         fixed: Sequence[bool],
     ):
         values, covered = coverage.values, coverage.checks
         self.rows, self.pins, self.hits = coverage.rows, coverage.pins, 0
-        self.ids = frozenset([id(values[k]) for k in apart if k in covered])
+        self.ids = frozenset([id(values[k]) for k in must_differ if k in covered])
         self.roots = {k: id(values[k]) for k in coverage.roots}
         taken, others = [], 0
         for k, x, known in zip(inputs, found, fixed):
@@ -325,7 +325,7 @@ class Snapshot:
         self.addresses = [
             _address(values[k]) if k is not None and k in covered else None for k in inputs
         ]
-        self.loose = [n for n, address in enumerate(self.addresses) if address is None]
+        self.uncovered = [n for n, address in enumerate(self.addresses) if address is None]
         rows = [row for part in self.rows.values() for row in part]
         self.compare = _comparer[0](list(self.roots.values()), rows, taken)
 

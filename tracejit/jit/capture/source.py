@@ -24,7 +24,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from tracejit.core.memory import forks
-from tracejit.jit.capture.location import REWRITTEN, is_own
+from tracejit.jit.capture.location import REWRITTEN, is_internal_code
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.rewrite import rewrite_function
 from tracejit.jit.capture.rewrite_expressions import BOUND, RUNTIME
@@ -148,7 +148,7 @@ def _converted_code(function: FunctionType) -> CodeType | None:
 
 
 def _left_alone(code: CodeType) -> bool:
-    if is_own(code) and code.co_filename not in REWRITTEN or is_converted(code):
+    if is_internal_code(code) and code.co_filename not in REWRITTEN or is_converted(code):
         return True
     installed = "site-packages" in code.co_filename or "dist-packages" in code.co_filename
     return code.co_filename.startswith(_LIBRARY) and not installed

@@ -2,8 +2,8 @@
 
 In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
 methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
-`runtime.capture_call` for each recorded call. How tensors come in is in `lifting.py`, how a segment
-ends in `segment_end.py`.
+`runtime.session` for each recorded call. How tensors come in is in `lifting.py`, how a segment
+ends in `flush.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tracejit.core.eager.nodes import Node
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.state import make, of_array
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.eager.views import Family, actual, counting_family
+from tracejit.core.eager.views import AliasFamily, canonical, counting_family
 from tracejit.core.eager.writing import bump_version, check_writable, write_memory
 from tracejit.core.memory import CPU
 from tracejit.core.memory.readers import shown_in
@@ -32,34 +32,40 @@ from tracejit.core.ops import random
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.select_at import select_at
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture import host_reads, segment_end, value_checks
-from tracejit.jit.capture.aliasing import (
-    UNKNOWN,
-    Memory,
-    Spans,
-    Traced,
-    Writes,
-    overlaps_itself,
-)
-from tracejit.jit.capture.breaks import Break, CaptureError, Refused, leaked
-from tracejit.jit.capture.constant_values import constant_value, run_on_constants
-from tracejit.jit.capture.identities import Identities
+from tracejit.jit.capture import flush, host_reads, value_checks
+from tracejit.jit.capture.breaks import CaptureError, GraphBreak, RegionRefused, leaked
+from tracejit.jit.capture.escapes import remains
+from tracejit.jit.capture.fold import fold_constant, run_on_constants
+from tracejit.jit.capture.identities import IdentityReads
+from tracejit.jit.capture.inputs import LiftedInput, NumberSource, RngInput
 from tracejit.jit.capture.lifting import lift
 from tracejit.jit.capture.location import in_capture, is_asked_by_user, user_location
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
-from tracejit.jit.capture.random_state import draws_of
-from tracejit.jit.capture.reachable import remains
+from tracejit.jit.capture.random_state import rng_input_of
 from tracejit.jit.capture.recursion import Blocks
-from tracejit.jit.capture.runtime_numbers import Numbers
-from tracejit.jit.capture.scalars import RuntimeNumber, asked, runtime_number
-from tracejit.jit.capture.settling import settled
+from tracejit.jit.capture.runtime_numbers import SymEnv
+from tracejit.jit.capture.scalars import SymNumber, call_sym, concretize_attributes
+from tracejit.jit.capture.settling import ended_to_hints
 from tracejit.jit.capture.sharing import Sharing, known_as, matters
-from tracejit.jit.capture.sources import Draws, Lifted, NumberSource
+from tracejit.jit.capture.storage import (
+    UNKNOWN,
+    FunctionalStorage,
+    FunctionalTensor,
+    IntervalMap,
+    VersionCounter,
+    has_internal_overlap,
+)
+from tracejit.jit.capture.strides import (
+    is_contiguous,
+    may_overlap,
+    offset,
+    reshape_is_view,
+    strides,
+)
 from tracejit.jit.capture.unread_source import with_unread
 from tracejit.jit.capture.unwatched import unwatched
-from tracejit.jit.capture.viewable import is_contiguous, may_overlap, offset, stays_view, strides
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 _LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loop"
 
@@ -69,7 +75,7 @@ class Tracer:
     runs it; jit installs it."""
 
     parent: Any = None  # of a region: the tracer around
-    happening: Any = True  # whether what is written does happen, or the flag that says so
+    write_predicate: Any = True  # whether what is written does happen, or the flag that says so
     exact = False  # the program must give eager mode's bits
     converting = False  # what a method gives now must be a number itself
     mapped = False
@@ -84,30 +90,32 @@ class Tracer:
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
         self.root: Tracer = self  # of a region: the tracer of the whole call
-        self.found_same: list[tuple[Tensor, Tensor]] = []  # results that are the caller's tensors
+        # results that are the caller's tensors
+        self.identity_results: list[tuple[Tensor, Tensor]] = []
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
         self.lists_read: list[Any] = []  # of those, in a trial
-        self.followed: list[weakref.ref] = []  # lists whose elements may not be taken apart yet
+        # lists whose elements may not be taken apart yet
+        self.stacked_lists: list[weakref.ref] = []
         self.reads_source = False  # functions are rewritten
         self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
         self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
-        self.exposed: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
-        self.trials = 0  # regions that are being recorded, one within the other
+        self.exported_storages: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
+        self.speculation_depth = 0  # regions that are being recorded, one within the other
         self.blocks = Blocks()
         self.refusals: list[str] = []  # what was seen in a trial that no region may do
         self.static = static  # one program per exact shape
-        self.replayable = True  # an entry is to be made of this call, if nothing prevents it
-        self.breaks: list[Break] = []
+        self.cacheable = True  # an entry is to be made of this call, if nothing prevents it
+        self.breaks: list[GraphBreak] = []
         self.only_once = True  # each break is of what a function does before it keeps a result
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
         self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
-        self.identities = Identities()
-        self.cached: Any = None  # `KeptCalls`, of functions that keep results
+        self.identities = IdentityReads()
+        self.cached: Any = None  # `MemoizedCalls`, of functions that keep results
         self.keys = False  # numbers may become keys of these, unseen
         self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
         self.constants: dict[int, Tensor] = {}
-        self.refresh: Callable[[Any], None] = lambda container: (
+        self.commit_to_state: Callable[[Any], None] = lambda container: (
             None
         )  # the state walker looks at it again
         self.restarted = False  # sizes of segments that are over may come along
@@ -115,9 +123,9 @@ class Tracer:
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
-        self.arrivals: Any = None  # what gradients depend on, in such a pass
+        self.tangent_tracker: Any = None  # what gradients depend on, in such a pass
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
-        self.numbers = Numbers(self, runtime_number)
+        self.sym_env = SymEnv(self, call_sym)
         self.pending: list[weakref.ref] = []  # values that only the program knows
         self.stdout = sys.stdout
         self.output: list[Any] = []  # what is printed and logged when the values are there
@@ -128,14 +136,14 @@ class Tracer:
         self.graph = Graph(self.name)
         self.graph.scope.where = lambda: str(user_location(3) or "")
         self.graph.scope.shown = lambda: active.tracer is not None or is_asked_by_user()
-        self.lifted: dict[int, Lifted] = {}
+        self.lifted: dict[int, LiftedInput] = {}
         self.offsets_read: set[int] = set()  # ids of the caller's tensors
-        self.by_place: dict[tuple, Traced] = {}
-        self.spans = Spans()
-        self.writes: dict[int, Writes] = {}  # by id of the Storage
+        self.by_place: dict[tuple, FunctionalTensor] = {}
+        self.intervals = IntervalMap()
+        self.version_counters: dict[int, VersionCounter] = {}  # by id of the Storage
         self.deferred: list[weakref.ref[Tensor]] = []
-        self.generators: dict[int, Draws] = {}
-        self.scalars: list[tuple[RuntimeNumber, Value]] = []
+        self.generators: dict[int, RngInput] = {}
+        self.scalars: list[tuple[SymNumber, Value]] = []
         self.sharing = Sharing(self)
         self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
         self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
@@ -147,10 +155,10 @@ class Tracer:
         return unwatched(self._record, op, operands, attributes)
 
     def _record(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        if self.root.exposed and any(map(self._is_exposed, operands)):
+        if self.root.exported_storages and any(map(self._is_exposed, operands)):
             return value_checks.run_now(self, op, operands, attributes)
         if any(map(is_meta, (*operands, attributes.get("device")))):
-            self.need(None, "ops on tensors without values (device meta) are not recorded")
+            self.break_graph(None, "ops on tensors without values (device meta) are not recorded")
             return value_checks.run_now(self, op, operands, attributes)
         if op.dynamic:
             return self._run_now(op, operands, attributes)
@@ -158,18 +166,19 @@ class Tracer:
         if full and not self.differentiating and not in_capture(4):
             draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
             if not any(x is state for x in operands for state in draws):
-                self.need(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
-        attributes = asked(op, attributes)  # may end the segment, and operands are read then
+                self.break_graph(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
+        # may end the segment, and operands are read then
+        attributes = concretize_attributes(op, attributes)
         if op.name == "reshape":
             self.laid_out(operands[0])
         values = self.operands(operands)
         if op.may_fail and self.root is self and not self.differentiating:
             if self.restarted:
-                attributes, values = settled(attributes), settled(values)
+                attributes, values = ended_to_hints(attributes), ended_to_hints(values)
             values = value_checks.checked(self, op, operands, values, attributes)
         graph = self.graph
         if self.restarted:
-            attributes, values = settled(attributes), settled(values)
+            attributes, values = ended_to_hints(attributes), ended_to_hints(values)
         graph.location = user_location()
         graph.detached = not is_grad_enabled() and not self.differentiating
         made = graph.append(op, values, attributes)
@@ -177,7 +186,7 @@ class Tracer:
             return value_checks.run_eagerly(self, op, operands, attributes)
         if not is_a(made, tuple):
             return self._result(op, operands, values, attributes, made)
-        return tuple(self._wrap(Traced(self, Memory(v))) for v in made)
+        return tuple(self._wrap(FunctionalTensor(self, FunctionalStorage(v))) for v in made)
 
     def control(
         self, op: Op, values: Sequence[Value], attributes: dict, regions: Sequence[Graph]
@@ -190,12 +199,12 @@ class Tracer:
         if self.root is self and node.may_fail and not self.differentiating:
             if not value_checks.node_succeeds(self, node.outputs):
                 self.graph.nodes.pop()
-                raise Refused("it fails for these values")
-        return tuple([self._wrap(Traced(self, Memory(v))) for v in made])
+                raise RegionRefused("it fails for these values")
+        return tuple([self._wrap(FunctionalTensor(self, FunctionalStorage(v))) for v in made])
 
-    def holding(self, value: Value) -> Tensor:
+    def tensor_of(self, value: Value) -> Tensor:
         """A tensor that holds a value of this graph, in memory of its own."""
-        return self._wrap(Traced(self, Memory(value)))
+        return self._wrap(FunctionalTensor(self, FunctionalStorage(value)))
 
     def shape(self, tensor: Tensor) -> tuple:
         return self.traced(tensor).shape
@@ -204,10 +213,10 @@ class Tracer:
         """Strides in elements."""
         return tuple(strides(self.laid_out(tensor)))
 
-    def laid_out(self, tensor: Tensor) -> Traced:
+    def laid_out(self, tensor: Tensor) -> FunctionalTensor:
         """The tensor's state where it is known how it lies in memory."""
         if self.traced(tensor).memory.strides is UNKNOWN:
-            self.need(tensor, "how a tensor lies in memory depends on a value")
+            self.break_graph(tensor, "how a tensor lies in memory depends on a value")
         return self.traced(tensor)
 
     def shared(self, tensor: Tensor) -> list[int]:
@@ -228,13 +237,13 @@ class Tracer:
 
     def offset(self, tensor: Tensor) -> Any:
         traced = self.traced(tensor)
-        owner, base = traced.memory.owner, 0
-        if owner is not None:
-            base = owner._offset
-            self.root.offsets_read.add(id(owner))
+        input_tensor, base = traced.memory.input_tensor, 0
+        if input_tensor is not None:
+            base = input_tensor._offset
+            self.root.offsets_read.add(id(input_tensor))
         found = offset(traced, base)
         if found is None:
-            self.need(tensor, "storage_offset() of a view was read")
+            self.break_graph(tensor, "storage_offset() of a view was read")
             return tensor._offset
         return found
 
@@ -245,16 +254,16 @@ class Tracer:
         """As long as `saved` is there, the tape needs its tensor as it is now."""
         self.root.kept.append(weakref.ref(saved))
 
-    def check_kept(self, memory: Memory, family: Family | None) -> None:
-        """Refused where a backward would depend on whether memory of this graph is written;
+    def check_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> None:
+        """RegionRefused where a backward would depend on whether memory of this graph is written;
         `family`: of what it is written through, if that counts writes of its own."""
         if self.is_kept(memory, family):
-            raise Refused("a tensor is written that history outside needs as it is")
+            raise RegionRefused("a tensor is written that history outside needs as it is")
 
-    def is_kept(self, memory: Memory, family: Family | None) -> bool:
+    def is_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> bool:
         """Whether a backward needs memory of this graph as it is, and sees writes that the family,
         or none, counts."""
-        storage = None if memory.owner is None else memory.owner._storage
+        storage = None if memory.input_tensor is None else memory.input_tensor._storage
         for saved in (found() for found in self.root.kept):
             if saved is None:
                 continue
@@ -271,46 +280,48 @@ class Tracer:
         """The tensor's memory now holds `value` where the tensor looks at it."""
         self.operands((tensor, value))
         content, traced = self._operand(value), self.traced(tensor)
-        owner = traced.memory.owner
-        if owner is not None and owner._storage.readonly:
+        input_tensor = traced.memory.input_tensor
+        if input_tensor is not None and input_tensor._storage.readonly:
             self.flush()
             with self.paused():
                 write_memory(tensor, value)  # raises
-        exposed = bool(self.root.exposed) and self._is_exposed(tensor) or is_meta(tensor)
+        exposed = bool(self.root.exported_storages) and self._is_exposed(tensor) or is_meta(tensor)
         if exposed or self.overlaps(traced):
             if exposed:
                 self.flush()
             else:
-                self.need(tensor, "memory is written that overlaps another tensor's, or itself")
-            tensor = actual(tensor)
+                self.break_graph(
+                    tensor, "memory is written that overlaps another tensor's, or itself")
+            tensor = canonical(tensor)
             self._write_now(tensor, value)
-            writes = self.writes.get(id(tensor._storage))
-            if writes is not None:
-                writes.count = tensor._storage.version  # type: ignore[union-attr]
+            counter = self.version_counters.get(id(tensor._storage))
+            if counter is not None:
+                counter.count = tensor._storage.version  # type: ignore[union-attr]
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
         family = counting_family(tensor)
         if self.remains(lambda: self._must_know(traced.memory, tracked, family)):
-            self.need(tensor, "a tensor is written that may be another one, depending on a value")
-            self._write_now(actual(tensor), value)
+            self.break_graph(
+                tensor, "a tensor is written that may be another one, depending on a value")
+            self._write_now(canonical(tensor), value)
             return
         self.graph.location, self.graph.detached = user_location(), True
-        happens = self.happening is not False
+        happens = self.write_predicate is not False
         counted = happens and counting_family(tensor) is None
         if happens and not counted:
             bump_version(tensor)
-            traced.memory.apart += self.counts_outside(tensor)
-        traced.write(content, counted, self.if_asked(traced.memory, self.happening))
+            traced.memory.data_writes += self.counts_outside(tensor)
+        traced.write(content, counted, self.if_asked(traced.memory, self.write_predicate))
         self.sharing.written(traced.memory, counted)
 
     def remains(self, holds: Callable[[], bool]) -> bool:
         """Whether something holds without garbage; that is let go only for a program's sake."""
-        return remains(holds) if self.root.replayable else holds()
+        return remains(holds) if self.root.cacheable else holds()
 
-    def _must_know(self, memory: Memory, tracked: bool, family: Family | None) -> bool:
+    def _must_know(self, memory: FunctionalStorage, tracked: bool, family: AliasFamily | None) -> bool:
         """Whether it matters at once, when memory is written, which other memory it is: for its
         history (`tracked`), or to a backward. Of the caller's the program counts the writes."""
-        return any(tracked or other.owner is None and self.is_kept(other, family)
+        return any(tracked or other.input_tensor is None and self.is_kept(other, family)
                    for other, _ in self.sharing.partners(memory))
 
     def _write_now(self, tensor: Tensor, value: Any) -> None:
@@ -318,36 +329,37 @@ class Tracer:
         with self.paused():
             check_writable(tensor, overlap=True)
             write_memory(tensor, value)
-            if not bool(self.happening):
+            if not bool(self.write_predicate):
                 bump_version(tensor, -1)
 
     @contextmanager
-    def perhaps(self, happened: Any) -> Iterator[None]:
+    def writing_under(self, happened: Any) -> Iterator[None]:
         """What is written meanwhile leaves memory as it is unless this holds: True, False, or a
         flag."""
-        self.happening = happened
+        self.write_predicate = happened
         try:
             yield
         finally:
-            self.happening = True
+            self.write_predicate = True
 
     def counts_outside(self, tensor: Tensor) -> bool:
         """Whether the family of a tensor of the caller's counts writes to this one."""
-        owner, family = self.traced(tensor).memory.owner, counting_family(tensor)
-        return family is not None and owner is not None and counting_family(owner) is family
+        input_tensor, family = self.traced(tensor).memory.input_tensor, counting_family(tensor)
+        return (family is not None and input_tensor is not None
+                and counting_family(input_tensor) is family)
 
     def exposes(self, tensor: Tensor) -> None:
         """An array over a concrete tensor's memory is given away: reads and writes of it happen at
         once, between those of the recorded ops."""
-        self.root.exposed[id(tensor._storage)] = tensor._storage
+        self.root.exported_storages[id(tensor._storage)] = tensor._storage
 
     def exposes_what(self, buffer: Any) -> None:
         """Code that runs from now on can write memory of tensors through an array of the caller's:
         what was recorded reads it as it is."""
         found = {id(storage): storage for storage in shown_in(buffer)}
-        if found.keys() - self.exposed.keys():
-            self.exposed.update(found)
-            if not self.trials:  # which are refused: an array was seen
+        if found.keys() - self.exported_storages.keys():
+            self.exported_storages.update(found)
+            if not self.speculation_depth:  # which are refused: an array was seen
                 self.flush()
 
     def _is_exposed(self, x: Any) -> bool:
@@ -355,21 +367,21 @@ class Tracer:
             return any(map(self._is_exposed, x))
         if not is_a(x, Tensor):
             return False
-        owner = x if x._traced is None else x._traced.memory.owner
-        return owner is not None and id(owner._storage) in self.root.exposed
+        input_tensor = x if x._traced is None else x._traced.memory.input_tensor
+        return input_tensor is not None and id(input_tensor._storage) in self.root.exported_storages
 
-    def if_asked(self, memory: Memory, happened: Any) -> Any:
+    def if_asked(self, memory: FunctionalStorage, happened: Any) -> Any:
         """Whether a write happened, as far as anybody asks: what the call made counts it anyway."""
-        return happened if memory.owner is not None or self.root is not self else True
+        return happened if memory.input_tensor is not None or self.root is not self else True
 
-    def outer_memory(self, memory: Memory) -> Memory | None:
+    def outer_memory(self, memory: FunctionalStorage) -> FunctionalStorage | None:
         """What memory is in the recording around; None where it was made in this one."""
         return None
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
         """What sides of a branch lead to must be the same tensors."""
         if one != other:
-            raise Refused("a tensor receives a gradient through one side only")
+            raise RegionRefused("a tensor receives a gradient through one side only")
 
     def carries(self, tensor: Tensor) -> bool:
         """Whether a tensor stands for what a variable is at the start of an iteration."""
@@ -383,20 +395,23 @@ class Tracer:
         """`result` is `other`, the very tensor, if `flag` holds when the program runs."""
         self.sharing.identify(result, other, flag)
 
-    def may_share(self, memory: Memory, other: Memory, flag: Tensor, whole: bool = True) -> None:
+    def may_share(
+        self, memory: FunctionalStorage, other: FunctionalStorage, flag: Tensor, whole: bool = True
+    ) -> None:
         """`memory` is `other`, if `flag` holds when the program runs; `whole`: the tensors are
         one then."""
         self.sharing.add(memory, other, flag, whole)
 
-    def overlaps(self, traced: Traced) -> bool:
+    def overlaps(self, traced: FunctionalTensor) -> bool:
         """Whether a write reaches other elements of this memory, or of what may be the same."""
         memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
         return any(may_overlap(op.name, attributes) for op, _, attributes in traced.views) or any(
-            m.entangled or self.repeats(m) or m.owner is not None and overlaps_itself(m.owner)
+            m.overlaps_other or self.repeats(m)
+            or m.input_tensor is not None and has_internal_overlap(m.input_tensor)
             for m in memories
         )
 
-    def repeats(self, memory: Memory) -> bool:
+    def repeats(self, memory: FunctionalStorage) -> bool:
         """Whether elements share memory; other strides need another program."""
         return memory.strides is not UNKNOWN and any(s == 0 for s in memory.strides or ())
 
@@ -406,36 +421,36 @@ class Tracer:
 
     def defers(self) -> bool:
         """Whether the call may still become a program, so that values may stay pending."""
-        over = self.breaks or self.trials or self.converting or self.keys
-        return self.replayable and not over and self.root is self
+        over = self.breaks or self.speculation_depth or self.converting or self.keys
+        return self.cacheable and not over and self.root is self
 
-    def constant_value(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
+    def fold_constant(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
         """What the tensor holds, concrete, if no input of the call decides it."""
-        return constant_value(self, tensor, of_sizes)
+        return fold_constant(self, tensor, of_sizes)
 
-    def need(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+    def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
         """A value is needed now: run what was recorded."""
-        self.note(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
+        self.add_break(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
         self.flush()
         if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
             self.start()
             self.restarted = True
 
-    def seen(self, reason: str, hint: str = "") -> None:
-        """As `note`, from where no exception may be raised: a trial is refused when it ends."""
-        if self.trials:
+    def add_break_later(self, reason: str, hint: str = "") -> None:
+        """As `add_break`, from where no exception may be raised: a trial is refused when it ends."""
+        if self.speculation_depth:
             self.refusals.append(reason)
         else:
-            self.note(reason, hint)
+            self.add_break(reason, hint)
 
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
         self.root.asked.add((ask, what))
 
-    def note(self, reason: str, hint: str = "") -> None:
+    def add_break(self, reason: str, hint: str = "") -> None:
         """Remember why this call cannot be replayed; raises where the user asked for one graph."""
-        if self.trials:
-            raise Refused(reason)
-        found = Break(reason, user_location(), hint)
+        if self.speculation_depth:
+            raise RegionRefused(reason)
+        found = GraphBreak(reason, user_location(), hint)
         kept = self.root.cached
         self.only_once = self.only_once and kept is not None and kept.runs()
         if found not in self.breaks:
@@ -445,18 +460,18 @@ class Tracer:
 
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
         """The generator's state as a tensor of this graph, and the draws recorded since."""
-        draws = self.draws_of(generator)
-        draws.count, draws.since = draws.count + 1, draws.since + 1
-        return draws.tensor, draws.since - 1
+        draws = self.rng_input_of(generator)
+        draws.count, draws.offset = draws.count + 1, draws.offset + 1
+        return draws.tensor, draws.offset - 1
 
-    def draws_of(self, generator: random.Generator) -> Draws:
+    def rng_input_of(self, generator: random.Generator) -> RngInput:
         """What this graph draws from a generator."""
-        return draws_of(self, generator)
+        return rng_input_of(self, generator)
 
     def alias(self, tensor: Tensor) -> Tensor:
         """`detach()`: the same memory through the same views, without history."""
         traced = self.traced(tensor)
-        return self._wrap(Traced(self, traced.memory, traced.views, traced.read()))
+        return self._wrap(FunctionalTensor(self, traced.memory, traced.views, traced.read()))
 
     def severed(self, tensor: Tensor) -> Tensor:
         """Only this thread's tape has its history."""
@@ -479,7 +494,7 @@ class Tracer:
         """No tensor has a tangent."""
 
     # -- lifting -------------------------------------------------------------------------------
-    def traced(self, tensor: Tensor) -> Traced:
+    def traced(self, tensor: Tensor) -> FunctionalTensor:
         """The tensor's state here; a concrete tensor becomes an input at its first use."""
         state = tensor._traced
         if state is not None:
@@ -518,34 +533,34 @@ class Tracer:
     ) -> Tensor:
         if op.views and is_a(operands[0], Tensor):
             parent = self.traced(operands[0])
-            if self._stays_view(op, parent, attributes):
+            if self._result_is_view(op, parent, attributes):
                 return self._wrap(parent.viewed(op, values[1:], attributes, made))
-        return self._wrap(Traced(self, Memory(made)))
+        return self._wrap(FunctionalTensor(self, FunctionalStorage(made)))
 
     def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
         """`tensor.select(dim, index)`, a view, where only the program knows which."""
         return select_at(tensor, dim, index)
 
-    def viewable(self, tensor: Tensor, shape: tuple) -> bool:
+    def can_view_as(self, tensor: Tensor, shape: tuple) -> bool:
         """Whether `view` may show the tensor in another shape."""
-        return self._stays_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
+        return self._result_is_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
 
     def may_turn(self, tensor: Tensor) -> bool:
         """Return True for a tensor of this graph over memory that the call made, unless it stands
         for a variable of a loop."""
         traced = tensor._traced
-        made = traced is not None and traced.tracer is self and traced.memory.owner is None
+        made = traced is not None and traced.tracer is self and traced.memory.input_tensor is None
         return made and not self.carries(tensor)
 
-    def _stays_view(self, op: Op, parent: Traced, attributes: dict) -> bool:
+    def _result_is_view(self, op: Op, parent: FunctionalTensor, attributes: dict) -> bool:
         """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
         memory = parent.memory
-        ordered = not parent.views and memory.owner is None and memory.strides is None
+        ordered = not parent.views and memory.input_tensor is None and memory.strides is None
         if op.name != "reshape" or ordered:
             return True
-        return stays_view(parent, attributes["shape"])
+        return reshape_is_view(parent, attributes["shape"])
 
-    def _wrap(self, traced: Traced, track: bool = True) -> Tensor:
+    def _wrap(self, traced: FunctionalTensor, track: bool = True) -> Tensor:
         value = traced._value
         tensor = make(None, 0, traced.shape, None, value.type.dtype, value.type.device or CPU)
         tensor._traced = traced
@@ -560,7 +575,7 @@ class Tracer:
         if made is not None:
             return tuple(map(self.constant, made)) if type(made) is tuple else self.constant(made)
         reason = f"the shape of {op.name}'s result depends on values"
-        self.need(None, reason, op.dynamic)
+        self.break_graph(None, reason, op.dynamic)
         with self.paused():
             return Tensor.dispatch(op, operands, attributes)
 
@@ -569,7 +584,7 @@ class Tracer:
         return Paused(self)
 
     # -- numbers and gradients that are read ---------------------------------------------------
-    def adapted(self, function: Any) -> Any:
+    def convert_call(self, function: Any) -> Any:
         """The form of a user's function, or method, that is recorded."""
         target = attribute_of(function, "__func__")
         if target is None:
@@ -579,7 +594,7 @@ class Tracer:
 
     def number(self, container: Any, key: Any, value: int | float) -> Any:
         """`container[key]` as a runtime scalar."""
-        return self.numbers.item(container, key, value, NumberSource(container, key))
+        return self.sym_env.item(container, key, value, NumberSource(container, key))
 
     def grad_read(self, tensor: Tensor) -> None:
         """The program depends on whether the caller's tensor has a gradient."""
@@ -590,21 +605,22 @@ class Tracer:
     def applies(self, node: Any) -> None:
         """A backward pass runs a node; one made before the call may be another one next time."""
         if node.sequence < self.first_node:
-            self.note(
+            self.add_break(
                 "backward() runs through history that was made outside the call",
                 "detach the input, or compute what it comes from inside",
             )
 
     def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
         """What a backward pass made of gradients."""
-        return results if self.arrivals is None else self.arrivals.linked(given, results)
+        tracker = self.tangent_tracker
+        return results if tracker is None else tracker.linked(given, results)
 
     def undecided(self) -> None:
         """Whether a gradient arrives matters, and a value decides that."""
         reason = "runs what a value may leave out: a hook, or history that was overwritten"
         if self.differentiating:
-            raise Refused(reason)
-        self.need(None, f"a backward {reason}")
+            raise RegionRefused(reason)
+        self.break_graph(None, f"a backward {reason}")
 
     def grad_written(self, tensor: Tensor) -> None:
         """From here on the gradient is the program's own."""
@@ -630,22 +646,22 @@ class Tracer:
             self.constant_values[made._traced.read().node.inputs[0]] = tensor
         return made
 
-    def plain(self, data: Any) -> Any:
+    def concretize_tree(self, data: Any) -> Any:
         """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
         them."""
         if is_exactly(data, (list, tuple)):
-            return type(data)(self.plain(x) for x in data)
-        if is_a(data, RuntimeNumber) or type(data) is Size:
-            return data.concrete()
+            return type(data)(self.concretize_tree(x) for x in data)
+        if is_a(data, SymNumber) or type(data) is SymInt:
+            return data.concretize()
         return data
 
     def owned(self, containers: Sequence[Any]) -> None:
         """Containers that the recording has made."""
 
-    def settled(self, container: Any) -> None:
+    def commit_container(self, container: Any) -> None:
         """What the container holds now was made for good: it is the state from which replays
         start."""
-        self.refresh(container)
+        self.commit_to_state(container)
 
     def tangent(self, like: Tensor) -> Tensor:
         """A deferred tensor standing for the gradient of `like`: a new input of the graph."""
@@ -654,23 +670,23 @@ class Tracer:
 
     def untracked(self, value: Value) -> Tensor:
         """A tensor that holds a value and is no result, however long it lives."""
-        return self._wrap(Traced(self, Memory(value)), track=False)
+        return self._wrap(FunctionalTensor(self, FunctionalStorage(value)), track=False)
 
     # -- ending a segment ----------------------------------------------------------------------
     def alive(self) -> list[Tensor]:
         """Deferred tensors somebody still holds, oldest first."""
         return [t for t in (r() for r in self.deferred) if t is not None and t._traced is not None]
 
-    def lifted_tensors(self) -> list[Lifted]:
+    def lifted_tensors(self) -> list[LiftedInput]:
         return [item for item in self.lifted.values() if item.traced is not None]
 
-    def written(self) -> list[Memory]:
+    def written(self) -> list[FunctionalStorage]:
         """The caller's memory that the recording writes."""
         memories = [i.traced.memory for i in self.lifted.values() if i.traced is not None]
-        return [m for m in dict.fromkeys(memories) if m.generation]
+        return [m for m in dict.fromkeys(memories) if m.mutations]
 
     def input_sources(self) -> dict[Value, Any]:
-        """What each graph input stands for: a tensor, a Generator, a RuntimeNumber."""
+        """What each graph input stands for: a tensor, a Generator, a SymNumber."""
         found: dict[Value, Any] = {}
         for item in self.lifted.values():
             found.setdefault(item.value, item.tensor)
@@ -682,7 +698,7 @@ class Tracer:
 
     def flush(self) -> None:
         """Compile and run what was recorded; tensors that are still alive become concrete."""
-        unwatched(segment_end.flush, self)
+        unwatched(flush.flush, self)
 
     def abandon(self) -> None:
         """After an exception in the user's code: what ran before it has happened, so make it so."""
@@ -693,7 +709,7 @@ class Tracer:
             active.tracer = None
 
 
-def like_type(traced: Traced) -> TensorType:
+def like_type(traced: FunctionalTensor) -> TensorType:
     return traced.read().type
 
 

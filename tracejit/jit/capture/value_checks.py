@@ -19,11 +19,11 @@ from tracejit.core.memory.allocator import memory_limit
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import hint, overflows
 from tracejit.core.ops.types import INTEGER
-from tracejit.jit.capture.breaks import Break
+from tracejit.jit.capture.breaks import GraphBreak
+from tracejit.jit.capture.inputs import values_of
 from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.scalars import RuntimeNumber
-from tracejit.jit.capture.sources import values_of
+from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.interpret import at_size, interpret
@@ -38,8 +38,8 @@ def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dic
     Raises what eager mode raises.
     """
     decisive = [v for v in values if _is_decisive(op, v)]
-    replayable = tracer.replayable and not tracer.breaks
-    if not replayable and any(v.node is not None and v not in tracer.looked for v in decisive):
+    cacheable = tracer.cacheable and not tracer.breaks
+    if not cacheable and any(v.node is not None and v not in tracer.looked for v in decisive):
         operands = _with_states(tracer, operands)
         attributes = at_size(attributes)
         tracer.flush()  # cheaper than computing them here and in the program
@@ -69,7 +69,7 @@ def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
 def run_eagerly(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does: usually it raises."""
     # An exception that the function catches: what follows depends on it.
-    tracer.breaks.append(Break(f"{op.name} fails for these values", user_location(3)))
+    tracer.breaks.append(GraphBreak(f"{op.name} fails for these values", user_location(3)))
     return run_now(tracer, op, operands, attributes)
 
 
@@ -78,7 +78,7 @@ def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     operands = _with_states(tracer, operands)
     tracer.flush()
     attributes = at_size(attributes)  # some may be of segments before
-    operands = tuple([x.concrete() if is_a(x, RuntimeNumber) else x for x in operands])
+    operands = tuple([x.concretize() if is_a(x, SymNumber) else x for x in operands])
     with tracer.paused():
         return Tensor.dispatch(op, operands, attributes)
 

@@ -1,7 +1,7 @@
 """Code that hands numbers to C code which takes nothing for an int but an int.
 
 In: code of a traced function, which nobody rewrites, when it begins. Out: whether it names such C
-code, so that it is to meet plain numbers. Called by `runtime.capture_call`.
+code, so that it is to meet plain numbers. Called by `runtime.session`.
 
 What breaks the recording anyway loses nothing by plain numbers; of the functions that only compute
 most ask what they are given for `__index__` or `__float__`.
@@ -24,12 +24,12 @@ from types import (
 )
 from typing import Any
 
-from tracejit.jit.capture.behaviour import function_of, may_change, module_name
+from tracejit.jit.capture.fingerprint import function_of, is_mutable_class, module_name
 from tracejit.jit.capture.foreign_compilers import is_compiled
-from tracejit.jit.capture.looking import ABSENT, class_attribute, is_a, is_exactly, own_dict
+from tracejit.jit.capture.looking import ABSENT, class_attribute, instance_dict, is_a, is_exactly
 from tracejit.jit.capture.plain_arguments import is_cython, wants_ints
 from tracejit.jit.capture.pure import is_pure
-from tracejit.jit.capture.watch import Names
+from tracejit.jit.capture.watcher import CodeNames
 
 _STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # a width or precision that is given
 _EXACT: tuple[Any, ...] = (deque,)
@@ -37,7 +37,7 @@ _EXACT: tuple[Any, ...] = (deque,)
 _ASK = ("builtins", "collections", "functools", "itertools", "numpy", "operator", "types", "_io")
 
 
-def wants_numbers(names: Names, frame: FrameType) -> bool:
+def wants_numbers(names: CodeNames, frame: FrameType) -> bool:
     """Return True if code names C code that may take nothing for a number but a number."""
     return _has_star(frame.f_code) or any(map(_is_exact, _named(names, frame)))
 
@@ -51,7 +51,7 @@ def _has_star(code: CodeType) -> bool:
     return any(_has_star(c) for c in code.co_consts if type(c) is CodeType)
 
 
-def _named(names: Names, frame: FrameType) -> Iterator[Any]:
+def _named(names: CodeNames, frame: FrameType) -> Iterator[Any]:
     """Return the values of globals and variables that code names, and of names in modules."""
     todo = [frame.f_globals.get(name) for name in names.globals]
     todo += [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
@@ -63,7 +63,7 @@ def _named(names: Names, frame: FrameType) -> Iterator[Any]:
             continue
         seen.add(id(found))
         if issubclass(type(found), ModuleType):
-            own = own_dict(found)
+            own = instance_dict(found)
             todo += [own.get(name) for name in names.attributes if name in own]
         else:
             yield found
@@ -74,7 +74,7 @@ def _is_exact(found: Any) -> bool:
         return True
     if issubclass(type(found), BuiltinFunctionType):
         return wants_ints(found) or not is_pure(found)
-    if not issubclass(type(found), type) or may_change(found):
+    if not issubclass(type(found), type) or is_mutable_class(found):
         return False
     made = [function_of(class_attribute(found, name)) for name in ("__init__", "__new__")]
     if any(is_exactly(x, (FunctionType, MethodType, type(ABSENT))) for x in made):

@@ -1,7 +1,7 @@
 """Sizes that follow from others: symbols get their values from those that inputs show.
 
 In: what symbols are known to equal, the values of some. Out: the values of all that follow, in
-place. Called by `Scope.complete`, once for each shape a program is bound to.
+place. Called by `ShapeEnv.complete`, once for each shape a program is bound to.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tracejit.core.memory.devices import CPU
 from tracejit.core.ops.control import ErrorOf
 from tracejit.core.ops.types import TensorType
 from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 
 
 def static_key(x: Any) -> Hashable:
@@ -25,9 +25,9 @@ def static_key(x: Any) -> Hashable:
     False
     """
     kind = type(x)
-    if kind is Size:
+    if kind is SymInt:
         known = x.scope.resolve(x)
-        return (Size, known.key) if type(known) is Size else (int, known)
+        return (SymInt, known.key) if type(known) is SymInt else (int, known)
     if kind is float:
         return x.hex()
     if kind is tuple or kind is list:
@@ -110,12 +110,12 @@ class _Canonical:
             return ("error", x.name, own, self.statics(x.arguments))
         if isinstance(x, slice):
             return ("slice", *self.statics((x.start, x.stop, x.step)))
-        if type(x) is not Size:
+        if type(x) is not SymInt:
             if issubclass(type(x), float) and type(x) is not float:  # of the user's, with its own
                 return ("float", float(x))  # way to be one
             return x
         known = x.scope.resolve(x)
-        return self.terms(known.key) if type(known) is Size else known
+        return self.terms(known.key) if type(known) is SymInt else known
 
     def terms(self, key: tuple) -> list:
         found = self.known.get(key)

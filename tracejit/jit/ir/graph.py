@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tracejit.core.ops.operators import Operators
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import TensorType, dtype, require_cpu
-from tracejit.jit.ir.sizes import Scope
+from tracejit.jit.ir.sizes import ShapeEnv
 
 MOST_DIMENSIONS = 64  # of an array of NumPy's
 
@@ -124,7 +124,7 @@ class Graph:
     writes: list[tuple[Value, Value]] = field(default_factory=list)
     strides: dict[Value, tuple] = field(default_factory=dict)
     symbol_sources: dict[str, tuple[str, int, int]] = field(default_factory=dict)
-    scope: Scope = field(default_factory=Scope)
+    scope: ShapeEnv = field(default_factory=ShapeEnv)
     location: Location | None = None  # given to nodes appended from now on
     detached: bool = False  # likewise
     provenance: str = ""  # likewise

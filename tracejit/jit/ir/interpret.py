@@ -21,7 +21,7 @@ from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.stacks import may_hold_handles, stack_run
 from tracejit.core.ops.types import TensorType, dtype_of_numpy
 from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size, evaluate
+from tracejit.jit.ir.sizes import SymInt, evaluate
 from tracejit.jit.ir.verify import GraphError
 
 # (node, operands, attributes) -> outputs; attributes hold no sizes any more, only ints
@@ -146,7 +146,7 @@ def _strides(x: Any) -> Sequence[int]:
 def at_size(static: Any, values: Mapping[str, int] | None = None) -> Any:
     """`static` with every symbolic size in it replaced by its value; without `values` by that of
     the example which the size itself comes from."""
-    if type(static) is Size:
+    if type(static) is SymInt:
         return static.hint if values is None else evaluate(static, values)
     if isinstance(static, (tuple, list)):
         return type(static)([at_size(x, values) for x in static])

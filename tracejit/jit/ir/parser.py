@@ -19,10 +19,10 @@ from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import TensorType, dtype
 from tracejit.jit.ir.graph import Graph, Location, Node, Value
 from tracejit.jit.ir.sizes import (
-    Scope,
-    Size,
-    SizeGuard,
+    ShapeEnv,
+    ShapeGuard,
     SizeLike,
+    SymInt,
     divided,
     size_max,
     size_min,
@@ -60,7 +60,7 @@ def parse_graph(text: str) -> Graph:
     ('x', (s0, 3))
     """
     reader = _Reader(text)
-    graph = reader.graph(Scope())
+    graph = reader.graph(ShapeEnv())
     reader.expect("end")
     return graph
 
@@ -83,7 +83,7 @@ class _Reader:
 
     def __init__(self, text: str):
         self.tokens, self.position = _tokens(text), 0
-        self.scope, self.values = Scope(), dict[str, Value]()
+        self.scope, self.values = ShapeEnv(), dict[str, Value]()
 
     # -- tokens --------------------------------------------------------------
     @property
@@ -121,7 +121,7 @@ class _Reader:
         return items
 
     # -- graphs --------------------------------------------------------------
-    def graph(self, scope: Scope) -> Graph:
+    def graph(self, scope: ShapeEnv) -> Graph:
         outer = self.scope, self.values
         graph = Graph(scope=scope)
         self.scope, self.values = scope, {}
@@ -187,12 +187,12 @@ class _Reader:
         if relation not in _RELATIONS:
             raise self.fail(f"expected a relation, got {relation!r}")
         where = self.take().text[1:].strip() if self.next.kind == "comment" else ""
-        graph.scope.guards.append(SizeGuard(relation, left, right, where))
+        graph.scope.guards.append(ShapeGuard(relation, left, right, where))
 
     def equality(self, graph: Graph) -> None:
         self.expect("equal")
         known = self.static()
-        atoms = [a for m in known.terms for a in m] if type(known) is Size else []
+        atoms = [a for m in known.terms for a in m] if type(known) is SymInt else []
         if len(atoms) != 1:
             raise self.fail("expected a symbol or a function of sizes")
         self.expect("=")
@@ -341,7 +341,7 @@ class _Reader:
         return ErrorOf(found, arguments)
 
     def size_symbol(self, name: str) -> SizeLike:
-        return Size({(name,): 1}, self.scope)
+        return SymInt({(name,): 1}, self.scope)
 
 
 _CALLS: dict[str, Callable[..., Any]] = {

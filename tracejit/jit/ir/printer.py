@@ -16,7 +16,7 @@ from tracejit.core.ops.control import ErrorOf
 from tracejit.core.ops.types import TensorType, dtype
 from tracejit.jit.ir.graph import Graph, Location, Node, Value
 from tracejit.jit.ir.size_text import atom_text
-from tracejit.jit.ir.sizes import Size, SizeGuard
+from tracejit.jit.ir.sizes import ShapeGuard, SymInt
 
 _WIDTH = 100
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -126,7 +126,7 @@ def comment_text(provenance: str, location: Location | None) -> str:
     return f"  # {' '.join(parts)}" if parts else ""
 
 
-def _guard_text(guard: SizeGuard) -> str:
+def _guard_text(guard: ShapeGuard) -> str:
     where = f"  # {_one_line(guard.where)}" if guard.where else ""
     return f"guard {guard.left} {guard.relation} {guard.right}{where}"
 
@@ -147,7 +147,7 @@ def static_text(x: Any) -> str:
     """
     if isinstance(x, Value):
         return value_text(x)
-    if type(x) is Size or x is None or x is True or x is False:
+    if type(x) is SymInt or x is None or x is True or x is False:
         return str(x)
     if isinstance(x, dtype):
         return x.name

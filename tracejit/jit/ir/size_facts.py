@@ -1,8 +1,8 @@
 """What the terms of a symbolic size say by themselves.
 
 In: the terms of a size, often of a difference. Out: whether its sign is certain; which atoms it
-could be solved for, were it known to be 0. Called by `Scope`, which decides and learns.
-Of two sizes: what one is divided by the other, called by `Size`.
+could be solved for, were it known to be 0. Called by `ShapeEnv`, which decides and learns.
+Of two sizes: what one is divided by the other, called by `SymInt`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of sizes that are no polynomials: quotients, remainders, the larger and the smaller.
 
-In: a function's name and its two operands, ints or the key of a `Size`. Out: an atom of further
+In: a function's name and its two operands, ints or the key of a `SymInt`. Out: an atom of further
 sizes, as a symbol's name is one. Equal ones are one object: sizes compare and hash their atoms all
-the time, and functions of functions are deep. Called by `Size`.
+the time, and functions of functions are deep. Called by `SymInt`.
 """
 
 from __future__ import annotations

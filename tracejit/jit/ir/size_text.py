@@ -1,6 +1,6 @@
 """Symbolic sizes as text: a Python expression.
 
-In: the key of a `Size`: its terms, in one order. Out: e.g. `4*s0*s1 + 1`. Called by `Size.__str__`,
+In: the key of a `SymInt`: its terms, in one order. Out: e.g. `4*s0*s1 + 1`. Called by `SymInt.__str__`,
 hence by everything that prints.
 """
 

@@ -3,7 +3,7 @@
 In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomials over symbols,
 and guards, one for every decision that was taken from an example's value. Called by capture (which
 makes symbols) and by every room after it (which reads, compares and evaluates them). A constant is
-always a plain int, never a `Size`.
+always a plain int, never a `SymInt`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracejit.jit.ir.size_functions import SizeFunction, atoms_in, size_function
 from tracejit.jit.ir.size_text import size_text
 
 Atom = str | SizeFunction
-SizeLike = Any  # int | Size
+SizeLike = Any  # int | SymInt
 
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min,
@@ -34,7 +34,7 @@ _RELATIONS: dict[str, Callable[[int, int], bool]] = {
 
 
 @dataclass(frozen=True)
-class SizeGuard:
+class ShapeGuard:
     """`left relation right` held for the example; other calls need another program."""
 
     relation: str
@@ -58,12 +58,12 @@ class SizeGuard:
 
 
 @dataclass
-class Scope:
+class ShapeEnv:
     """The symbols of one program: example values, equalities learnt, guards recorded."""
 
     hints: dict[str, int] = field(default_factory=dict)
     equal: dict[Atom, SizeLike] = field(default_factory=dict)
-    guards: list[SizeGuard] = field(default_factory=list)
+    guards: list[ShapeGuard] = field(default_factory=list)
     where: Callable[[], str] = lambda: ""
     # Whether a size that is printed is printed by the program that is being recorded: as a number.
     shown: Callable[[], bool] = lambda: False
@@ -80,17 +80,17 @@ class Scope:
     # Atoms that were resolved when this much was known, and what they are.
     resolved: tuple[int, dict[Atom, SizeLike]] = field(
         default_factory=lambda: (0, {}), repr=False, compare=False)
-    generic: tuple | None = field(default=None, repr=False, compare=False)  # see `aliasing.py`
+    generic: tuple | None = field(default=None, repr=False, compare=False)  # see `storage.py`
 
-    def symbol(self, hint: int, name: str | None = None) -> Size:
+    def symbol(self, hint: int, name: str | None = None) -> SymInt:
         """A new symbol whose example value is `hint`."""
         name = name or f"s{len(self.hints)}"
         self.hints[name] = int(hint)
-        return Size({(name,): 1}, self)
+        return SymInt({(name,): 1}, self)
 
     def resolve(self, size: SizeLike) -> SizeLike:
         """`size` with all that is known equal to something else replaced by it."""
-        if type(size) is not Size or not self.equal:
+        if type(size) is not SymInt or not self.equal:
             return size
         if size.scope is not self:
             return self._replaced(size)
@@ -116,7 +116,7 @@ class Scope:
             if atom in self.equal:
                 found = self.resolve(self.equal[atom])
             elif isinstance(atom, str):
-                found = Size({(atom,): 1}, self)
+                found = SymInt({(atom,): 1}, self)
             else:
                 left, right = (self.resolve(_thaw(x, self)) for x in atom.operands)
                 found = self.resolve(_apply(atom.name, left, right))
@@ -132,10 +132,10 @@ class Scope:
             self.functions.append(atom)
             return
         for function in self.functions:  # known of s0 // 2, so of (s1 + 1) // 2 where s0 = s1 + 1
-            left = Size({(function,): 1}, self)
+            left = SymInt({(function,): 1}, self)
             if atom in symbols_of(left) and function in self.equal:
                 zero = self.resolve(substitute(left, {atom: size}, self) - self.equal[function])
-                if type(zero) is Size:
+                if type(zero) is SymInt:
                     self._learn(zero)
 
     def complete(self, values: dict[str, int]) -> dict[str, int]:
@@ -144,10 +144,10 @@ class Scope:
         complete(equal, values, symbols_of, evaluate)
         return values
 
-    def snapshot(self) -> tuple[list[SizeGuard], dict[Atom, SizeLike]]:
+    def snapshot(self) -> tuple[list[ShapeGuard], dict[Atom, SizeLike]]:
         return list(self.guards), dict(self.equal)
 
-    def restore(self, known: tuple[list[SizeGuard], dict[Atom, SizeLike]]) -> None:
+    def restore(self, known: tuple[list[ShapeGuard], dict[Atom, SizeLike]]) -> None:
         """Forget what was asked since `snapshot`."""
         if len(known[0]) != len(self.guards) or len(known[1]) != len(self.equal):
             self.guards[:] = known[0]
@@ -158,14 +158,14 @@ class Scope:
     def decide(self, relation: str, left: SizeLike, right: SizeLike) -> bool:
         """Whether `left relation right`; guarded where only the example says so."""
         difference = self.resolve(left - right)
-        if type(difference) is not Size:
+        if type(difference) is not SymInt:
             return _RELATIONS[relation](difference, 0)
         known = known_sign(difference.terms, relation)
         if known is not None:
             return known
         answer = _RELATIONS[relation](difference.hint, 0)
         held = relation if answer else _NEGATED[relation]
-        guard = SizeGuard(held, self.resolve(left), self.resolve(right), self.where())
+        guard = ShapeGuard(held, self.resolve(left), self.resolve(right), self.where())
         self._remember(guard)
         if held == "==" and not self._learn(difference):
             self.unsolved.append((guard, difference))
@@ -181,20 +181,20 @@ class Scope:
                 return True
         return False
 
-    def _remember(self, guard: SizeGuard) -> None:
+    def _remember(self, guard: ShapeGuard) -> None:
         if len(self.asked) != len(self.guards):
             self.asked = {g.text for g in self.guards}
         if guard.text not in self.asked:
             self.asked.add(guard.text)
             self.guards.append(guard)
 
-    def _learn(self, zero: Size) -> bool:
+    def _learn(self, zero: SymInt) -> bool:
         """What follows from `zero`, a resolved size, being 0; whether anything does."""
         ones = factors_of_one(zero.terms)
         for factor in ones:
             self.learn(factor, 1)
         for atom, coefficient in () if ones else solvable(zero.terms):
-            known = (Size({(atom,): coefficient}, self) - zero) * coefficient
+            known = (SymInt({(atom,): coefficient}, self) - zero) * coefficient
             if atom not in atoms_of(known):
                 self.learn(atom, known)
                 return True
@@ -208,12 +208,12 @@ def _item_order(term: tuple[tuple[Atom, ...], int]) -> tuple[list[str], int]:
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
-class Size:
+class SymInt:
     """An integer polynomial over symbols; comparing answers by example and records a guard."""
 
     __slots__ = ("terms", "scope", "_key", "_atoms", "_known", "_learnt")
 
-    def __init__(self, terms: dict[tuple[Atom, ...], int], scope: Scope):
+    def __init__(self, terms: dict[tuple[Atom, ...], int], scope: ShapeEnv):
         self.terms, self.scope = terms, scope
         self._key: tuple | None = None
         self._atoms: frozenset[Atom] | None = None
@@ -237,84 +237,84 @@ class Size:
         return evaluate(self, self.scope.hints)
 
     def __hash__(self) -> int:
-        return hash(self.concrete())
+        return hash(self.concretize())
 
     def same_as(self, other: SizeLike) -> bool:
         """Structural equality; records no guard."""
-        if type(other) is Size and other.scope is not self.scope:
+        if type(other) is SymInt and other.scope is not self.scope:
             return False
-        if self is other or type(other) is Size and self.terms == other.terms:
+        if self is other or type(other) is SymInt and self.terms == other.terms:
             return True
         if not self.scope.equal and not self.scope.unsolved:
             return False
         a, b = self.scope.resolve(self), self.scope.resolve(other)
-        if type(a) is type(b) and (a.terms == b.terms if type(a) is Size else a == b):
+        if type(a) is type(b) and (a.terms == b.terms if type(a) is SymInt else a == b):
             return True
         return self.scope.agreed(a, b)
 
-    def concrete(self) -> int:
+    def concretize(self) -> int:
         """The example's value, guarded: the program now depends on it."""
         value = self.hint
         self.scope.decide("==", self, value)
         return value
 
-    __int__ = __index__ = __trunc__ = lambda self: self.concrete()
+    __int__ = __index__ = __trunc__ = lambda self: self.concretize()
 
     def __float__(self) -> float:
-        return float(self.concrete())
+        return float(self.concretize())
 
     def __bool__(self) -> bool:
         return self.scope.decide("!=", self, 0)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.asarray(self.concrete(), dtype)
+        return np.asarray(self.concretize(), dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions compute with the plain int, whose type gives way to their others'."""
-        plain = [x.concrete() if type(x) is Size else x for x in inputs]
+        plain = [x.concretize() if type(x) is SymInt else x for x in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(int, name):
             raise AttributeError(f"'int' object has no attribute '{name}'")
-        return getattr(self.concrete(), name)
+        return getattr(self.concretize(), name)
 
     def __reduce__(self):
-        return (int, (self.concrete(),))
+        return (int, (self.concretize(),))
 
     # -- arithmetic -------------------------------------------------------
     def __add__(self, other: SizeLike) -> SizeLike:
-        if type(other) is not Size and not _is_int(other):
-            return self.concrete() + other if _is_number(other) else NotImplemented
+        if type(other) is not SymInt and not _is_int(other):
+            return self.concretize() + other if _is_number(other) else NotImplemented
         return _sum(self.scope, (self, 1), (other, 1))
 
     __radd__ = __add__
 
     def __sub__(self, other: SizeLike) -> SizeLike:
-        if type(other) is not Size and not _is_int(other):
-            return self.concrete() - other if _is_number(other) else NotImplemented
+        if type(other) is not SymInt and not _is_int(other):
+            return self.concretize() - other if _is_number(other) else NotImplemented
         return _sum(self.scope, (self, 1), (other, -1))
 
     def __rsub__(self, other: SizeLike) -> SizeLike:
         if not _is_int(other):
-            return other - self.concrete() if _is_number(other) else NotImplemented
+            return other - self.concretize() if _is_number(other) else NotImplemented
         return _sum(self.scope, (other, 1), (self, -1))
 
     def __neg__(self) -> SizeLike:
         return _sum(self.scope, (self, -1))
 
-    def __pos__(self) -> Size:
+    def __pos__(self) -> SymInt:
         return self
 
     def __mul__(self, other: SizeLike) -> SizeLike:
-        if type(other) is not Size and not _is_int(other):
-            return self.concrete() * other if _is_number(other) else NotImplemented
+        if type(other) is not SymInt and not _is_int(other):
+            return self.concretize() * other if _is_number(other) else NotImplemented
         other = _local(other, self.scope)
         if type(other) is int:
             if other == 1:
                 return self
             scaled = {m: c * other for m, c in self.terms.items()}
-            return Size(scaled, self.scope) if other else 0
+            return SymInt(scaled, self.scope) if other else 0
         product: dict[tuple[Atom, ...], int] = {}
         for m, c in self.terms.items():
             for n, d in _terms(other).items():
@@ -325,23 +325,23 @@ class Size:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: SizeLike) -> SizeLike:
-        if type(other) is not Size and not _is_int(other):
-            return self.concrete() // other if _is_number(other) else NotImplemented
+        if type(other) is not SymInt and not _is_int(other):
+            return self.concretize() // other if _is_number(other) else NotImplemented
         return divided(self, _divisor(other, self.scope), "//")
 
     def __rfloordiv__(self, other: int) -> SizeLike:
         if not _is_int(other):
-            return other // self.concrete() if _is_number(other) else NotImplemented
+            return other // self.concretize() if _is_number(other) else NotImplemented
         return divided(_local(other, self.scope), _divisor(self, self.scope), "//")
 
     def __mod__(self, other: SizeLike) -> SizeLike:
-        if type(other) is not Size and not _is_int(other):
-            return self.concrete() % other if _is_number(other) else NotImplemented
+        if type(other) is not SymInt and not _is_int(other):
+            return self.concretize() % other if _is_number(other) else NotImplemented
         return divided(self, _divisor(other, self.scope, "integer modulo"), "%")
 
     def __rmod__(self, other: int) -> SizeLike:
         if not _is_int(other):
-            return other % self.concrete() if _is_number(other) else NotImplemented
+            return other % self.concretize() if _is_number(other) else NotImplemented
         divisor = _divisor(self, self.scope, "integer modulo")
         return divided(_local(other, self.scope), divisor, "%")
 
@@ -349,35 +349,35 @@ class Size:
         return (self // other, self % other) if _is_number(other) else NotImplemented
 
     def __rdivmod__(self, other: SizeLike) -> Any:
-        return divmod(other, self.concrete()) if _is_number(other) else NotImplemented
+        return divmod(other, self.concretize()) if _is_number(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
-        return self.concrete() / (other.concrete() if type(other) is Size else other)
+        return self.concretize() / (other.concretize() if type(other) is SymInt else other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self.concrete()
+        return other / self.concretize()
 
     def __pow__(self, other: Any, *modulus: Any) -> Any:
         if modulus:
-            return pow(self.concrete(), other, *modulus)
+            return pow(self.concretize(), other, *modulus)
         if type(other) is int and 0 <= other <= 4:
             result: SizeLike = 1
             for _ in range(other):
                 result = self * result
             return result
-        return self.concrete() ** other
+        return self.concretize() ** other
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self.concrete()
+        return other ** self.concretize()
 
     def __abs__(self) -> SizeLike:
         return self if self >= 0 else -self
 
     # -- comparison: decided by the example, guarded -----------------------
     def __eq__(self, other: Any) -> bool:
-        if type(other) is Size or _is_int(other):
+        if type(other) is SymInt or _is_int(other):
             return self.scope.decide("==", self, _local(other, self.scope))
-        return self.concrete() == other if _is_number(other) else NotImplemented
+        return self.concretize() == other if _is_number(other) else NotImplemented
 
     def __ne__(self, other: Any) -> bool:
         same = self.__eq__(other)
@@ -396,20 +396,20 @@ class Size:
         return self._compare(">=", other)
 
     def _compare(self, relation: str, other: Any) -> bool:
-        if type(other) is Size or _is_int(other):
+        if type(other) is SymInt or _is_int(other):
             return self.scope.decide(relation, self, _local(other, self.scope))
         if not has_order(other):
             return NotImplemented
-        return _RELATIONS[relation](self.concrete(), other)
+        return _RELATIONS[relation](self.concretize(), other)
 
     # -- text ---------------------------------------------------------------
     def __str__(self) -> str:
-        return str(self.concrete()) if self.scope.shown() else size_text(self.key)
+        return str(self.concretize()) if self.scope.shown() else size_text(self.key)
 
     __repr__ = __str__
 
     def __format__(self, spec: str) -> str:
-        return format(self.concrete(), spec) if spec else str(self)
+        return format(self.concretize(), spec) if spec else str(self)
 
 
 def _is_number(value: Any) -> bool:
@@ -426,19 +426,19 @@ def _is_int(value: Any) -> bool:
     return type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
 
 
-def _local(size: SizeLike, scope: Scope) -> SizeLike:
+def _local(size: SizeLike, scope: ShapeEnv) -> SizeLike:
     """A size as seen in `scope`: symbols of another recording mean nothing here. Of a number that
     differs between calls, the size that stands for it."""
-    if type(size) is int or type(size) is Size and size.scope is scope:
+    if type(size) is int or type(size) is SymInt and size.scope is scope:
         return size
     if hasattr(type(size), "as_size"):
         size = size.as_size()
-    return size.concrete() if type(size) is Size and size.scope is not scope else size
+    return size.concretize() if type(size) is SymInt and size.scope is not scope else size
 
 
 def _is_positive(size: SizeLike) -> bool:
     """Whether a size is a product of max(size, 1): what ops divide by themselves."""
-    if type(size) is not Size:
+    if type(size) is not SymInt:
         return bool(size)
     atoms = [a for monomial in size.terms for a in monomial]
     return len(size.terms) == 1 and all(
@@ -446,10 +446,10 @@ def _is_positive(size: SizeLike) -> bool:
     )
 
 
-def _divisor(size: SizeLike, scope: Scope, what: str = "integer division or modulo") -> SizeLike:
+def _divisor(size: SizeLike, scope: ShapeEnv, what: str = "integer division or modulo") -> SizeLike:
     """A size to divide by, asked not to be 0."""
     size = _local(size, scope)
-    if scope.settled and type(size) is Size:
+    if scope.settled and type(size) is SymInt:
         return size
     if not _is_positive(size) and not size:
         raise ZeroDivisionError(f"{what} by zero")
@@ -457,19 +457,19 @@ def _divisor(size: SizeLike, scope: Scope, what: str = "integer division or modu
 
 
 def _terms(size: SizeLike) -> dict[tuple[Atom, ...], int]:
-    return size.terms if type(size) is Size else {(): int(size)} if size else {}
+    return size.terms if type(size) is SymInt else {(): int(size)} if size else {}
 
 
-def _normal(terms: dict[tuple[Atom, ...], int], scope: Scope) -> SizeLike:
+def _normal(terms: dict[tuple[Atom, ...], int], scope: ShapeEnv) -> SizeLike:
     kept = {m: c for m, c in terms.items() if c} if 0 in terms.values() else terms
     if not kept:
         return 0
     if len(kept) == 1 and () in kept:
         return kept[()]
-    return Size(kept, scope)
+    return SymInt(kept, scope)
 
 
-def _sum(scope: Scope, *parts: tuple[SizeLike, int]) -> SizeLike:
+def _sum(scope: ShapeEnv, *parts: tuple[SizeLike, int]) -> SizeLike:
     total: dict[tuple[Atom, ...], int] = {}
     for size, sign in parts:
         for monomial, coefficient in _terms(_local(size, scope)).items():
@@ -479,7 +479,7 @@ def _sum(scope: Scope, *parts: tuple[SizeLike, int]) -> SizeLike:
 
 def exact_division(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
     """`size / divisor` when that is a polynomial."""
-    if type(size) is not Size:
+    if type(size) is not SymInt:
         return None
     found = quotient(size.terms, _terms(divisor))
     return None if found is None else _normal(found, size.scope)
@@ -487,9 +487,9 @@ def exact_division(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
 
 def divided(size: SizeLike, divisor: SizeLike, sign: str) -> SizeLike:
     """`size // divisor` or `size % divisor`, of a divisor that is not 0: nobody is asked."""
-    if type(size) is not Size and type(divisor) is not Size:
+    if type(size) is not SymInt and type(divisor) is not SymInt:
         return size // divisor if sign == "//" else size % divisor
-    scope = (size if type(size) is Size else divisor).scope
+    scope = (size if type(size) is SymInt else divisor).scope
     exact = exact_division(size, divisor)
     if exact is None:
         return _atom("floordiv" if sign == "//" else "mod", size, divisor, scope)
@@ -497,31 +497,31 @@ def divided(size: SizeLike, divisor: SizeLike, sign: str) -> SizeLike:
 
 
 def _text(size: SizeLike) -> str:
-    return size_text(size.key) if type(size) is Size else str(size)
+    return size_text(size.key) if type(size) is SymInt else str(size)
 
 
-def _atom(function: str, left: SizeLike, right: SizeLike, scope: Scope) -> SizeLike:
-    return Size({(size_function(function, _frozen(left), _frozen(right)),): 1}, scope)
+def _atom(function: str, left: SizeLike, right: SizeLike, scope: ShapeEnv) -> SizeLike:
+    return SymInt({(size_function(function, _frozen(left), _frozen(right)),): 1}, scope)
 
 
 def _frozen(size: SizeLike) -> Any:
-    return size.key if type(size) is Size else int(size)
+    return size.key if type(size) is SymInt else int(size)
 
 
-def _thaw(frozen: Any, scope: Scope) -> SizeLike:
-    return frozen if type(frozen) is int else Size(dict(frozen), scope)
+def _thaw(frozen: Any, scope: ShapeEnv) -> SizeLike:
+    return frozen if type(frozen) is int else SymInt(dict(frozen), scope)
 
 
 def size_max(a: SizeLike, b: SizeLike) -> SizeLike:
-    if type(a) is not Size and type(b) is not Size:
+    if type(a) is not SymInt and type(b) is not SymInt:
         return max(a, b)
-    return _atom("max", a, b, (a if type(a) is Size else b).scope)
+    return _atom("max", a, b, (a if type(a) is SymInt else b).scope)
 
 
 def size_min(a: SizeLike, b: SizeLike) -> SizeLike:
-    if type(a) is not Size and type(b) is not Size:
+    if type(a) is not SymInt and type(b) is not SymInt:
         return min(a, b)
-    return _atom("min", a, b, (a if type(a) is Size else b).scope)
+    return _atom("min", a, b, (a if type(a) is SymInt else b).scope)
 
 
 def symbols_of(size: SizeLike) -> set[str]:
@@ -531,21 +531,21 @@ def symbols_of(size: SizeLike) -> set[str]:
 
 def atoms_of(size: SizeLike) -> frozenset[Atom]:
     """The symbols and functions of sizes that a size is made of, those within others too."""
-    if type(size) is not Size:
+    if type(size) is not SymInt:
         return frozenset()
     if size._atoms is None:
         size._atoms = atoms_in(size.terms)
     return size._atoms
 
 
-def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) -> SizeLike:
+def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: ShapeEnv) -> SizeLike:
     """`size` with atoms replaced; the result is canonical."""
     found = dict(values)  # what each atom becomes: sizes have atoms in common
 
     def replaced(atom: Atom) -> SizeLike:
         if atom not in found:
             if isinstance(atom, str) or atom.atoms.isdisjoint(values):
-                found[atom] = Size({(atom,): 1}, scope)
+                found[atom] = SymInt({(atom,): 1}, scope)
             else:
                 left, right = (_rebuilt(_thaw(x, scope), replaced) for x in atom.operands)
                 found[atom] = _apply(atom.name, left, right)
@@ -556,7 +556,7 @@ def substitute(size: SizeLike, values: Mapping[Atom, SizeLike], scope: Scope) ->
 
 def _rebuilt(size: SizeLike, replaced: Callable[[Atom], SizeLike]) -> SizeLike:
     """`size` with each atom replaced."""
-    if type(size) is not Size:
+    if type(size) is not SymInt:
         return size
     total: SizeLike = 0
     for monomial, coefficient in size.terms.items():
@@ -577,7 +577,7 @@ def _apply(function: str, left: SizeLike, right: SizeLike) -> SizeLike:
 
 def evaluate(size: SizeLike, values: Mapping[str, int]) -> int:
     """The integer a size is for these values of its symbols."""
-    return _evaluated(size.terms.items(), values, {}) if type(size) is Size else size
+    return _evaluated(size.terms.items(), values, {}) if type(size) is SymInt else size
 
 
 def _evaluated(
@@ -603,20 +603,20 @@ def _evaluated(
 
 def same_size(a: SizeLike, b: SizeLike) -> bool:
     """Structural equality of two sizes; no guard is recorded."""
-    if type(a) is Size:
+    if type(a) is SymInt:
         return a.same_as(b)
-    return b.same_as(a) if type(b) is Size else a == b
+    return b.same_as(a) if type(b) is SymInt else a == b
 
 
-def _asked(name: str) -> Any:
-    def call(self: Size, *others: Any) -> Any:
-        plain = [x.concrete() if type(x) is Size else x for x in others]
-        return getattr(self.concrete(), name)(*plain)
+def _concretizing(name: str) -> Any:
+    def call(self: SymInt, *others: Any) -> Any:
+        plain = [x.concretize() if type(x) is SymInt else x for x in others]
+        return getattr(self.concretize(), name)(*plain)
 
     return call
 
 
 for _name in ("and rand or ror xor rxor lshift rlshift rshift rrshift invert round floor "
               "ceil").split():
-    setattr(Size, f"__{_name}__", _asked(f"__{_name}__"))
-Size.__name__ = Size.__qualname__ = "int"  # in Python's error texts
+    setattr(SymInt, f"__{_name}__", _concretizing(f"__{_name}__"))
+SymInt.__name__ = SymInt.__qualname__ = "int"  # in Python's error texts

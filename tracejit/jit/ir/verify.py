@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.core.memory.devices import CPU
 from tracejit.core.ops.types import TensorType
 from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size, same_size, symbols_of
+from tracejit.jit.ir.sizes import SymInt, same_size, symbols_of
 
 
 class GraphError(Exception):
@@ -139,10 +139,10 @@ def flat(static: Any) -> Iterator[Any]:
         yield static
 
 
-def sizes_of(graph: Graph) -> Iterator[Size]:
+def sizes_of(graph: Graph) -> Iterator[SymInt]:
     """Every symbolic size in a graph's types, strides, operands and attributes."""
-    def symbolic(statics: Iterable[Any]) -> Iterator[Size]:
-        return (x for static in statics for x in flat(static) if type(x) is Size)
+    def symbolic(statics: Iterable[Any]) -> Iterator[SymInt]:
+        return (x for static in statics for x in flat(static) if type(x) is SymInt)
 
     for value in graph.inputs:
         yield from symbolic(value.shape)

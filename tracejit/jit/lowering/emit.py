@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.core.ops.shapes import broadcast_dims
 from tracejit.core.ops.types import FLOATING, dtype, float32, float64, rounded
 from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 from tracejit.jit.lowering.index import (
     Condition,
     Index,
@@ -184,7 +184,7 @@ class Emission:
 
     def number(self, value: Any, d: dtype) -> Scalar:
         """A constant of dtype `d`; sizes are constants of the kernel's call."""
-        if type(value) is Size or isinstance(value, Index):
+        if type(value) is SymInt or isinstance(value, Index):
             return self.from_index(as_index(value), register(d))
         if d.category == 2 and d.itemsize == 2:
             value = float(rounded(np.asarray(value), d))
@@ -410,7 +410,7 @@ class NodeEmitter:
         return self.emission.call(template, self.value.dtype, known)
 
     def _operand_of(self, x: Any) -> Scalar:
-        if isinstance(x, (Index, Size)):
+        if isinstance(x, (Index, SymInt)):
             return self.emission.from_index(as_index(x), "int64")
         kind = {bool: "bool", int: "int64", float: float64.name}[type(x)]
         return self.emission.scalars.number(x, kind)

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from tracejit.jit.ir import sizes
-from tracejit.jit.ir.sizes import Size, SizeLike, exact_division, size_max
+from tracejit.jit.ir.sizes import SizeLike, SymInt, exact_division, size_max
 
 _RESOLVED: dict[
     int, tuple[Any, int, SizeLike]
@@ -25,7 +25,7 @@ _KEPT = 20000
 
 def resolved(size: SizeLike) -> SizeLike:
     """`size` in terms of symbols that are not known to equal something else."""
-    if type(size) is not Size or not size.scope.equal:
+    if type(size) is not SymInt or not size.scope.equal:
         return size
     known, learnt = _RESOLVED.get(id(size)), size.scope.learnt
     if known is not None and known[0] is size and known[1] == learnt:
@@ -39,7 +39,7 @@ def resolved(size: SizeLike) -> SizeLike:
 
 def size_key(size: SizeLike) -> Hashable:
     """Equal for resolved sizes of equal structure; records no guard, unlike hash(size)."""
-    return size.key if type(size) is Size else size
+    return size.key if type(size) is SymInt else size
 
 
 def same_size(a: SizeLike, b: SizeLike) -> bool:
@@ -63,8 +63,8 @@ def exact_quotient(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
     >>> exact_quotient(12, 4), exact_quotient(12, 5)
     (3, None)
     """
-    if type(size) is not Size:
-        if type(divisor) is Size:
+    if type(size) is not SymInt:
+        if type(divisor) is SymInt:
             return 0 if size == 0 else None
         return None if divisor == 0 or size % divisor else size // divisor
     return 1 if same_size(size, divisor) else exact_division(size, divisor)
@@ -72,7 +72,7 @@ def exact_quotient(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
 
 def known_nonnegative(size: SizeLike) -> bool:
     """Whether `size >= 0` for all values of its symbols, which count things."""
-    if type(size) is not Size:
+    if type(size) is not SymInt:
         return size >= 0
     if all(c >= 0 for c in size.terms.values()) and not any(
         "-" in str(atom) for monomial in size.terms for atom in monomial

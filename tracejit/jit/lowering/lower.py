@@ -14,7 +14,7 @@ from tracejit import logs
 from tracejit.core.ops import pointwise
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Node, Value
-from tracejit.jit.ir.sizes import Size
+from tracejit.jit.ir.sizes import SymInt
 from tracejit.jit.lowering.emit import Partial
 from tracejit.jit.lowering.failures import overlooked
 from tracejit.jit.lowering.fuse import Fuser, kind_of
@@ -79,7 +79,7 @@ def _note_extents(graph: Graph) -> None:
     scope.nonnegative.clear()
     values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
     for size in (resolved(size) for v in values for size in v.shape):
-        if type(size) is Size and len(size.terms) > 1:
+        if type(size) is SymInt and len(size.terms) > 1:
             scope.extents.setdefault(size.key, size)
 
 

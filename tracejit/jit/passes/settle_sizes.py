@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.ir.sizes import Scope, Size, symbols_of
+from tracejit.jit.ir.sizes import ShapeEnv, SymInt, symbols_of
 
 
 def settle_sizes(graph: Graph, numerics: str = "fast") -> Graph:
@@ -26,7 +26,7 @@ def settle_sizes(graph: Graph, numerics: str = "fast") -> Graph:
 
 
 class _Settling:
-    def __init__(self, scope: Scope, bound: set[str]):
+    def __init__(self, scope: ShapeEnv, bound: set[str]):
         self.scope, self.bound = scope, bound
 
     def graph(self, graph: Graph) -> None:
@@ -38,17 +38,17 @@ class _Settling:
                 self.type(value)
             for name, static in node.attributes.items():
                 node.attributes[name] = self.static(static)
-            if any(type(x) is Size for x in node.inputs):
+            if any(type(x) is SymInt for x in node.inputs):
                 node.inputs = self.static(node.inputs)
             for region in node.regions:
                 self.graph(region)
 
     def type(self, value: Value) -> None:
-        if any(type(size) is Size for size in value.shape):
+        if any(type(size) is SymInt for size in value.shape):
             value.type = value.type._replace(shape=self.static(value.shape))
 
     def static(self, static: Any) -> Any:
-        if type(static) is Size:
+        if type(static) is SymInt:
             return self.size(static)
         if type(static) in (tuple, list):
             return type(static)([self.static(x) for x in static])
@@ -56,7 +56,7 @@ class _Settling:
             return slice(*map(self.static, (static.start, static.stop, static.step)))
         return static
 
-    def size(self, size: Size) -> Any:
+    def size(self, size: SymInt) -> Any:
         known = self.scope.resolve(size)
         unbound = known is not size and symbols_of(known) - self.bound
         return size if unbound and symbols_of(size) <= self.bound else known

@@ -1,7 +1,7 @@
 """The results of a replay get their history: nodes on the tape.
 
 In: the plan of a recorded call's gradients, the tensors of one call. Out: `attach_backward`. Called
-by `entry` after each run, and by `entry_maker` for the recorded call itself.
+by `entry` after each run, and by `build` for the recorded call itself.
 
 What a call has in common with the last one is found there: where gradients go, and what makes the
 nodes natively.
@@ -16,34 +16,34 @@ from typing import Any
 from tracejit.core.eager.nodes import Edge, edge_of, nobody
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.readers import Before, reads, shown
-from tracejit.jit.capture.snapshot import Snapshot
-from tracejit.jit.runtime.backward_plan import Backward
+from tracejit.jit.capture.snapshot import GuardSnapshot
+from tracejit.jit.runtime.backward_plan import BackwardPlan
 from tracejit.jit.runtime.call_nodes import CompiledBackward
-from tracejit.jit.runtime.later_backward import Call, below
+from tracejit.jit.runtime.compiled_graph import BoundGraph
+from tracejit.jit.runtime.later_backward import SavedCall, below
 from tracejit.jit.runtime.native_history import Lay, layer, lays
-from tracejit.jit.runtime.segment import Bound
 
 
 def attach_backward(
-    plan: Backward,
+    plan: BackwardPlan,
     inputs: tuple,
     roots: list[Tensor],
     outputs: list[Any],
-    bound: Bound,
-    snapshot: Snapshot | None = None,
+    bound: BoundGraph,
+    snapshot: GuardSnapshot | None = None,
 ) -> None:
     """Make `outputs` the results of nodes whose backward runs compiled programs.
 
-    snapshot  what vouches for the inputs but its `loose` ones: they are what they were
+    snapshot  what vouches for the inputs but its `uncovered` ones: they are what they were
     """
-    last, like, loose, lay = plan.last
+    last, like, uncovered, lay = plan.last
     if like is not snapshot:
-        last, loose, lay = nobody, *_of_snapshot(plan, snapshot)
+        last, uncovered, lay = nobody, *_of_snapshot(plan, snapshot)
     known = last()
     if known is None:
         ends = _ends(plan, inputs)
     else:
-        ends = _ends_but(plan, inputs, known.ends, loose) if loose else known.ends
+        ends = _ends_but(plan, inputs, known.ends, uncovered) if uncovered else known.ends
     made = roots[plan.first :]
     at: Any = None  # refers to what lives as long as the edges, and is told of writes
     if lay is not None:
@@ -52,42 +52,44 @@ def attach_backward(
             reader = at()
             (reader.call if plan.straight else reader).keep(roots, outputs)
     if at is None:
-        call = Call(plan, inputs, made, bound, ends)
+        call = SavedCall(plan, inputs, made, bound, ends)
         if plan.keeps:
             call.keep(roots, outputs)
         call.remember_versions()
         reader = _laid(call, outputs)
         at = reads(reader) if plan.remembers else weakref.ref(reader)
-    plan.last = nobody if snapshot is None else at, snapshot, loose, lay
+    plan.last = nobody if snapshot is None else at, snapshot, uncovered, lay
     if shown.places and plan.remembers:
         _keep_shown(plan, at(), inputs, snapshot)
 
 
-def _of_snapshot(plan: Backward, snapshot: Snapshot | None) -> tuple[tuple[int, ...], Lay | None]:
+def _of_snapshot(plan: BackwardPlan, snapshot: GuardSnapshot | None
+                 ) -> tuple[tuple[int, ...], Lay | None]:
     """The inputs that gradients go to but a snapshot does not vouch for, and what makes the
     nodes natively, if anything does."""
     if snapshot is None:
         return (), None
     if plan.lay is None and lays(plan):
         plan.lay = layer(plan)
-    return tuple([n for n in snapshot.loose if n in plan.ends]), plan.lay
+    return tuple([n for n in snapshot.uncovered if n in plan.ends]), plan.lay
 
 
-def _ends(plan: Backward, inputs: Sequence[Any]) -> tuple[Edge, ...]:
+def _ends(plan: BackwardPlan, inputs: Sequence[Any]) -> tuple[Edge, ...]:
     """Where the gradients of inputs go."""
     return tuple([edge_of(x) if x._requires_grad else None for x in plan.sought(inputs)])
 
 
-def _ends_but(plan: Backward, inputs: Sequence[Any], known: Sequence[Edge], loose: Sequence[int]
+def _ends_but(plan: BackwardPlan, inputs: Sequence[Any], known: Sequence[Edge],
+              uncovered: Sequence[int]
               ) -> tuple[Edge, ...]:
     """The same where those of the last call are known, but for these inputs."""
     ends = list(known)
-    for n in loose:
+    for n in uncovered:
         ends[plan.ends[n]] = edge_of(inputs[n]) if inputs[n]._requires_grad else None
     return tuple(ends)
 
 
-def _laid(call: Call, outputs: Sequence[Any]) -> CompiledBackward | Call:
+def _laid(call: SavedCall, outputs: Sequence[Any]) -> CompiledBackward | SavedCall:
     """Make the nodes of a call: the only one, or what they share."""
     plan = call.plan
     nodes: list[CompiledBackward | None] = []
@@ -103,16 +105,17 @@ def _laid(call: Call, outputs: Sequence[Any]) -> CompiledBackward | Call:
     return nodes[0] or call if plan.straight else call
 
 
-def _keep_shown(plan: Backward, reader: Any, inputs: Sequence[Any], snapshot: Snapshot | None
+def _keep_shown(plan: BackwardPlan, reader: Any, inputs: Sequence[Any],
+                snapshot: GuardSnapshot | None
                 ) -> None:
     """Keep what others may write of the inputs that something is computed again from. Those that a
     snapshot vouches for are the same as when they were last looked at."""
     looked = snapshot, shown.count
-    loose = () if snapshot is None else snapshot.loose
+    uncovered = () if snapshot is None else snapshot.uncovered
     again = plan.hidden == looked
-    numbers = [n for n in loose if n in plan.remembered] if again else plan.remembers
+    numbers = [n for n in uncovered if n in plan.remembered] if again else plan.remembers
     found = {n: inputs[n]._storage for n in numbers if inputs[n]._storage in shown}
     for storage in found.values():
         reader.about_to_write(storage, Before(storage))
-    if snapshot is not None and found.keys() <= set(loose):
+    if snapshot is not None and found.keys() <= set(uncovered):
         plan.hidden = looked

@@ -1,7 +1,7 @@
 """The plan of a recorded call's gradients, made of its joint graph.
 
-In: a tracer and what `differentiate` gave of its recording. Out: a `Backward`, and the values
-that the forward program keeps for it. Called by `entry_maker`.
+In: a tracer and what `differentiate` gave of its recording. Out: a `BackwardPlan`, and the values
+that the forward program keeps for it. Called by `build`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from tracejit.core.eager.saved import Saved, SavedOutput
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import counting_family
 from tracejit.core.ops.record import REGISTRY
-from tracejit.jit.autodiff.differentiate import Joint
-from tracejit.jit.autodiff.kept_outside import Entry
+from tracejit.jit.autodiff.differentiate import JointGraph
+from tracejit.jit.autodiff.outer_saves import SaveRecord
 from tracejit.jit.autodiff.reach import flag_of, operand_of, records
 from tracejit.jit.autodiff.stages import Stage
-from tracejit.jit.capture.aliasing import Memory, Traced
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.runtime.backward_plan import (
-    Backward,
+    BackwardPlan,
     BackwardStage,
-    Masks,
-    Note,
-    There,
+    FreeCondition,
+    PathMask,
+    VersionCheck,
     is_sum,
 )
-from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
 
 def backward_plan(
     tracer: Any,
-    joint: Joint,
+    joint: JointGraph,
     primal: dict[Value, int],
-    roots: dict[Memory, int],
-    compile: Callable[[Graph], Segment],
-) -> tuple[list[Value], Backward]:
+    roots: dict[FunctionalStorage, int],
+    compile: Callable[[Graph], CompiledGraph],
+) -> tuple[list[Value], BackwardPlan]:
     """Further outputs to keep for the backward, and the backward.
 
     primal  the call's inputs -> their numbers
@@ -80,7 +80,7 @@ def backward_plan(
             stage.reached,
             [found.way for found in freed[k]],
             parts[k],
-            [found.there for found in freed[k]],
+            [found.condition for found in freed[k]],
             _own(stage, freed[k]),
             [noted.by(node) for node, _ in stage.places],
             noted.of(stage),
@@ -90,7 +90,7 @@ def backward_plan(
     saved = [place[v] for v in joint.saved]
     both = [[primal[v] for v in unwritten if v in found] for found in (joint.again, once_more)]
     number = {v: k for k, v in enumerate(joint.graph.inputs)}
-    plan = Backward(
+    plan = BackwardPlan(
         whole,
         tape,
         joint.final,
@@ -124,8 +124,8 @@ def backward_plan(
 class _Freed(NamedTuple):
     """What is freed by itself: the ways through it, what decides if it was there, its parts."""
 
-    way: Masks
-    there: There | None
+    way: PathMask
+    condition: FreeCondition | None
     parts: list[Any]
 
 
@@ -134,9 +134,10 @@ def _freed(tracer: Any, stage: Stage, saved: list[Value]) -> list[_Freed]:
     found: dict[tuple, _Freed] = {}
     for part, way in stage.freed.items():
         flag = flag_of(part)
-        there = None if flag is None else There(number[tracer.traced(flag[0]).read()], flag[1])
-        key = way, there
-        found.setdefault(key, _Freed(way, there, [])).parts.append(part)
+        condition = None if flag is None else FreeCondition(
+            number[tracer.traced(flag[0]).read()], flag[1])
+        key = way, condition
+        found.setdefault(key, _Freed(way, condition, [])).parts.append(part)
     return list(found.values())
 
 
@@ -150,7 +151,7 @@ def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
     return [found.get(node, 0) for node, _ in stage.places]
 
 
-def _whole(tracer: Any, joint: Joint) -> tuple[Graph, list[int]]:
+def _whole(tracer: Any, joint: JointGraph) -> tuple[Graph, list[int]]:
     """The joint graph, and the outputs it starts from: those that gradients are computed from."""
     graph, given = joint.graph, [tracer.traced(x).read() for x in joint.outputs]
     name, gradients = f"{graph.name}_joint", [g for g in joint.grads if g is not None]
@@ -161,7 +162,7 @@ def _whole(tracer: Any, joint: Joint) -> tuple[Graph, list[int]]:
 
 
 def _saved(
-    saved: list[Value], primal: dict[Value, int], roots: dict[Memory, int], joint: Joint
+    saved: list[Value], primal: dict[Value, int], roots: dict[FunctionalStorage, int], joint: JointGraph
 ) -> tuple[list[Value], list[tuple[str, int]]]:
     """Which saved values become further outputs, and where each is found after the run."""
     extra: list[Value] = []
@@ -169,7 +170,7 @@ def _saved(
     others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
     for value in saved:
         memory = joint.live.get(value)
-        if memory is not None and memory.owner is None:
+        if memory is not None and memory.input_tensor is None:
             found.append(("output", roots[memory]))
         elif memory is not None or value in primal and value not in joint.written:
             found.append(("input", primal[value if memory is None else memory.input]))
@@ -186,22 +187,23 @@ def _saved(
 class _Noted:
     """What must not be written before a backward."""
 
-    def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[Memory, int],
-                 joint: Joint):
+    def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[FunctionalStorage, int],
+                 joint: JointGraph):
         self.tracer, self.primal, self.roots = tracer, primal, roots
         self.outputs = joint.outputs
         self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
-        self.items: list[Note] = []
-        self.numbers: dict[tuple[Memory, int, bool], int] = {}
-        self.known: dict[Memory, Note] = {}  # also of what is kept only if the program goes one way
+        self.items: list[VersionCheck] = []
+        self.numbers: dict[tuple[FunctionalStorage, int, bool], int] = {}
+        # also of what is kept only if the program goes one way
+        self.known: dict[FunctionalStorage, VersionCheck] = {}
         self.found: dict[Node, list[int]] = {}
         nodes = {node for stage in joint.stages for node in stage.nodes}
         for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
             self.by(node)
 
-    def of(self, stage: Stage) -> list[tuple[int, list[Masks]]]:
+    def of(self, stage: Stage) -> list[tuple[int, list[PathMask]]]:
         """What the tape keeps of a stage, with the ways through it."""
-        found: dict[int, list[Masks]] = {}
+        found: dict[int, list[PathMask]] = {}
         for node, way in stage.nodes.items():
             for number in self.by(node):
                 found.setdefault(number, []).append(way)
@@ -211,12 +213,12 @@ class _Noted:
         """What a node of the tape keeps."""
         if node not in self.found:
             # What a region keeps for second derivatives as well, it says itself.
-            found = sorted(records(node), key=lambda record: not isinstance(record, Entry))
+            found = sorted(records(node), key=lambda record: not isinstance(record, SaveRecord))
             numbers = [self._number(record) for record in found]
             self.found[node] = [number for number in numbers if number is not None]
         return self.found[node]
 
-    def _number(self, record: Saved | SavedOutput | Entry) -> int | None:
+    def _number(self, record: Saved | SavedOutput | SaveRecord) -> int | None:
         item = self.tracer.lifted.get(id(record.tensor))
         traced = getattr(record.tensor, "_traced", None) if item is None else item.traced
         if traced is None:
@@ -225,40 +227,42 @@ class _Noted:
         if counting_family(record.tensor) is not None and not (
                 self.tracer.counts_outside(record.tensor)):
             return None  # of the call's own `.data`: nobody else has it
-        if memory.owner is None and memory not in self.roots:
+        if memory.input_tensor is None and memory not in self.roots:
             return None
         if memory not in self.known:
-            self.known[memory] = self._note(record, traced, item is not None)
-        note = self.known[memory]
-        if isinstance(record, Entry) and not record.always:
+            self.known[memory] = self._check(record, traced, item is not None)
+        check = self.known[memory]
+        if isinstance(record, SaveRecord) and not record.always:
             flag = self._flag(record)
             if flag < 0:
                 return None
-            note = note._replace(flag=flag, sense=record.sense)
-        if (memory, note.flag, note.sense) not in self.numbers:
-            self.numbers[memory, note.flag, note.sense] = len(self.items)
-            self.items.append(note)
-        return self.numbers[memory, note.flag, note.sense]
+            check = check._replace(flag=flag, sense=record.sense)
+        if (memory, check.flag, check.sense) not in self.numbers:
+            self.numbers[memory, check.flag, check.sense] = len(self.items)
+            self.items.append(check)
+        return self.numbers[memory, check.flag, check.sense]
 
-    def _flag(self, entry: Entry) -> int:
+    def _flag(self, record: SaveRecord) -> int:
         """The number of the saved value that alone decides whether a result is kept, or -1."""
-        value = None if entry.flag is None else self.tracer.traced(entry.flag).read()
+        value = None if record.flag is None else self.tracer.traced(record.flag).read()
         return self.saved.get(value, -1)
 
-    def _note(self, record: Saved | SavedOutput | Entry, traced: Traced, given: bool) -> Note:
+    def _check(
+        self, record: Saved | SavedOutput | SaveRecord, traced: FunctionalTensor, given: bool
+    ) -> VersionCheck:
         """`given`: the record is of an input itself, or of what a region keeps of it."""
-        itself, said, memory = operand_of(record), record.said(traced.shape), traced.memory
-        if memory.owner is not None:
+        itself, label, memory = operand_of(record), record.label(traced.shape), traced.memory
+        if memory.input_tensor is not None:
             whole = given and itself is not None
-            return Note(self.primal[memory.input], said=None if whole else said)
+            return VersionCheck(self.primal[memory.input], label=None if whole else label)
         result = next((k for k, x in enumerate(self.outputs) if x is itself), -1)
-        return Note(-1, self.roots[memory], said, result)
+        return VersionCheck(-1, self.roots[memory], label, result)
 
     def held(self, number: int) -> int:
         """The same of an input of which the program computes again what the tape may not keep."""
         for k, item in enumerate(self.items):
             if item.input == number:
                 return k
-        known = [note for note in self.known.values() if note.input == number]
-        self.items.append(known[0] if known else Note(number))
+        known = [check for check in self.known.values() if check.input == number]
+        self.items.append(known[0] if known else VersionCheck(number))
         return len(self.items) - 1

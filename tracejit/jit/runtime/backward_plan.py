@@ -1,7 +1,7 @@
 """How gradients flow through replays of a call: what a backward of some of its stages runs.
 
-In: the joint graph of a recorded call and the gradient graph made of it. Out: a `Backward`, which
-knows for each `Way` through the stages (where gradients arrive, which are wanted) the program to
+In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`, which
+knows for each `BackwardVariant` through the stages (where gradients arrive, which are wanted) the program to
 run, what must not have been written and what is freed. Made by `backward_maker`, used by
 `attach_backward` and `later_backward`.
 """
@@ -15,18 +15,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tracejit.core.eager.nodes import nobody
-from tracejit.core.eager.saved import Said
+from tracejit.core.eager.saved import TensorLabel
 from tracejit.core.ops.types import dtype
-from tracejit.jit.autodiff.absent import Left, without
 from tracejit.jit.autodiff.freed import Part
 from tracejit.jit.autodiff.gradient_views import GradientView, Step, chain, seen_from
 from tracejit.jit.autodiff.joining import joined
-from tracejit.jit.autodiff.relaid import RelaidTape
+from tracejit.jit.autodiff.prune import Pruned, prune
+from tracejit.jit.autodiff.rebuilt_tape import RebuiltTape
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
-from tracejit.jit.runtime.segment import Segment
+from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
-Masks = tuple[int, int]  # bits: results of a stage that lead through something, edges it leads to
+# bits: results of a stage that lead through something, edges it leads to
+PathMask = tuple[int, int]
 Key = tuple[tuple[int, int, int], ...]  # stages, each with the results and the edges asked for
 Shown = tuple[int, ...]  # for each stage of a key the edges at which somebody looks, as bits
 EVERYTHING = -1
@@ -40,7 +41,7 @@ class BackwardStage:
     edges    the numbers of the gradients it gives
     reached  for each edge the results that lead to it, as bits
     freed    the ways through what is freed by itself; for each the `parts` of the tape, and what
-             decides whether it was there (`there`)
+             decides whether it was there (`free_conditions`)
     own      for each result what of these is freed with the node that made it, as bits; what that
              node keeps: `own_kept`, numbers among what is noted
     kept     (number among what is noted, the ways through what keeps it)
@@ -49,12 +50,12 @@ class BackwardStage:
     results: list[int]
     edges: list[int]
     reached: list[int]
-    freed: list[Masks]
+    freed: list[PathMask]
     parts: list[list[Part]]
-    there: list[There | None]
+    free_conditions: list[FreeCondition | None]
     own: list[int]
     own_kept: list[list[int]]
-    kept: list[tuple[int, list[Masks]]]
+    kept: list[tuple[int, list[PathMask]]]
 
     def leads_on(self, gone: int) -> bool:
         """Whether gradients go through it where these bits of what is freed by itself are freed."""
@@ -64,7 +65,7 @@ class BackwardStage:
             for k, mask in enumerate(self.reached) for r in range(len(self.results)))
 
 
-class There(NamedTuple):
+class FreeCondition(NamedTuple):
     """What decides whether something was there to be freed: the number of the saved value, and what
     that must be."""
 
@@ -72,11 +73,11 @@ class There(NamedTuple):
     sense: bool
 
 
-class Note(NamedTuple):
+class VersionCheck(NamedTuple):
     """What must not be written.
 
     input   its number, or -1; `root`: that of an output of the program
-    said    what an error says of it, if that is not the input itself
+    label   what an error says of it, if that is not the input itself
     result  the number of the result that is what is kept, or -1
     flag    the number of the saved value that decides whether it is, or -1
     sense   what that must be
@@ -84,14 +85,14 @@ class Note(NamedTuple):
 
     input: int
     root: int = -1
-    said: Said | None = None
+    label: TensorLabel | None = None
     result: int = -1
     flag: int = -1
     sense: bool = True
 
 
 @dataclass
-class Way:
+class BackwardVariant:
     """What one backward runs.
 
     checked   what must not have been written, by number
@@ -109,7 +110,7 @@ class Way:
     tangents: list[tuple[int, int]]
     places: list[list[int | None]]
     looks: dict[tuple[int, int], tuple[int, list[Step], Any]] = field(default_factory=dict)
-    segment: Segment | None = None
+    segment: CompiledGraph | None = None
     exact: bool = True
 
 
@@ -119,12 +120,12 @@ def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 
 
 @dataclass
-class Backward:
+class BackwardPlan:
     """How gradients flow through a replay: its results get a node for each stage (C4)."""
 
     # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
     graph: Graph | None
-    tape: RelaidTape | None
+    tape: RebuiltTape | None
     final: bool  # its gradients cannot be differentiated
     tangents: list[int]  # positions of tangents in its inputs
     grads: list[int | None]  # for each gradient: position in its and in the backward's outputs
@@ -139,7 +140,7 @@ class Backward:
     # those of which `backward`, or what is run instead, computes what the plain function kept
     again: list[list[int]]
     remembers: list[int]  # all of these
-    noted: list[Note]
+    noted: list[VersionCheck]
     held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
     stages: list[BackwardStage]  # lowest first
     places: list[tuple[int, int]]  # for each output: its stage, and its number there
@@ -147,8 +148,8 @@ class Backward:
     inner: list[int]  # outputs that gradients are computed from
     backward: Graph  # saved values and tangents -> gradients
     dtypes: list[dtype]  # of the tangents
-    compile: Callable[[Graph], Segment]
-    ways: dict[Key | tuple[Key, Shown], Way] = field(default_factory=dict)
+    compile: Callable[[Graph], CompiledGraph]
+    variants: dict[Key | tuple[Key, Shown], BackwardVariant] = field(default_factory=dict)
 
     # Of the last call: what is alive while its `ends` hold, the snapshot that vouched for its
     # inputs, those that gradients go to but for which it did not, and what made its nodes.
@@ -177,25 +178,25 @@ class Backward:
         written = {number for number, _ in self.before}
         place = {number: k for k, number in enumerate(self.read) if number not in written}
         # Of what is noted: where its version is found, or what does not lie there.
-        self.versions = {n: place[k] for n, note in enumerate(self.noted)
-                         if (k := note.input) in place}
+        self.versions = {n: place[k] for n, check in enumerate(self.noted)
+                         if (k := check.input) in place}
         self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
         self.numbers = [*range(len(self.stages))]
         self.keeps = bool(self.lent or self.before or self.inner or self.apart)
         self.remembered = frozenset(self.remembers)
 
-    def way(self, key: Key, shown: Shown = ()) -> Way:
+    def variant(self, key: Key, shown: Shown = ()) -> BackwardVariant:
         """What a backward runs: the stages of the key, the first of them first; at the edges
         `shown` gradients that are views are given as such."""
         at = (key, shown) if shown else key
-        found = self.ways.get(at)
+        found = self.variants.get(at)
         if found is None:
-            found = self.ways[at] = self._way(key)
+            found = self.variants[at] = self._variant(key)
             if shown:
                 self._look(found, key, shown)
         return found
 
-    def _way(self, key: Key) -> Way:
+    def _variant(self, key: Key) -> BackwardVariant:
         arrived, wanted = self._arrived(key), self.wanted(key)
         inside, taken = set(arrived), set()
         outputs: list[int] = []
@@ -222,20 +223,20 @@ class Backward:
         checked |= {self.held[k] for k in read_inputs(graph) if k in self.held}
         frees = [sum(1 << k for k, way in enumerate(self.stages[s].freed)
                      if _goes(way, arrived[s], wanted[s])) for s, _, _ in key]
-        return Way(graph, sorted(checked), frees, [tangents[k] for k in order], places,
-                   exact=exact)
+        return BackwardVariant(graph, sorted(checked), frees, [tangents[k] for k in order], places,
+                               exact=exact)
 
-    def _look(self, way: Way, key: Key, shown: Shown) -> None:
-        """Let a way give views at these edges."""
+    def _look(self, variant: BackwardVariant, key: Key, shown: Shown) -> None:
+        """Let a variant give views at these edges."""
         arrived = self._arrived(key)
         given = {g for s in arrived for g in self.stages[s].edges}
         fed = {self.stages[s].results[k]: g
                for g, (s, k) in enumerate(self.cuts, len(self.wrt)) if s in arrived and g in given}
-        came = [self.stages[key[n][0]].results[k] for n, k in way.tangents]
-        graph, _ = copy_graph(way.graph)
+        came = [self.stages[key[n][0]].results[k] for n, k in variant.tangents]
+        graph, _ = copy_graph(variant.graph)
         number: dict[Any, int] = {}
         outputs: list[Value] = []
-        for n, row in enumerate(way.places):
+        for n, row in enumerate(variant.places):
             for k, place in enumerate(row):
                 if place is None:
                     continue
@@ -254,9 +255,9 @@ class Backward:
                     at = number.setdefault((view.memory, base), len(outputs))
                     outputs += [base] * (len(number) - len(outputs))
                 row[k] = None
-                way.looks[n, k] = at, view.steps, view.first
+                variant.looks[n, k] = at, view.steps, view.first
         graph.outputs = outputs
-        way.graph = graph
+        variant.graph = graph
 
     def _left(self, g: int, value: Value, came: list[int]) -> GradientView | None:
         """Of a sum the only term that is left."""
@@ -314,7 +315,7 @@ class Backward:
 
     def _graph(
         self, arriving: list[int], inside: set[int], outputs: list[int]
-    ) -> Left:
+    ) -> Pruned:
         """The program for these tangents and gradients; the number of each gradient in it."""
         graph = self.backward
         first = len(graph.inputs) - len(self.tangents)
@@ -332,14 +333,14 @@ class Backward:
         exact = True
         absent = {t for k, t in enumerate(tangents) if k not in arriving}
         if absent:
-            graph, numbers, exact = without(graph, tangents, absent)
+            graph, numbers, exact = prune(graph, tangents, absent)
         left = [numbers[self.grads[g]] for g in outputs]  # type: ignore[index]
         real = [k for k in left if k is not None]
         if real != list(range(len(graph.outputs))):
             graph, _ = copy_graph(graph)
             graph.outputs = [graph.outputs[k] for k in real]
         place = iter(range(len(real)))
-        return Left(graph, [None if k is None else next(place) for k in left], exact)
+        return Pruned(graph, [None if k is None else next(place) for k in left], exact)
 
 
 def is_sum(value: Value) -> bool:
@@ -347,7 +348,7 @@ def is_sum(value: Value) -> bool:
     return value.node is not None and value.node.op.name == "add"
 
 
-def _goes(way: Masks, arrived: int, wanted: int) -> bool:
+def _goes(way: PathMask, arrived: int, wanted: int) -> bool:
     """Whether a backward runs what has these ways through it; one for everything, also what leads
     nowhere."""
     return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))

@@ -1,9 +1,9 @@
 """The nodes that stand for a captured call on the tape.
 
-In: what a replay keeps for its backward (`later_backward.Call`). Out: `CompiledBackward`, one for
+In: what a replay keeps for its backward (`later_backward.SavedCall`). Out: `CompiledBackward`, one for
 each stage of the call, which the engine runs together where they follow each other and nobody looks
-in between; `record_dead_end`, for results whose history is freed already, or leads nowhere. Made by
-`attach_backward`, `native_history` and `result_views`.
+in between; `record_no_gradient`, for results whose history is freed already, or leads nowhere. Made by
+`attach_backward`, `native_history` and `outputs`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CompiledBackward(Node):
 
     __slots__ = ("call", "stage", "common", "runs", "freed")
     common: BackwardStage
-    opaque = choosy = True
+    opaque = partial_edges = True
 
     def __init__(self, edges: tuple[Edge, ...], call: Any, stage: int):
         self.edges, self.sequence, self.extras = edges, next_number(), None
@@ -97,7 +97,7 @@ class CompiledBackward(Node):
         tell, nobody maps over them, and inputs are what they were."""
         call, tracer = self.call, active.tracer
         tape = call.plan.tape
-        return not (tape is not None and tape.choosy or tracer is not None and tracer.mapped
+        return not (tape is not None and tape.code_paths or tracer is not None and tracer.mapped
                     or call.old and call.moved(False))
 
     def release(self, own: int = 0) -> None:
@@ -122,8 +122,8 @@ class CompiledBackward(Node):
         found = bits & self.freed
         if self.call is None or self.call.over:
             return found
-        for k, there in enumerate(self.common.there) if found else ():
-            if there is not None and found >> k & 1 and not self.call.was(there):
+        for k, condition in enumerate(self.common.free_conditions) if found else ():
+            if condition is not None and found >> k & 1 and not self.call.was(condition):
                 found &= ~(1 << k)
         return found
 
@@ -138,7 +138,7 @@ class CompiledBackward(Node):
             self.call.about_to_write(storage, before)
 
 
-class DeadEnd(Node):
+class NoGradient(Node):
     """The history of a result from which no gradient arrives anywhere."""
 
     __slots__ = ()
@@ -153,7 +153,7 @@ class DeadEnd(Node):
         return "CompiledBackward"
 
 
-class FreedBackward(DeadEnd):
+class FreedBackward(NoGradient):
     """The history of a loss whose graph a backward inside the call has freed: a further backward
     raises, as in eager mode."""
 
@@ -163,6 +163,6 @@ class FreedBackward(DeadEnd):
         raise RuntimeError(FREED)
 
 
-def record_dead_end(tensor: Tensor, kind: type[DeadEnd]) -> None:
+def record_no_gradient(tensor: Tensor, kind: type[NoGradient]) -> None:
     """Give a tensor such a history."""
     tensor._node, tensor._output_nr, tensor._requires_grad = kind(), 0, True

@@ -1,6 +1,6 @@
-"""A replay entry: guards, a compiled segment, and recipes for results and effects.
+"""A replay entry: guards, a compiled segment, and specs for results and effects.
 
-In: what a recorded call left behind (made by the jit). Out: `Entry.replay(inputs, arguments)`: the
+In: what a recorded call left behind (made by the jit). Out: `CacheEntry.replay(inputs, arguments)`: the
 plain function's return value and
 effects, without running any Python of the user's.
 """
@@ -17,31 +17,31 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.writing import bump_version
 from tracejit.core.memory.readers import about_to_write, live
 from tracejit.core.memory.storage import readonly
-from tracejit.jit.capture.aliasing import concrete
-from tracejit.jit.capture.guard_texts import shown
-from tracejit.jit.capture.guards import Guards, Miss, current
-from tracejit.jit.capture.kept_calls import KeptCall, KeptResults, first_other
-from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
-from tracejit.jit.capture.materialise import laid_out
-from tracejit.jit.capture.place import Place
-from tracejit.jit.capture.results import (
+from tracejit.jit.capture.access_path import Source
+from tracejit.jit.capture.epilogue import (
     Effect,
-    Recipe,
-    Replay,
-    ResultNumber,
-    ResultNumbers,
+    OutputRef,
+    OutputRefs,
+    OutputSpec,
+    ReplayFrame,
     SetGrad,
 )
+from tracejit.jit.capture.guard_texts import shown
+from tracejit.jit.capture.guards import GuardFailure, GuardSet, read_from
+from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
+from tracejit.jit.capture.materialise import laid_out
+from tracejit.jit.capture.memoized_calls import MemoizedCall, MemoizedResults, first_changed
+from tracejit.jit.capture.storage import substitute
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.runtime import native_guard  # noqa: F401  installs the comparer
-from tracejit.jit.runtime.apart import Apart
 from tracejit.jit.runtime.attach_backward import attach_backward
-from tracejit.jit.runtime.backward_plan import Backward
+from tracejit.jit.runtime.backward_plan import BackwardPlan
+from tracejit.jit.runtime.compiled_graph import BoundGraph, CompiledGraph
 from tracejit.jit.runtime.launch import outputs_after, plan_of
 from tracejit.jit.runtime.nan_check import NanFound
-from tracejit.jit.runtime.native_start import NOTHING, Tail
-from tracejit.jit.runtime.result_views import ResultTensor, follow, order_of
-from tracejit.jit.runtime.segment import Bound, Segment
+from tracejit.jit.runtime.native_start import NOTHING, PostRun
+from tracejit.jit.runtime.no_alias import NoAliasCheck
+from tracejit.jit.runtime.outputs import ResultTensor, follow, order_of
 
 
 class ReplayFailed(Exception):
@@ -49,67 +49,74 @@ class ReplayFailed(Exception):
 
 
 @dataclass
-class Entry:
+class CacheEntry:
     """One captured program of a function."""
 
-    guards: Guards
-    segment: Segment
+    guards: GuardSet
+    segment: CompiledGraph
     results: list[ResultTensor]
-    returned: Recipe
+    returned: OutputSpec
     effects: list[Effect]
-    written: list[tuple[int, int]]  # (graph input, writes): memory the program writes
-    draws: list[tuple[int, int]]  # (graph input, draws): generators to advance
-    backward: Backward | None = None
-    numbers: Callable[[tuple], tuple] | None = None  # what recipes need of the runtime numbers
-    places: list[Place] = field(default_factory=list)  # where recipes look first
+    input_mutations: list[tuple[int, int]]  # (graph input, writes): memory the program writes
+    rng_advances: list[tuple[int, int]]  # (graph input, draws): generators to advance
+    backward: BackwardPlan | None = None
+    numbers: Callable[[tuple], tuple] | None = None  # what specs need of the runtime numbers
+    sources: list[Source] = field(default_factory=list)  # where specs look first
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
-    united: Sequence[tuple[int, int | Recipe, Recipe]] = ()  # (output, what it is if so, flag)
-    strewn: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
-    maybe: Sequence[tuple[int, Recipe]] = ()  # (graph input, flag: the program wrote its memory)
+    # (output, what it is if so, flag)
+    storage_choices: Sequence[tuple[int, int | OutputSpec, OutputSpec]] = ()
+    strided_outputs: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
+    # (graph input, flag: the program wrote its memory)
+    conditional_versions: Sequence[tuple[int, OutputSpec]] = ()
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
-    counted: Sequence[tuple[int, int]] = ()
-    kept: Sequence[KeptCall | KeptResults] = ()  # calls whose results the program depends on
+    data_versions: Sequence[tuple[int, int]] = ()
+    kept: Sequence[MemoizedCall | MemoizedResults] = ()  # calls whose results it depends on
     contents: Sequence[KnownContents] = ()  # of inputs, on which the program depends
     catches: bool = False  # the function may catch what the program fails with
     # of what it depends on, something that is another now
-    other: KeptCall | KeptResults | KnownContents | None = None
-    last: tuple[Any, Any, Bound] | None = None  # what the binding of the last call was chosen by
+    other: MemoizedCall | MemoizedResults | KnownContents | None = None
+    # what the binding of the last call was chosen by
+    last: tuple[Any, Any, BoundGraph] | None = None
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
         self.made: list[int] = order_of(self.results)  # the other results
         self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
-        around = (self.written, self.draws, self.effects, self.backward, self.numbers,
-                  self.versions, self.united, self.strewn, self.maybe, self.counted)
+        around = (self.input_mutations, self.rng_advances, self.effects, self.backward,
+                  self.numbers, self.versions, self.storage_choices, self.strided_outputs,
+                  self.conditional_versions, self.data_versions)
         self.bare = -1 not in self.roots and not any(around)
-        self.only = self.returned.number if type(self.returned) is ResultNumber else -1
-        self.shortcut = self.guards.shortcut
-        number = {id(place): n for n, (place, _) in enumerate(self.shortcut.inputs)}
+        self.only = self.returned.number if type(self.returned) is OutputRef else -1
+        self.fast_guards = self.guards.fast_guards
+        number = {id(source): n for n, (source, _) in enumerate(self.fast_guards.inputs)}
         self.grads: list[tuple[int, int]] = []  # (graph input, result): its new gradient
         self.others: list[Effect] = []
         for effect in self.effects:
-            n = number.get(id(effect.place)) if isinstance(effect, SetGrad) else None
-            if n is not None and isinstance(effect.recipe, ResultNumber):  # type: ignore[attr-defined]
-                self.grads.append((n, effect.recipe.number))  # type: ignore[attr-defined]
+            n = number.get(id(effect.source)) if isinstance(effect, SetGrad) else None
+            if n is not None and isinstance(effect.spec, OutputRef):  # type: ignore[attr-defined]
+                self.grads.append((n, effect.spec.number))  # type: ignore[attr-defined]
             else:
                 self.others.append(effect)
-        # Of what recipes look at first the guards have found the inputs.
-        self.looks: list[int | Place] = [
-            number.get(id(place), place) if place.kind == "tensor" else place
-            for place in self.places
+        # Of what specs look at first the guards have found the inputs.
+        self.looks: list[int | Source] = [
+            number.get(id(source), source) if source.kind == "tensor" else source
+            for source in self.sources
         ]
-        self.exclusive = bool(self.written) or len(self.draws) > 1
+        self.exclusive = bool(self.input_mutations) or len(self.rng_advances) > 1
         # What follows the run may be part of the native call, if nothing else does.
         grads = [(n, self.roots[k]) for n, k in self.grads]
-        self.tail = Tail(tuple(self.written), tuple(grads)) if self.written or grads else NOTHING
+        changes = tuple(self.input_mutations), tuple(grads)
+        self.post_run = PostRun(*changes) if any(changes) else NOTHING
         self.whole = (
-            not (self.draws or self.others or self.united or self.strewn or self.counted)
+            not (self.rng_advances or self.others or self.storage_choices or self.strided_outputs
+                 or self.data_versions)
             and all(k >= 0 for _, k in grads)
             and all(type(result.root) is int for result in self.results)
         )
         # All that is left then may be to return one result, which stands for itself.
         alone = not (
-            self.numbers or self.versions or self.united or self.strewn or self.maybe)
+            self.numbers or self.versions or self.storage_choices or self.strided_outputs
+            or self.conditional_versions)
         single = self.results[self.only] if alone and self.only >= 0 and not self.backward else None
         self.single = single if single is not None and single.stands_alone() else None
         # Or to return what the program gives as it is: one output, or a container of them.
@@ -117,26 +124,26 @@ class Entry:
         self.root = self.roots[self.only] if self.only >= 0 else -1
         self.make: Callable[[list], Any] | None = None
         self.row: list[int] = []
-        if type(returned) is ResultNumbers:
+        if type(returned) is OutputRefs:
             self.make, self.row = returned.make, [self.roots[k] for k in returned.numbers]
         alone = alone and not self.made and (self.only >= 0 or self.make is not None)
-        self.simple = self.whole and self.tail is NOTHING and alone  # but for their history
+        self.simple = self.whole and self.post_run is NOTHING and alone  # but for their history
         at = {r.tracked: k for k, r in enumerate(self.results) if r.tracked >= 0}
         self.tracked = [at[n] for n in range(len(at))]  # the results that have a history
         # Of simple entries: whether these are the program's first outputs.
         self.leading = [self.roots[k] for k in self.tracked] == [*range(len(at))]
-        self.plans: dict[Bound, tuple | None] = {}
-        # Inputs that the program writes are nobody else's: found at these places, in calls like
+        self.plans: dict[BoundGraph, tuple | None] = {}
+        # Inputs that the program writes are nobody else's: found at these sources, in calls like
         # the last, and as long as no memory became read-only.
-        self.apart = Apart([number for number, _ in self.written])
-        self.apart_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
-        self.shortcut.placed = bool(self.written)
+        self.no_alias = NoAliasCheck([number for number, _ in self.input_mutations])
+        self.no_alias_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
+        self.fast_guards.placed = bool(self.input_mutations)
 
-    def find(self, arguments: tuple) -> tuple[tuple, Bound, Any] | None:
+    def find(self, arguments: tuple) -> tuple[tuple, BoundGraph, Any] | None:
         """Graph inputs, their binding and what is known of their addresses; None where this entry
         does not serve the call."""
-        snapshot = self.shortcut.snapshot
-        found = None if snapshot is None else self.shortcut.fast(arguments, snapshot)  # type: ignore[misc]
+        snapshot = self.fast_guards.snapshot
+        found = None if snapshot is None else self.fast_guards.fast(arguments, snapshot)  # type: ignore[misc]
         if found is not None:
             snapshot.hits += 1  # type: ignore[union-attr]
         else:
@@ -145,7 +152,7 @@ class Entry:
                 return None
         inputs, key, snapshot, places = found
         last = self.last
-        bound: Bound | None
+        bound: BoundGraph | None
         if last is not None and last[1] is snapshot and last[0] == key:
             bound = last[2]
         else:
@@ -154,17 +161,17 @@ class Entry:
                 return None
             self.last = last = key, snapshot, bound
         if self.exclusive:
-            like, count, known = self.apart_at
+            like, count, known = self.no_alias_at
             if like is not last or places not in known or count != readonly.count:
                 if not self.exclusively(inputs, snapshot):
                     return None
-                self._note_apart(places, last)
+                self._note_no_alias(places, last)
         if self.contents:
             self.other = next((c for c in self.contents if not c.holds(inputs)), None)
             if self.other is not None:
                 return None
         if self.kept:
-            self.other = first_other(self.kept)
+            self.other = first_changed(self.kept)
             if self.other is not None:
                 return None
         return inputs, bound, snapshot
@@ -172,16 +179,17 @@ class Entry:
     def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
         """Whether memory this program writes overlaps no other input, and generators it draws from
         are as many as there were."""
-        if len(self.draws) > 1 and len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
+        advances = self.rng_advances
+        if len(advances) > 1 and len({id(inputs[n]) for n, _ in advances}) < len(advances):
             return False
-        return not self.written or self.apart.holds(inputs, snapshot)
+        return not self.input_mutations or self.no_alias.holds(inputs, snapshot)
 
-    def _note_apart(self, places: tuple | None, last: tuple) -> None:
-        if places is None or None in places or len(self.draws) > 1:
+    def _note_no_alias(self, places: tuple | None, last: tuple) -> None:
+        if places is None or None in places or len(self.rng_advances) > 1:
             return
-        like, count, known = self.apart_at
+        like, count, known = self.no_alias_at
         if like is not last or count != readonly.count or len(known) > 64:
-            self.apart_at = last, readonly.count, {places}
+            self.no_alias_at = last, readonly.count, {places}
         else:
             known.add(places)
 
@@ -189,7 +197,7 @@ class Entry:
         self,
         inputs: tuple,
         arguments: tuple,
-        bound: Bound,
+        bound: BoundGraph,
         snapshot: Any = None,
         held: bool = False,
     ) -> Any:
@@ -222,11 +230,11 @@ class Entry:
                 return self._launch(plan, inputs, arguments, bound, snapshot)
         values: Sequence[Any] = inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
-        writes = iter(self.written)  # what is left of them, at any moment
-        roots = replay = None
+        writes = iter(self.input_mutations)  # what is left of them, at any moment
+        roots = frame = None
         done = 0  # effects
         try:
-            if self.draws:
+            if self.rng_advances:
                 values = self._drawn(inputs, bound)
             if live:
                 self._tell(inputs)
@@ -234,14 +242,14 @@ class Entry:
             for number, count in writes:
                 inputs[number]._storage.version += count
             before = self._before(inputs, arguments)
-            replay = Replay(arguments, [], bound.sizes, numbers, before)
-            self._fill(replay, values, roots, bound, snapshot)
+            frame = ReplayFrame(arguments, [], bound.sizes, numbers, before)
+            self._fill(frame, values, roots, bound, snapshot)
             for number, k in self.grads:
-                inputs[number]._grad = replay.tensors[k]
+                inputs[number]._grad = frame.tensors[k]
             for effect in self.others:
-                effect(replay)
+                effect(frame)
                 done = done + 1
-            return self.returned(replay)
+            return self.returned(frame)
         except NanFound:  # asked for by TRACEJIT_CHECK_NANS
             raise
         except BaseException as error:
@@ -254,25 +262,25 @@ class Entry:
                             raise ReplayFailed from error
                         raise
                     roots = after[0]
-                if replay is None:
+                if frame is None:
                     before = self._before(inputs, arguments)
-                    replay = Replay(arguments, [], bound.sizes, numbers, before)
+                    frame = ReplayFrame(arguments, [], bound.sizes, numbers, before)
                 elif not done:
-                    replay = Replay(arguments, [], bound.sizes, numbers, replay.before)
-                self._complete(error, inputs, values, writes, roots, bound, replay, done)
+                    frame = ReplayFrame(arguments, [], bound.sizes, numbers, frame.before)
+                self._complete(error, inputs, values, writes, roots, bound, frame, done)
             raise
 
-    def _plan(self, inputs: Sequence[Any], bound: Bound) -> tuple | None:
+    def _plan(self, inputs: Sequence[Any], bound: BoundGraph) -> tuple | None:
         """A launcher that does what follows the run as well, and what it needs."""
         if len(self.plans) > flags.max_bindings:
             self.plans.clear()
         segment = self.segment
-        found = plan_of(segment.executable, bound.binding, inputs, bound.outputs, self.tail)
+        found = plan_of(segment.executable, bound.binding, inputs, bound.outputs, self.post_run)
         self.plans[bound] = found
         return found
 
     def _launch(
-        self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: Bound, snapshot: Any
+        self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: BoundGraph, snapshot: Any
     ) -> Any:
         """All effects in one native call; then the results."""
         numbers = () if self.numbers is None else self.numbers(arguments)
@@ -290,73 +298,74 @@ class Entry:
                         raise ReplayFailed from error
                     raise
                 if not after[1]:
-                    for number, count in self.tail.written:
+                    for number, count in self.post_run.input_mutations:
                         inputs[number]._storage.version += count
-                    for number, k in self.tail.grads:
+                    for number, k in self.post_run.grads:
                         inputs[number]._grad = after[0][k]
             raise
         if self.single is not None:
             return self.single.make([], roots, bound.sizes, None)
-        replay = Replay(arguments, [], bound.sizes, numbers, before)
-        self._fill(replay, inputs, roots, bound, snapshot)
-        return self.returned(replay)
+        frame = ReplayFrame(arguments, [], bound.sizes, numbers, before)
+        self._fill(frame, inputs, roots, bound, snapshot)
+        return self.returned(frame)
 
     def _tell(self, inputs: Sequence[Any]) -> None:
         """Those who read memory as it was are told before the program writes it."""
-        for number, _ in self.written:
+        for number, _ in self.input_mutations:
             about_to_write(inputs[number]._storage)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
-        """What recipes look at, before effects put other things there."""
-        return [inputs[at] if type(at) is int else current(at, arguments) for at in self.looks]  # type: ignore[arg-type]
+        """What specs look at, before effects put other things there."""
+        return [inputs[at] if type(at) is int else read_from(at, arguments) for at in self.looks]  # type: ignore[arg-type]
 
     def _fill(
-        self, replay: Replay, values: Sequence[Any], roots: list[Tensor], bound: Bound,
+        self, frame: ReplayFrame, values: Sequence[Any], roots: list[Tensor], bound: BoundGraph,
         snapshot: Any = None,
     ) -> None:
         """The results, from what the program returned."""
-        tensors = replay.tensors
-        if self.strewn:
+        tensors = frame.tensors
+        if self.strided_outputs:
             roots = list(roots)
-            for k, strides in self.strewn:
-                roots[k] = laid_out(roots[k], concrete(strides, bound.sizes))
+            for k, strides in self.strided_outputs:
+                roots[k] = laid_out(roots[k], substitute(strides, bound.sizes))
         for k, count in self.versions:
             roots[k]._storage.version = count  # type: ignore[union-attr]
-        if self.counted:
-            self._count_apart(values)
-        if self.maybe:
-            self._count_maybe(replay, values, roots)
-        if self.united:
-            roots = self._unite(replay, roots)
+        if self.data_versions:
+            self._count_data(values)
+        if self.conditional_versions:
+            self._count_conditional(frame, values, roots)
+        if self.storage_choices:
+            roots = self._choose_storages(frame, roots)
         tensors += [roots[k] if k >= 0 else None for k in self.roots]
         for k in self.made:
-            tensors[k] = self.results[k].make(tensors, roots, bound.sizes, replay)
+            tensors[k] = self.results[k].make(tensors, roots, bound.sizes, frame)
         if self.backward is not None:
             outputs = [tensors[k] for k in self.tracked]
             attach_backward(self.backward, tuple(values), roots, outputs, bound, snapshot)
         for k, steps in self.shared:
             follow(tensors[k], steps)
 
-    def _count_maybe(self, replay: Replay, values: Sequence[Any], roots: list[Tensor]) -> None:
+    def _count_conditional(self, frame: ReplayFrame, values: Sequence[Any],
+                           roots: list[Tensor]) -> None:
         """The versions of memory that the program wrote where a flag says so."""
-        replay.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
-        for number, flag in self.maybe:
-            values[number]._storage.version += bool(flag(replay).array)
-        replay.tensors.clear()
+        frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
+        for number, flag in self.conditional_versions:
+            values[number]._storage.version += bool(flag(frame).array)
+        frame.tensors.clear()
 
-    def _count_apart(self, values: Sequence[Any]) -> None:
+    def _count_data(self, values: Sequence[Any]) -> None:
         """The writes that families of the caller's tensors count."""
-        for number, count in self.counted:
+        for number, count in self.data_versions:
             bump_version(values[number], count)
 
-    def _unite(self, replay: Replay, roots: list[Tensor]) -> list[Tensor]:
+    def _choose_storages(self, frame: ReplayFrame, roots: list[Tensor]) -> list[Tensor]:
         """Memory that a flag says is the caller's, or another result's, in its place."""
-        replay.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]  # flags among them
+        frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]  # flags among them
         places = list(roots)
-        for number, other, flag in self.united:
-            if flag(replay).array:
-                places[number] = places[other] if type(other) is int else other(replay)  # type: ignore[operator]
-        replay.tensors.clear()
+        for number, other, flag in self.storage_choices:
+            if flag(frame).array:
+                places[number] = places[other] if type(other) is int else other(frame)  # type: ignore[operator]
+        frame.tensors.clear()
         return places
 
     def _complete(
@@ -366,8 +375,8 @@ class Entry:
         values: Sequence[Any],
         writes: Iterator[tuple[int, int]],
         roots: list[Tensor],
-        bound: Bound,
-        replay: Replay,
+        bound: BoundGraph,
+        frame: ReplayFrame,
         done: int,
     ) -> None:
         """Do the rest of what follows the program's run, from where a signal's handler ended it.
@@ -377,36 +386,36 @@ class Entry:
         for number, count in writes:
             inputs[number]._storage.version += count
         if not done:
-            self._fill(replay, values, roots, bound)
+            self._fill(frame, values, roots, bound)
             for number, k in self.grads:
-                inputs[number]._grad = replay.tensors[k]
+                inputs[number]._grad = frame.tensors[k]
         if done < len(self.others) and entered(error, self.others[done]):
             if isinstance(error, Exception):  # its own
                 return
             done += getattr(self.others[done], "shows", False)  # once is enough
         for effect in self.others[done:]:
-            effect(replay)
+            effect(frame)
 
     def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Inputs with generators replaced by their state."""
         values = list(inputs)
-        for number, _ in self.draws:
+        for number, _ in self.rng_advances:
             values[number] = values[number].array.copy()
         return values
 
-    def _drawn(self, inputs: Sequence[Any], bound: Bound) -> Sequence[Any]:
+    def _drawn(self, inputs: Sequence[Any], bound: BoundGraph) -> Sequence[Any]:
         """The same; generators go on at once, so that no other thread draws the same numbers."""
         values = list(inputs)
-        for number, draws in self.draws:
+        for number, draws in self.rng_advances:
             values[number] = inputs[number].take(evaluate(draws, bound.sizes))
         return values
 
-    def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: Bound) -> None:
+    def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: BoundGraph) -> None:
         """Nothing was made of what was drawn."""
-        for number, draws in self.draws if values is not inputs else ():
+        for number, draws in self.rng_advances if values is not inputs else ():
             inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
 
-    def miss(self, arguments: tuple) -> Miss:
+    def guard_failure(self, arguments: tuple) -> GuardFailure:
         """Why this entry does not serve a call."""
         found = self.guards.check(arguments)
         if type(found) is int:
@@ -415,17 +424,17 @@ class Entry:
         guard = self.segment.failing_guard(inputs)
         if guard is not None:
             values = self.segment.sizes(inputs)
-            return Miss(
+            return GuardFailure(
                 f"size {guard.left} at {guard.where}",
                 str(guard),
                 f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}",
             )
-        if len({id(inputs[n]) for n, _ in self.draws}) < len(self.draws):
-            return Miss("the generators", "different ones", "one and the same")
+        if len({id(inputs[n]) for n, _ in self.rng_advances}) < len(self.rng_advances):
+            return GuardFailure("the generators", "different ones", "one and the same")
         if self.other is not None:
             what = OTHER_CONTENTS if type(self.other) is KnownContents else "another result"
-            return Miss(self.other.name, shown(self.other.answer), what)
-        return Miss(
+            return GuardFailure(self.other.name, shown(self.other.answer), what)
+        return GuardFailure(
             "memory of the inputs",
             "disjoint and writable",
             "overlapping or read-only, and the program writes some of it",

@@ -1,6 +1,6 @@
 """What a captured call keeps for its backward, and what that runs: compiled programs (C4).
 
-In: the plan of a recorded call's gradients, and the tensors of one call. Out: `Call`, which nodes
+In: the plan of a recorded call's gradients, and the tensors of one call. Out: `SavedCall`, which nodes
 of the call share (`call_nodes.py`). Made by `attach_backward`.
 """
 
@@ -18,14 +18,14 @@ from tracejit.core.eager.backward import task_between
 from tracejit.core.eager.nodes import FREED, Edge, edge_of
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import (
-    Said,
     Saved,
     SavedResult,
+    TensorLabel,
     alias,
     check_version,
+    label_of_itself,
     modified,
     over_same_memory,
-    said_of_itself,
     version_of,
     versions_of,
 )
@@ -34,16 +34,23 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import Storage
 from tracejit.core.memory.readers import Before
 from tracejit.core.ops.types import dtype
-from tracejit.jit.autodiff.absent import without
-from tracejit.jit.autodiff.decided import Decided, Unknown
+from tracejit.jit.autodiff.eager_vjp import at, without_derivatives
 from tracejit.jit.autodiff.freed import Freed
 from tracejit.jit.autodiff.gradient_views import look
-from tracejit.jit.autodiff.relaid import RelaidTape, Was
-from tracejit.jit.autodiff.run_again import at, without_derivatives
+from tracejit.jit.autodiff.partial_eval import PartialEvaluator, UnknownInput
+from tracejit.jit.autodiff.prune import prune
+from tracejit.jit.autodiff.rebuilt_tape import CallTensors, RebuiltTape
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.interpret import at_size, interpret
-from tracejit.jit.runtime.backward_plan import Backward, Key, Note, Shown, There, Way
-from tracejit.jit.runtime.segment import Bound
+from tracejit.jit.runtime.backward_plan import (
+    BackwardPlan,
+    BackwardVariant,
+    FreeCondition,
+    Key,
+    Shown,
+    VersionCheck,
+)
+from tracejit.jit.runtime.compiled_graph import BoundGraph
 
 UNSEEN = (
     "tracejit: a tensor was written between a captured call and its backward, which runs a branch "
@@ -54,7 +61,7 @@ UNSEEN = (
 NOTHING: Mapping[int, Any] = {}  # what most calls have noted
 
 
-class Call:
+class SavedCall:
     """One call, as its nodes keep it.
 
     given     its inputs; `inputs`: those that it wrote as they were
@@ -71,8 +78,8 @@ class Call:
 
     __slots__ = ("plan", "bound", "given", "inputs", "made", "versions", "inner", "noted", "old",
                  "ends", "nodes", "freed", "over", "__weakref__")
-    plan: Backward
-    bound: Bound
+    plan: BackwardPlan
+    bound: BoundGraph
     given: Sequence[Any]
     inputs: Sequence[Any]
     made: Sequence[Tensor]
@@ -85,8 +92,8 @@ class Call:
     freed: Freed | None
     over: bool
 
-    def __init__(self, plan: Backward, given: Sequence[Any], made: Sequence[Tensor], bound: Bound,
-                 ends: tuple[Edge, ...]):  # `native_history` does the same
+    def __init__(self, plan: BackwardPlan, given: Sequence[Any], made: Sequence[Tensor],
+                 bound: BoundGraph, ends: tuple[Edge, ...]):  # `native_history` does the same
         self.plan, self.bound, self.given, self.inputs = plan, bound, given, given
         self.made, self.ends, self.nodes = made, ends, None
         self.versions = self.inner = ()
@@ -105,13 +112,13 @@ class Call:
         if plan.apart:
             self.noted = {n: self._saved(plan.noted[n], roots, outputs) for n in plan.apart}
 
-    def _saved(self, note: Note, roots: Sequence[Tensor], outputs: Sequence[Any]
+    def _saved(self, check: VersionCheck, roots: Sequence[Tensor], outputs: Sequence[Any]
                ) -> Saved | SavedResult:
         """What notices that something is written."""
-        if note.input >= 0:
-            return Saved(self.given[note.input])
-        itself = outputs[note.result] if note.result >= 0 else None
-        return SavedResult(roots[note.root], self._said(note, roots[note.root]), itself)
+        if check.input >= 0:
+            return Saved(self.given[check.input])
+        itself = outputs[check.result] if check.result >= 0 else None
+        return SavedResult(roots[check.root], self._label(check, roots[check.root]), itself)
 
     def remember_versions(self) -> None:
         """Note how often what second derivatives start from was written."""
@@ -122,15 +129,15 @@ class Call:
         """What the backward program reads of the call."""
         return self.plan.kept((*self.given, *reversed(self.made)))
 
-    def spent(self, stage: int, gone: int) -> Call | None:
+    def spent(self, stage: int, gone: int) -> SavedCall | None:
         """What is left of the call for a stage of which these parts are freed, and the others were
         not there: gradients that need nothing of it but flags; None where there are none."""
         plan, common = self.plan, self.plan.stages[stage]
-        if plan.tape is not None and plan.tape.choosy or not common.leads_on(gone):
+        if plan.tape is not None and plan.tape.code_paths or not common.leads_on(gone):
             return None
         left = FreedCall(plan, (), (), self.bound, self.ends)
         left.nodes, left.freed, left.over = self.nodes, self.freed, True
-        flags = {there.flag for there in common.there if there is not None}
+        flags = {condition.flag for condition in common.free_conditions if condition is not None}
         kept = self.kept() if flags else ()
         left.flags = {k: kept[k] for k in flags}
         return left
@@ -146,32 +153,32 @@ class Call:
     def check(self, noted: Iterable[int]) -> None:
         """RuntimeError where what is noted under these numbers was written."""
         for k in noted:
-            note = self.plan.noted[k]
-            if note.input < 0:
+            check = self.plan.noted[k]
+            if check.input < 0:
                 result = self.noted[k]
-                if note.flag < 0 or not result.intact() and self._went(note):
+                if check.flag < 0 or not result.intact() and self._went(check):
                     result.unpack()
                 continue
-            x = self.given[note.input]
+            x = self.given[check.input]
             known = (self.noted[k].version if k in self.noted
                      else self.versions[self.plan.versions[k]])
             version = version_of(x)
             if version != known:
-                raise modified(self._said(note, x), version, known)
+                raise modified(self._label(check, x), version, known)
 
-    def was(self, there: There) -> bool:
+    def was(self, condition: FreeCondition) -> bool:
         """Whether something was there to be freed."""
-        return bool(self.kept()[there.flag]) is there.sense
+        return bool(self.kept()[condition.flag]) is condition.sense
 
-    def _went(self, note: Note) -> bool:
+    def _went(self, check: VersionCheck) -> bool:
         """Whether the program went the way on which a result is kept."""
-        return bool(self.kept()[note.flag]) is note.sense
+        return bool(self.kept()[check.flag]) is check.sense
 
-    def _said(self, note: Note, x: Tensor) -> Said:
+    def _label(self, check: VersionCheck, x: Tensor) -> TensorLabel:
         """What an error says of what is noted, which is in the memory of x."""
-        if note.said is None:
-            return said_of_itself(x)
-        return note.said._replace(shape=at_size(note.said.shape, self.bound.sizes))
+        if check.label is None:
+            return label_of_itself(x)
+        return check.label._replace(shape=at_size(check.label.shape, self.bound.sizes))
 
     def moved(self, over_tensors: bool) -> bool:
         """Whether inputs that something is computed again from are no more what they were."""
@@ -189,24 +196,26 @@ class Call:
             self.nodes = [weakref.ref(node) for node in parts]
         key = tuple([(node.stage, _bits(grads), mask)
                      for (node, grads), mask in zip(parts.items(), wanted)])
-        way = self.plan.way(key, shown if shown and any(shown) else ())
-        for node, frees in zip(parts, way.frees):
+        variant = self.plan.variant(key, shown if shown and any(shown) else ())
+        for node, frees in zip(parts, variant.frees):
             if node.gone(frees):
                 raise RuntimeError(FREED)
             node.runs = frees
         if not self.over:
-            self.check(way.checked)
+            self.check(variant.checked)
         plan, given = self.plan, list(parts.values())
         tracer: Any = active.tracer
-        numbers = [plan.stages[key[n][0]].results[k] for n, k in way.tangents]
-        tangents = [_cast(given[n][k], plan.dtypes[t]) for (n, k), t in zip(way.tangents, numbers)]
+        numbers = [plan.stages[key[n][0]].results[k] for n, k in variant.tangents]
+        tangents = [_cast(given[n][k], plan.dtypes[t])
+                    for (n, k), t in zip(variant.tangents, numbers)]
         if self.over:
-            return self._looked(way, self._left(way.graph, tangents), given, tangents)
+            return self._looked(variant, self._left(variant.graph, tangents), given, tangents)
         mapped = tracer is not None and tracer.mapped
-        choosy = plan.tape is not None and plan.tape.differs(numbers)
+        differs = plan.tape is not None and plan.tape.differs(numbers)
         seen = active.anomaly and plan.tape is not None  # each node's gradients
-        alone = not way.exact and plan.tape is not None
-        over_tensors = (active.grad_enabled or mapped or choosy or seen or alone) and not plan.final
+        alone = not variant.exact and plan.tape is not None
+        over_tensors = (
+            active.grad_enabled or mapped or differs or seen or alone) and not plan.final
         if self.old and self.moved(over_tensors):
             if plan.tape is None or plan.tape.regions:
                 raise RuntimeError(UNSEEN)
@@ -216,48 +225,50 @@ class Call:
         if over_tensors:
             (stage, _, edges), = key
             if plan.tape is None:
-                return [self._interpreted(stage, numbers, tangents, way.places[0])]
+                return [self._interpreted(stage, numbers, tangents, variant.places[0])]
             return [self._laid(plan.tape, stage, edges, dict(zip(numbers, tangents)))]
-        if not way.graph.outputs and not way.looks:
-            return [[None] * len(row) for row in way.places]
-        if way.segment is None and way.graph.outputs:
-            way.segment = plan.compile(way.graph)
-            way.segment.given_away = True
+        if not variant.graph.outputs and not variant.looks:
+            return [[None] * len(row) for row in variant.places]
+        if variant.segment is None and variant.graph.outputs:
+            variant.segment = plan.compile(variant.graph)
+            variant.segment.given_away = True
         if tracer is not None:  # its own program: it runs between segments
             tracer.flush()
         made: list[Any] = []
         with nullcontext() if tracer is None else tracer.paused():
             values = [*self.kept(), *tangents]
-            if way.segment is not None:
-                made = way.segment.run(values, way.segment.bind_given(values, self.bound.sizes))
-            if way.looks:
-                return self._looked(way, made, given, tangents)
+            if variant.segment is not None:
+                bound = variant.segment.bind_given(values, self.bound.sizes)
+                made = variant.segment.run(values, bound)
+            if variant.looks:
+                return self._looked(variant, made, given, tangents)
         if active.grad_enabled:
             known = [edge_of(x) for x in tangents if x._requires_grad]
             without_derivatives(made, [*(e for node in parts for e in node.edges), *known])
-        return [[None if k is None else made[k] for k in row] for row in way.places]
+        return [[None if k is None else made[k] for k in row] for row in variant.places]
 
     def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
         """What a program gives of a call whose history is freed."""
         raise RuntimeError(FREED)
 
-    def _looked(self, way: Way, made: list[Any], given: list[list], tangents: list[Any]
+    def _looked(self, variant: BackwardVariant, made: list[Any], given: list[list],
+                tangents: list[Any]
                 ) -> list[list[Any]]:
         """The program's results, and views of them and of what arrived."""
-        found = [[None if k is None else made[k] for k in row] for row in way.places]
+        found = [[None if k is None else made[k] for k in row] for row in variant.places]
         known: dict[int, Any] = {}
-        for (n, k), (source, steps, number) in way.looks.items():
+        for (n, k), (source, steps, number) in variant.looks.items():
             if number not in known:
                 base = made[source] if source >= 0 else tangents[-1 - source]
                 if source < 0:
-                    stage, result = way.tangents[-1 - source]
+                    stage, result = variant.tangents[-1 - source]
                     arrived = given[stage][result]
                     base = arrived if arrived._dtype is base._dtype else base
                 known[number] = look(base, steps, self.bound.sizes)
             found[n][k] = known[number]
         return found
 
-    def _one_by_one(self, tape: RelaidTape, key: Key, given: Sequence[list]) -> list[list[Any]]:
+    def _one_by_one(self, tape: RebuiltTape, key: Key, given: Sequence[list]) -> list[list[Any]]:
         """The gradients of each stage over its tape: what arrives there from those before, too."""
         plan = self.plan
         arriving = {s: list(grads) for (s, _, _), grads in zip(key, given)}
@@ -279,7 +290,7 @@ class Call:
             rows.append(row)
         return rows
 
-    def _laid(self, tape: RelaidTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
+    def _laid(self, tape: RebuiltTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
               ) -> list[Any]:
         """Gradients over the call's own tape, laid again."""
         plan, tracer = self.plan, cast(Any, active.tracer)
@@ -291,13 +302,14 @@ class Call:
         behind += [None if nodes[s] is None else (nodes[s], k) for s, k in plan.tops]
         if self.freed is None:
             self.freed = Freed([stage.parts for stage in plan.stages], self.nodes)
-        was = Was(self.given, [self.old.get(k, x) for k, x in enumerate(self.inputs)], self.kept(),
-                  dict(zip(plan.read, self.versions)), self.bound.sizes, self.freed)
+        call = CallTensors(self.given, [self.old.get(k, x) for k, x in enumerate(self.inputs)],
+                           self.kept(), dict(zip(plan.read, self.versions)),
+                           self.bound.sizes, self.freed)
         with _nobody_recording():
-            results, gates = tape.lay(tangents, was, behind)
-        goes = [gates[g] if wanted >> k & 1 else None
+            results, boundaries = tape.lay(tangents, call, behind)
+        goes = [boundaries[g] if wanted >> k & 1 else None
                 for k, g in enumerate(plan.stages[stage].edges)]
-        found = task_between(results, gates, list(tangents.values()),
+        found = task_between(results, boundaries, list(tangents.values()),
                              create_graph=active.grad_enabled, wanted=[e for e in goes if e])
         return [None if e is None else found.targets[e] for e in goes]
 
@@ -312,7 +324,7 @@ class Call:
         numbers: Sequence[int | None] = range(len(graph.outputs))
         absent = {graph.inputs[k] for t, k in enumerate(plan.tangents) if t not in arrived}
         if absent:
-            graph, numbers, _ = without(graph, [graph.inputs[k] for k in plan.tangents], absent)
+            graph, numbers, _ = prune(graph, [graph.inputs[k] for k in plan.tangents], absent)
         of_tangent = {plan.tangents[t]: x for t, x in zip(arrived, tangents)}
         rest = iter([of_array(x) if isinstance(x, np.ndarray) else x
                      for x in (*self.inputs, *self._with_history())])
@@ -339,7 +351,7 @@ class Call:
         return found
 
 
-class FreedCall(Call):
+class FreedCall(SavedCall):
     """What is left of a call whose history is freed.
 
     flags  of what it saved, by position: those that decide what was there
@@ -354,8 +366,8 @@ class FreedCall(Call):
         known = {**self.flags, **dict(enumerate(tangents, first))}
         given = {graph.inputs[k]: partial(known.get, k) for k in known}
         try:
-            return Decided(graph, given, self.bound.sizes).outputs()
-        except Unknown:
+            return PartialEvaluator(graph, given, self.bound.sizes).outputs()
+        except UnknownInput:
             raise RuntimeError(FREED) from None
 
 
@@ -389,7 +401,7 @@ def _bits(grads: Sequence[Any]) -> int:
     return sum([1 << k for k, grad in enumerate(grads) if grad is not None])
 
 
-def below(plan: Backward, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
+def below(plan: BackwardPlan, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
     """Where a gradient goes: to what the caller gave, or to a stage below."""
     if gradient < len(ends):
         return ends[gradient]

@@ -1,7 +1,7 @@
 """Launchers: the path of one native call, written out for a number of inputs and outputs.
 
 In: how many of the inputs are tensors, how many outputs there are. Out: a function of the inputs
-and a `Bound` that allocates, fills the buffer table, calls, and wraps the outputs. Small programs
+and a `BoundGraph` that allocates, fills the buffer table, calls, and wraps the outputs. Small programs
 spend their time here, so loops over inputs and calls of constructors are unrolled into one function
 for each signature. `segment` uses it where a program is one native call; anything else takes the
 general path through `executable`.
@@ -17,7 +17,7 @@ from typing import Any
 
 from tracejit.core.eager.state import make
 from tracejit.core.eager.tensor import Tensor
-from tracejit.jit.runtime.native_start import NOTHING, SMALL, Calls, Tail, available, number_word
+from tracejit.jit.runtime.native_start import NOTHING, SMALL, Calls, PostRun, available, number_word
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
 LARGEST = 64  # inputs that are still unrolled, where nothing native takes them
@@ -105,12 +105,12 @@ def native_launcher(outputs: int, held: bool, spare: bool) -> Launch:
                f"calls.follow(inputs, made)  {_FOLLOWS}",
                ]  # fmt: skip
     return _compiled([
-        f"frames, fresh, call, failure, tail, begin{''.join(fixed)} = plan",
+        f"frames, fresh, call, failure, post_run, begin{''.join(fixed)} = plan",
         *taken,
         "try: frame = frames.pop()",
         "except IndexError: frame = fresh()",
         "try:",
-        "    calls = frame.calls.get(tail) or begin(frame, tail)",
+        "    calls = frame.calls.get(post_run) or begin(frame, post_run)",
         *[f"    {line}" for line in run],
         "finally: frames.append(frame)",
         "return made",
@@ -160,11 +160,11 @@ def plan_of(
     binding: Any,
     inputs: Sequence[Any],
     types: Sequence[tuple],
-    tail: Tail = NOTHING,
+    post_run: PostRun = NOTHING,
     given_away: bool = False,
 ) -> tuple[Launch, tuple] | None:
     """A launcher and what it needs of a binding; None where the general path is to be taken, or
-    nothing native can do what `tail` asks for.
+    nothing native can do what `post_run` asks for.
 
     given_away  nothing but the outputs shall refer to their Storages
     """
@@ -184,11 +184,11 @@ def plan_of(
         spare = not given_away and all(nbytes <= SMALL for _, nbytes in native.outputs)
         names = ["start"] if held else ["place", "follow"]
         begin = functools.partial(_begin, names, words, types)
-        plan += [native.call, executable.failure, tail, begin]
+        plan += [native.call, executable.failure, post_run, begin]
         pairs = [part for pair in native.outputs for part in pair]
         plan += pairs if len(types) <= _UNROLLED else [native.outputs]
         return native_launcher(len(types), held, spare), tuple(plan)
-    if max(len(inputs), len(types)) > LARGEST or tail is not NOTHING:
+    if max(len(inputs), len(types)) > LARGEST or post_run is not NOTHING:
         return None
     plan += [native.pack, native.call, executable.failure, *(size for size in words if size > 0)]
     for (take, nbytes), kind in zip(native.outputs, types):
@@ -211,7 +211,7 @@ def _failed(frame: Any, state: bool, failure: Callable[..., Exception]) -> Excep
 
 def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
     """What a launch had made that was ended from outside, by what a signal's handler raised, when
-    its program had run, and whether its tail was done; None where the program had not run.
+    its program had run, and whether what follows it was done; None where the program had not run.
 
     Python calls handlers between its instructions: where the exception is in the launcher's own
     text tells on which side of the program's run it came, so that a call need not note it.
@@ -262,10 +262,11 @@ def _outputs(names: dict[str, Any]) -> list[Any]:
 
 
 def _begin(
-    names: Sequence[str], words: Sequence[int], types: Sequence[tuple], frame: Any, tail: Tail
+    names: Sequence[str], words: Sequence[int], types: Sequence[tuple], frame: Any,
+    post_run: PostRun,
 ) -> Calls:
-    """The frame's own functions for this tail."""
+    """The frame's own functions for this `PostRun`."""
     native, at = frame.native, frame.at
     places = (frame.job, native.runner.run, at, at + 8 * native.places)
-    frame.calls[tail] = found = Calls(names, places, words, types, tail)
+    frame.calls[post_run] = found = Calls(names, places, words, types, post_run)
     return found

@@ -1,6 +1,6 @@
 """Native guards: a builtin function over a table, which compares words of memory.
 
-In: the rows (address, expected word) of a `Snapshot` and where its entry's inputs are. Out: a
+In: the rows (address, expected word) of a `GuardSnapshot` and where its entry's inputs are. Out: a
 function that CPython calls like its own builtins: the tuple of graph inputs, or None where a row
 differs. A table of a thousand rows costs a microsecond. Installed in `capture.snapshot`.
 

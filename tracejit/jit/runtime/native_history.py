@@ -18,13 +18,13 @@ from typing import Any
 
 from tracejit.core.eager.nodes import next_number
 from tracejit.core.eager.state import TensorState
-from tracejit.core.eager.views import Family, View
+from tracejit.core.eager.views import AliasFamily, View
 from tracejit.core.memory import Storage
 from tracejit.core.memory.readers import forget, live
 from tracejit.jit.capture.memory_words import LIST_ITEMS, TUPLE_ITEMS, TYPE, slot_offset
 from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
 from tracejit.jit.runtime.call_nodes import CompiledBackward
-from tracejit.jit.runtime.later_backward import NOTHING, Call
+from tracejit.jit.runtime.later_backward import NOTHING, SavedCall
 
 Lay = Callable[[tuple, list, list, Any, tuple], Callable[[], Any] | None]
 
@@ -100,7 +100,7 @@ def lay(this, arguments, count) -> "int64":
                 if pointer_at(family)[{TYPE // 8}] == view_class:
                     family = pointer_at(family)[{_slot(View, "family")}]
                 if pointer_at(family)[{TYPE // 8}] == family_class:
-                    if pointer_at(family)[{_slot(Family, "version")}] == none:
+                    if pointer_at(family)[{_slot(AliasFamily, "version")}] == none:
                         counted = 1
         if counted == 0:
             call_function(drop, versions)
@@ -123,7 +123,7 @@ def lay(this, arguments, count) -> "int64":
         call_function(drop, nodes)
         return 0
     of_call = pointer_at(call)
-{_filled("of_call", Call, _OF_CALL, ("versions", "nodes"), "    ")}
+{_filled("of_call", SavedCall, _OF_CALL, ("versions", "nodes"), "    ")}
     laid = call_function(tuple, stages)
     if laid == 0:
         call_function(drop, call)
@@ -227,7 +227,8 @@ def lays(plan: Any) -> bool:
 
 def layer(plan: Any) -> Lay:
     """The function of a plan, which must live as long."""
-    known = [Call, CompiledBackward, View, Family, plan, (), None, False, True, 0, NOTHING,
+    known = [SavedCall, CompiledBackward, View, AliasFamily, plan, (), None, False, True, 0,
+             NOTHING,
              next_number, *((forget, live) if plan.remembers else (None, None))]
     words = [len(plan.read), len(plan.places), len(plan.stages), int(plan.straight)]
     words += [*map(id, known), *map(python_api, _FUNCTIONS)]

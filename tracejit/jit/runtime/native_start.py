@@ -1,7 +1,7 @@
 """Native starts: builtin functions that fill a frame's buffer table, run its job, and do what
 follows a run: make the output tensors, advance the versions of what was written, set gradients.
 
-In: a frame of a program that is one native call, and a `Tail`. Out: functions of (inputs, a Storage
+In: a frame of a program that is one native call, and a `PostRun`. Out: functions of (inputs, a Storage
 for each output), inputs a tuple of tensors, floats and ints. Called by what `launch` generates.
 
 `start` does all of it and gives a list: the outputs' tensors, then the gradients that were
@@ -44,23 +44,23 @@ Pairs = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class Tail:
+class PostRun:
     """What follows a program's run.
 
-    written  (input, writes): memory whose version advances
-    grads    (input, output): a tensor's new gradient
+    input_mutations  (input, writes): memory whose version advances
+    grads            (input, output): a tensor's new gradient
     """
 
-    written: Pairs = ()
+    input_mutations: Pairs = ()
     grads: Pairs = ()
 
 
-NOTHING = Tail()
+NOTHING = PostRun()
 SPARES = 3  # Storages kept for each output: callers often hold the last one or two
 SMALL = 4096  # bytes of an output whose Storages are kept
 
 # Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
-# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the tail.
+# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the `PostRun`.
 _WORDS = (
     "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
     "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
@@ -298,7 +298,7 @@ def available(kinds: str) -> bool:
 
 
 class Calls:
-    """The functions over one frame with one tail, the words they share, and spare Storages."""
+    """The functions over one frame with one `PostRun`, the words they share, and spare Storages."""
 
     __slots__ = ("again", "start", "place", "follow", "words", "spares", "turn", "types", "_at")
 
@@ -308,7 +308,7 @@ class Calls:
         frame: tuple[int, int, int, int],
         sizes: Sequence[int],
         types: Sequence[tuple],
-        tail: Tail,
+        post_run: PostRun,
     ):
         """
         frame  addresses of the job, the runner, the table, the status
@@ -317,13 +317,14 @@ class Calls:
         """
         of_python = [python_api(name) for name in _FUNCTIONS]
         known = [Tensor, float, int, _EMPTY, None, False, True, 0]
-        words = [0, *frame, len(sizes), len(types), len(tail.written), len(tail.grads)]
+        words = [0, *frame, len(sizes), len(types),
+                 len(post_run.input_mutations), len(post_run.grads)]
         words += [*(id(x) for x in known), word(id(_LARGE) + INT_SIZE), *of_python]
         assert len(words) == len(_WORDS)
         words += [*sizes, *(0 for _ in sizes), *(id(part) for kind in types for part in kind)]
         self._at = len(words)
         words += [0] * (1 + SPARES) * len(types)
-        words += [n for pair in (*tail.written, *tail.grads) for n in pair]
+        words += [n for pair in (*post_run.input_mutations, *post_run.grads) for n in pair]
         self.words = np.array(words, np.int64)
         self.types = types
         self.spares: list[Storage | None] = [None] * (SPARES * len(types))

@@ -19,10 +19,10 @@ from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 
 # Words of a state. INDEX: the iteration's number, INDEX_STEP what is added to it. GO: the body's
-# decision, whose first byte it writes; 0 ends the loop. LIMIT: at most so many iterations. TURNS
+# decision, whose first byte it writes; 0 ends the loop. LIMIT: at most so many iterations. SWAPS
 # have (place read, place written, sum of the two addresses), MOVES (place, bytes).
 (
-    INDEX, GO, INDEX_STEP, RUN, JOB, TABLE, STATUS, LIMIT, DONE, TURNS, TURN_COUNT, MOVES,
+    INDEX, GO, INDEX_STEP, RUN, JOB, TABLE, STATUS, LIMIT, DONE, SWAPS, SWAP_COUNT, MOVES,
     MOVE_COUNT,
 ) = range(13)  # fmt: skip
 STATE = 13
@@ -40,9 +40,9 @@ def loop(state):
     job = s[{JOB}]
     table = pointer_at(s[{TABLE}])
     status = pointer_at(s[{STATUS}])
-    turns = pointer_at(s[{TURNS}])
+    swaps = pointer_at(s[{SWAPS}])
     moves = pointer_at(s[{MOVES}])
-    turn_count = s[{TURN_COUNT}]
+    swap_count = s[{SWAP_COUNT}]
     move_count = s[{MOVE_COUNT}]
     limit = s[{LIMIT}]
     step = s[{INDEX_STEP}]
@@ -53,11 +53,11 @@ def loop(state):
         if status[0] != 0:
             limit = 0
         else:
-            for k in range(turn_count):
-                place = turns[3 * k + 1]
+            for k in range(swap_count):
+                place = swaps[3 * k + 1]
                 written = table[place]
-                table[turns[3 * k]] = written
-                table[place] = turns[3 * k + 2] - written
+                table[swaps[3 * k]] = written
+                table[place] = swaps[3 * k + 2] - written
             for k in range(move_count):
                 moved = moves[2 * k]
                 table[moved] = table[moved] + moves[2 * k + 1]

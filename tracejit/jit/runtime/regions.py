@@ -125,19 +125,19 @@ def _number(address: int) -> ctypes.c_int64:
 
 
 class _Walk:
-    """A body that runs again and again in one frame; between two runs its table changes as `TURNS`
+    """A body that runs again and again in one frame; between two runs its table changes as `SWAPS`
     and `MOVES` of the native driver say. This one runs any body.
     """
 
     def __init__(self, loop: _Loop, frame: Any):
         self.loop, self.frame, self.words = loop, frame, frame.words
-        turns, moves = len(loop.turns), len(loop.moves)
-        self._memory = np.zeros(STATE + 3 * turns + 2 * moves, np.int64)
+        swaps, moves = len(loop.swaps), len(loop.moves)
+        self._memory = np.zeros(STATE + 3 * swaps + 2 * moves, np.int64)
         self.state = state = memoryview(self._memory.data)
         self.at = int(self._memory.ctypes.data)
-        self.turns, self.moves = state[STATE : STATE + 3 * turns], state[STATE + 3 * turns :]
-        for k, places in enumerate(loop.turns):
-            self.turns[3 * k], self.turns[3 * k + 1] = places
+        self.swaps, self.moves = state[STATE : STATE + 3 * swaps], state[STATE + 3 * swaps :]
+        for k, places in enumerate(loop.swaps):
+            self.swaps[3 * k], self.swaps[3 * k + 1] = places
         for k, (place, nbytes) in enumerate(loop.moves):
             self.moves[2 * k], self.moves[2 * k + 1] = place, nbytes
         state[region_loop.INDEX_STEP] = loop.step
@@ -166,10 +166,10 @@ class _Walk:
         return limit
 
     def _between(self, words: Any) -> None:
-        turns = self.turns
-        for k in range(0, len(turns), 3):
-            written = words[turns[k + 1]]
-            words[turns[k]], words[turns[k + 1]] = written, turns[k + 2] - written
+        swaps = self.swaps
+        for k in range(0, len(swaps), 3):
+            written = words[swaps[k + 1]]
+            words[swaps[k]], words[swaps[k + 1]] = written, swaps[k + 2] - written
         for place, nbytes in self.loop.moves:
             words[place] += nbytes
 
@@ -184,9 +184,9 @@ class _NativeWalk(_Walk):
         state[region_loop.RUN], state[region_loop.JOB] = run, frame.job
         state[region_loop.TABLE] = frame.at
         state[region_loop.STATUS] = frame.at + 8 * native.places
-        state[region_loop.TURNS] = self.at + 8 * STATE
-        state[region_loop.TURN_COUNT] = len(loop.turns)
-        state[region_loop.MOVES] = self.at + 8 * (STATE + 3 * len(loop.turns))
+        state[region_loop.SWAPS] = self.at + 8 * STATE
+        state[region_loop.SWAP_COUNT] = len(loop.swaps)
+        state[region_loop.MOVES] = self.at + 8 * (STATE + 3 * len(loop.swaps))
         state[region_loop.MOVE_COUNT] = len(loop.moves)
         self.takes_long = native.takes_long()
 
@@ -223,7 +223,7 @@ class _Loop(_Control):
         self.offsets = [sum(padded[:k]) for k in range(len(padded))]
         self.spare_bytes = sum(padded)
         outputs = self.region.outputs
-        self.turns = [(self.read + k, outputs[self.written + k]) for k in range(self.carried)]
+        self.swaps = [(self.read + k, outputs[self.written + k]) for k in range(self.carried)]
         self.moves: list[tuple[int, int]] = []
         native = self.region.native
         self.walk_kind = _NativeWalk if native.compiled and native.simple else _Walk
@@ -249,15 +249,15 @@ class _Loop(_Control):
     def carry(self, walk: _Walk, starts: Sequence[int], ends: Sequence[int], spare: int,
               count: int) -> None:
         """Start with what lies at `starts`; after `count` iterations the last one is at `ends`."""
-        words, turns = walk.words, walk.turns
-        for k, (read, written) in enumerate(self.turns):
+        words, swaps = walk.words, walk.swaps
+        for k, (read, written) in enumerate(self.swaps):
             words[read], other = starts[k], spare + self.offsets[k]
             words[written] = ends[k] if count % 2 else other
-            turns[3 * k + 2] = ends[k] + other
+            swaps[3 * k + 2] = ends[k] + other
 
     def settle(self, walk: _Walk, ends: Sequence[int]) -> None:
         """What was carried last lies where the body would read it: copy it if that is elsewhere."""
-        for (read, _), end, nbytes in zip(self.turns, ends, self.nbytes):
+        for (read, _), end, nbytes in zip(self.swaps, ends, self.nbytes):
             if walk.words[read] != end:
                 ctypes.memmove(end, walk.words[read], nbytes)
 
@@ -270,8 +270,8 @@ class _For(_Loop):
     def __init__(self, step: Step, regions: Sequence[_Region], values: Mapping[str, int]):
         super().__init__(step, regions, values)
         given, region = self.node.attributes, self.region
-        self.trip = evaluate(given["trip"], values)
-        self.start, self.step = (self.trip - 1, -1) if given["reverse"] else (0, 1)
+        self.trip_count = evaluate(given["trip_count"], values)
+        self.start, self.step = (self.trip_count - 1, -1) if given["reverse"] else (0, 1)
         items = range(1 + self.carried, 1 + self.carried + given["scanned"])
         # (the body's place, bytes of an item), for what is scanned and for what is stacked
         self.scanned = [(k, region.input_types[k].nbytes) for k in items]
@@ -288,9 +288,9 @@ class _For(_Loop):
             words[place] = base + start * nbytes
         for k in range(carried + len(self.scanned), len(operands)):
             words[k + 1] = operands[k]
-        self.carry(walk, operands, outputs, spare, self.trip)
+        self.carry(walk, operands, outputs, spare, self.trip_count)
         walk.start(start)
-        walk.run(self.trip)
+        walk.run(self.trip_count)
         self.settle(walk, outputs)
 
 

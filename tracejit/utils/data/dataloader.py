@@ -214,8 +214,9 @@ class DataLoader(Generic[T_co]):
 
     def _tell_recorder(self) -> None:
         if active.tracer is not None:
-            active.tracer.need(None, "a DataLoader is iterated over inside the captured function",
-                                 "pass batches to the captured function")
+            active.tracer.break_graph(
+                None, "a DataLoader is iterated over inside the captured function",
+                "pass batches to the captured function")
 
 
 class _SerialIterator:

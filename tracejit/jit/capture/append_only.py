@@ -1,0 +1,203 @@
+"""Lists that a captured function only appends to: what they hold is no business of its program.
+
+In: the code objects a recorded call entered, the sources it could see. Out: which lists and deques
+grew and are read nowhere; the tracer's entry then guards that they are such and appends to them,
+however long they are. Called when an entry is made.
+
+Reading is judged by names, as the state walk does: a list is read if any instruction loads what
+has its name (an attribute's, a variable's, a literal key's) for anything but its `append` or
+`extend`. No source is needed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
+from typing import Any
+
+from tracejit.core.memory.reliances import holds
+from tracejit.jit.capture.access_path import Source, key_of
+from tracejit.jit.capture.attributes import MODULE_TABLES
+from tracejit.jit.capture.instructions import Step, steps
+from tracejit.jit.capture.looking import is_a, is_exactly
+from tracejit.jit.capture.state import ReachableState
+
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
+_APPENDS = ("append", "extend")
+ANY = object()  # a key that is no literal
+
+Name = tuple[str, str]  # ("attribute" or "variable", its name)
+Use = tuple[tuple, bool]  # the literal keys that follow a name; whether it is then appended to
+_uses: dict[CodeType, dict[Name, frozenset[Use]]] = {}
+
+
+def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
+    """How a code object, with those nested in it, uses what it loads by each name."""
+    found = _uses.get(code)
+    if found is None:
+        made: dict[Name, set[Use]] = {}
+        for name, use in _scan(code):
+            made.setdefault(name, set()).add(use)
+        found = _uses[code] = {name: frozenset(uses) for name, uses in made.items()}
+    return found
+
+
+def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
+    if not holds("instructions"):
+        named = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+        yield from (((how, x), ((), False)) for x in named for how in ("attribute", "variable"))
+    instructions = steps(code) if holds("instructions") else []
+    for k, instruction in enumerate(instructions):
+        if instruction.opname in _ATTRIBUTES:
+            yield ("attribute", instruction.argval), _use(instructions, k + 1)
+        elif instruction.opname in _VARIABLES:
+            yield ("variable", instruction.argval), _use(instructions, k + 1)
+    for constant in code.co_consts:
+        if is_a(constant, CodeType):
+            for name, uses in uses_of(constant).items():
+                yield from ((name, use) for use in uses)
+
+
+def _use(instructions: list[Step], k: int) -> Use:
+    """What happens to the value on top of the stack before instruction `k`."""
+    keys = []
+    while k + 1 < len(instructions) and instructions[k + 1].opname == "BINARY_SUBSCR":
+        one = instructions[k]
+        if one.opname != "LOAD_CONST" and one.opname not in _VARIABLES:
+            break
+        keys.append(one.argval if one.opname == "LOAD_CONST" else ANY)
+        k += 2
+    last = instructions[k] if k < len(instructions) else None
+    appends = last is not None and last.opname in _ATTRIBUTES and last.argval in _APPENDS
+    return tuple(keys), appends
+
+
+class AppendOnlyLists:
+    """The lists of one recorded call that it only appends to."""
+
+    def __init__(self) -> None:
+        self.codes: set[CodeType] = set()
+
+    def entered(self, code: CodeType) -> None:
+        """Code that is about to run."""
+        self.codes.add(code)
+
+    def find(
+        self, state: ReachableState, needed: Iterable[Any], held: dict[int, Any]
+    ) -> dict[int, int]:
+        """Lists that only grew: the source's id, and the length before the call. None that leads
+        to one of the `needed` sources. `held`: the runtime numbers at sources, by the source's id."""
+        if state.everything:
+            return {}
+        firsts = (p.first for p in state.sources if p.first is not None and p.first.how == "item")
+        leading = {id(q) for p in (*needed, *firsts) for q in _above(p)}
+        leading |= {id(q) for _, known in state.repeated for q in _above(known)}
+        found = {
+            id(source): kept
+            for source in state.sources
+            if is_exactly(source.value, (list, deque))
+            and source.kind == "sequence"
+            and id(source) not in leading
+            and (kept := _kept(source, held)) is not None
+            and self._unread(source)
+        }
+        for source in state.sources:
+            if source.first is not None and id(source.first) in found and not self._unread(source):
+                del found[id(source.first)]
+        return found
+
+    def _unread(self, source: Source) -> bool:
+        """Whether all code that can reach the list by name appends to it."""
+        keys: list[Any] = []
+        while source.how == "item" and source.parent is not None:
+            if key_of(source.key) is not source.key:
+                return False
+            keys.insert(0, source.key)
+            source = source.parent
+        name = _name_of(source)
+        if name is None:
+            return False
+        uses = [use for code in self.codes for use in uses_of(code).get(name, ())]
+        return bool(uses) and all(_harmless(use, tuple(keys)) for use in uses)
+
+
+def _kept(source: Source, held: dict[int, Any]) -> int | None:
+    """How many of its elements are those from before, where there are others at its end alone;
+    what was there must lead nowhere. A full deque loses as many as it gets, at its start: of these
+    none may be one that it had."""
+    now, most = tuple(source.value), getattr(source.value, "maxlen", None)
+    items = [c for (how, _), c in source.children.items() if how == "item"]
+    before = {c.key: (c.value, held.get(id(c))) for c in items}
+    known = {id(x) for both in before.values() for x in both}
+    for lost in range(source.length if len(now) == most else 1):
+        kept = source.length - lost
+        if kept >= len(now) or len(now) == most and any(id(x) in known for x in now[kept:]):
+            continue
+        if all(any(x is y for y in before.get(n + lost, ())) for n, x in enumerate(now[:kept])):
+            return kept if all(map(_leads_nowhere, items)) else None
+    return None
+
+
+def _leads_nowhere(source: Source) -> bool:
+    if source.kind == "sequence" and is_a(source.value, tuple):
+        return all(map(_leads_nowhere, source.children.values()))
+    return source.kind in ("primitive", "tensor")
+
+
+def _name_of(source: Source) -> Name | None:
+    if source.how in ("attr", "type") or source.how == "slot" and type(source.key) is str:
+        return None if source.key in MODULE_TABLES else ("attribute", source.key)
+    if source.how == "global":
+        return ("variable", source.key)
+    if source.how in ("argument", "cell", "closure"):
+        return ("variable", source.text)
+    return None
+
+
+def _harmless(use: Use, keys: tuple) -> bool:
+    """Whether a use leaves alone what the list at these keys holds."""
+    used, appends = use
+    matched = [ANY in (a, b) or a == b for a, b in zip(used, keys)]
+    if not all(matched):
+        return True
+    return appends and len(used) == len(keys)
+
+
+def _way_to(source: Any) -> Iterator[Source]:
+    """The source and those above it."""
+    while is_a(source, Source):
+        yield source
+        source = source.parent
+
+
+def appending(
+    found: Callable[[Any], Any], parts: list[Callable[[Any], Any]]
+) -> Callable[[Any], None]:
+    """The effect: the new elements of a replay at the end of the list that `found` gives."""
+
+    def append(frame: Any) -> None:
+        target, more = found(frame), [part(frame) for part in parts]
+        if type(target) is deque:
+            target.extend(more)
+        else:
+            target[len(target) :] = more  # no call: no signal's handler can come after it
+
+    return append
+
+
+def forget(state: ReachableState, lists: dict[int, int]) -> None:
+    """What these lists hold is not guarded, and leads nowhere."""
+    inside = {id(p) for p in state.sources if any(id(q) in lists for q in _above(p))}
+    for source in state.sources:
+        if id(source) in inside and state.by_id.get(id(source.value)) is source:
+            del state.by_id[id(source.value)]
+        elif id(source) in lists:
+            source.kind = "object"  # its type alone
+    state.sources[:] = [p for p in state.sources if id(p) not in inside]
+
+
+def _above(source: Any) -> Iterator[Source]:
+    """Those above the source."""
+    return _way_to(source.parent) if is_a(source, Source) else iter(())

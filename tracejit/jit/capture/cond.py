@@ -1,0 +1,139 @@
+"""`if` on a tensor: both sides become regions of one `cond` node.
+
+In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
+Out: the variables hold what the taken side gives, memory that a side writes holds what the taken
+side leaves there; the signal they end with. Raises `RegionRefused` (variables as before) where the sides
+cannot be regions or do not agree. Called by `control.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.control import ErrorOf
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.shapes import numel
+from tracejit.core.ops.types import bool_
+from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.cells import UNBOUND, Variables
+from tracejit.jit.capture.exits import ControlExit, Return
+from tracejit.jit.capture.join import BranchJoin, JoinedExit, JoinedValue
+from tracejit.jit.capture.looking import is_a
+from tracejit.jit.capture.subgraph import SubgraphTracer, forbid_breaks, refuse_on_bug, speculate
+from tracejit.jit.capture.tracer import Tracer
+
+
+class BranchTrace:
+    """One side of a branch, recorded: what variables hold after it, how it ends."""
+
+    def __init__(self, parent: Tracer, name: str, function: Callable[[], ControlExit],
+                 variables: Variables):
+        self.region = SubgraphTracer(parent, name)
+        self.error: Exception | None = None
+        self.signal: ControlExit = None
+        before = variables.values()
+        try:
+            with parent.root.blocks.speculating(), speculate(self.region):
+                try:
+                    self.signal = function()
+                except RecursionError:  # the frames may be ours
+                    raise RegionRefused("a side recurses too deep") from None
+                except Exception as error:
+                    self.error = error.with_traceback(None)
+                self.after = variables.values()
+        finally:
+            variables.set(before)
+        self.region.unchanged()
+
+
+def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
+           otherwise: Callable[[], ControlExit], variables: Variables) -> ControlExit:
+    """Record `then() if predicate else otherwise()`; returns how it ends."""
+    flag = truth(predicate)
+    one = BranchTrace(parent, f"{parent.name}_then", then, variables)
+    other = BranchTrace(parent, f"{parent.name}_else", otherwise, variables)
+    if one.error is not None or other.error is not None:
+        return _raising(flag, one, other, then, otherwise)
+    with refuse_on_bug():
+        join = BranchJoin(parent, flag, one.region, other.region)
+        signal = _joined(join, one, other, variables)
+    one.region.created_here.clear()
+    other.region.created_here.clear()
+    return signal
+
+
+def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
+            variables: Variables) -> ControlExit:
+    """Make the node and set the variables; how the branch ends."""
+    before = variables.values()
+    with forbid_breaks(join.parent.root):
+        changed = {name: _joined_variable(join, name, one, other, name in variables.upward_exposed)
+                   for name in before
+                   if one.after[name] is not before[name] or other.after[name] is not before[name]
+                   if name in variables.live_out or before[name] is not UNBOUND}
+        ending = JoinedExit(join, one.signal, other.signal)
+    # A returned value counts where variables that others may read later are all that is left.
+    later = [given for name, given in changed.items() if name in variables.upward_exposed]
+    join.record([[*changed.values()], [*later, *ending.values]])
+    variables.set({name: join.built(given) for name, given in changed.items()})
+    return ending.signal()
+
+
+def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
+                     other: BranchTrace, upward_exposed: bool) -> JoinedValue:
+    """What a variable holds after the branch; `upward_exposed`: somebody may read it after a `return`, or
+    where only one side binds it. Else it is bound again before anybody does."""
+    values = one.after[name], other.after[name]
+    returns = [is_a(side.signal, Return) for side in (one, other)]
+    if upward_exposed or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):
+        return join.of(*values, name)
+    if all(returns) or not any(returns):
+        return join.of(UNBOUND, UNBOUND, name)
+    side = returns.index(False)
+    return join.only(side, values[side], name)
+
+
+def truth(predicate: Tensor) -> Tensor:
+    """A tensor of one element as a bool tensor without dimensions; what `bool()` raises else."""
+    if numel(predicate.shape) != 1:
+        bool(predicate)
+    tracer: Any = active.tracer
+    with no_grad():
+        flag: Any = predicate if not predicate.shape else predicate.reshape(())
+        if flag.dtype is not bool_:
+            return flag != 0
+        return tracer.tensor_of(tracer.traced(flag).read())  # whatever is written there later
+
+
+def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
+             otherwise: Callable) -> ControlExit:
+    """A side that raises: the program fails there, and what remains is the other side."""
+    if one.error is not None and other.error is not None:
+        raise RegionRefused("both sides raise")
+    side = one if one.error is not None else other
+    if side.region.written_outside():
+        raise RegionRefused("memory made outside is written before an exception")
+    error: Any = side.error
+    try:
+        described = ErrorOf.of(error)
+    except TypeError as reason:
+        raise RegionRefused(str(reason)) from None
+    raises = flag if one.error is not None else ~flag
+    fails = False
+    try:
+        REGISTRY["raise_if"](raises, error=described)
+    except described.kind as found:
+        fails = found.args == described.arguments
+        if not fails:
+            raise
+    if fails:
+        if side.region.may_fail():
+            raise RegionRefused("something may fail before an exception")
+        return then() if one.error is not None else otherwise()  # it raises, for all to see
+    return otherwise() if one.error is not None else then()
+
+

@@ -1,0 +1,294 @@
+"""Attributes whose names code computes: which code does, and which names objects have.
+
+In: code objects, getters and format strings that name attributes for C code, objects and classes.
+Out: whether `getattr` and the like get anything but literals, the names that C code asks for, and
+the names that an object's `__dict__` or the data of its class has now. Called by `watcher` and
+`state`; what an object has is compared by `guards`.
+"""
+
+from __future__ import annotations
+
+import operator
+import string
+import sys
+from collections.abc import Sequence
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    ModuleType,
+)
+from typing import Any
+
+from tracejit.core.memory.reliances import holds
+from tracejit.jit.capture.fingerprint import is_mutable_class, module_name, remembered
+from tracejit.jit.capture.instructions import Step, steps
+from tracejit.jit.capture.looking import (
+    ByClass,
+    bases_of,
+    instance_dict,
+    is_a,
+    is_exactly,
+    module_title,
+    names_in,
+)
+
+BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
+ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
+SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # they store by name
+FORMATS = ("format", "format_map")
+ANY, RETURNED = "", "()"  # owners that code has no name for: any at all, what a call returned
+_ASKING = (
+    getattr, hasattr, setattr, delattr, vars, dir, operator.attrgetter, operator.methodcaller,
+    object.__getattribute__, type.__getattribute__, object.__setattr__, type.__setattr__,
+    str.format, str.format_map,
+)  # fmt: skip
+_FUNCTIONS = (
+    FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
+)  # fmt: skip
+_USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
+_COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
+_data: ByClass[tuple[int, tuple]] = ByClass()
+
+
+# -- of code ----------------------------------------------------------------------------------
+def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
+    """Whether code asks for attributes by names that it computes, and the variables and attributes
+    whose own attributes it asks for so.
+
+    >>> computes((lambda x: getattr(x.part, "scale", 1.0)).__code__)
+    (False, frozenset())
+    >>> computes((lambda x, name: getattr(x.part, name)).__code__)
+    (True, frozenset({'part'}))
+    >>> computes((lambda x, names: map(getattr, x, names)).__code__)
+    (True, frozenset({''}))
+    """
+    found, of = False, set[str]()
+    if not holds("instructions"):
+        return True, frozenset({ANY, "modules"})
+    run = steps(code)
+    for at, instruction in enumerate(run):
+        name = instruction.argval
+        if instruction.opname == "MATCH_CLASS":
+            found |= bool(instruction.arg)  # by position: `__match_args__` has the names
+        if not is_a(name, str) or not instruction.opname.startswith("LOAD_"):
+            continue
+        if instruction.opname == "LOAD_CONST":
+            continue
+        if name in SETTERS:
+            dynamic_owners = _stored_to(run, at, code)
+        else:
+            dynamic_owners = _dynamic_owners(run, at)
+        found |= dynamic_owners is not None
+        of |= dynamic_owners or set()
+    if found and _reads_modules(run):
+        of.add("modules")
+    return found, frozenset(of)
+
+
+def _reads_modules(run: Sequence[Step]) -> bool:
+    """Whether code reads `sys.modules`, in which it may find its own module."""
+    named = [k for k, i in enumerate(run) if i.argval == "modules"]
+    return any(run[k].opname != "LOAD_ATTR" or run[k - 1].argval == "sys" for k in named)
+
+
+def passes_format(code: CodeType) -> bool:
+    """Whether code has others call the `format` of a text.
+
+    >>> passes_format((lambda x: "{.a}".format(x)).__code__)
+    False
+    >>> passes_format((lambda x: map("{.a}".format, x)).__code__)
+    True
+    >>> passes_format((lambda image: image.format == "png").__code__)
+    False
+    """
+    if not set(FORMATS) & {*code.co_names}:
+        return False
+    if not holds("instructions"):
+        return True
+    run = steps(code)
+    return any(i.argval in FORMATS and _is_passed_on(run, k) for k, i in enumerate(run))
+
+
+def _is_passed_on(run: Sequence[Step], at: int) -> bool:
+    """Whether a function that is loaded here is not called at once, with its owner before it."""
+    instruction = run[at]
+    if instruction.opname == "LOAD_METHOD":
+        return instruction.argval in FORMATS and at > 0 and run[at - 1].argval == "str"
+    if not instruction.opname.startswith("LOAD_") or instruction.called:
+        return False
+    following = [i.opname for i in run[at + 1 : at + 3]]
+    used = following[:1] and following[0].startswith(_USED) or following[1:] in _COMPARED
+    return instruction.argval not in FORMATS or not used  # `image.format == "png"`
+
+
+def _dynamic_owners(run: Sequence[Step], at: int) -> set[str] | None:
+    """Of what an instruction that loads by name makes code ask for computed names; else None."""
+    name = run[at].argval
+    if name in FORMATS:
+        return {ANY} if _is_passed_on(run, at) else None
+    if name not in BY_NAME and name not in ALL:
+        return None
+    if name == "__dict__":
+        return _dynamic_owner(run[:at])
+    if _is_passed_on(run, at):
+        return {ANY}
+    given = _arguments(run[at + 1 :])
+    if name in BY_NAME and _is_literal(given, int(name != "methodcaller")):
+        return None
+    if name in ("attrgetter", "methodcaller"):
+        return {ANY}
+    return {ANY} if given is None else _dynamic_owner(given[0]) if given else set()
+
+
+def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
+    """As `_dynamic_owners`, of what stores by name. What `__setattr__` itself is asked to store under a
+    name has that name where it was asked."""
+    if _is_passed_on(run, at):
+        return {ANY}
+    given = _arguments(run[at + 1 :])
+    if given is None or _is_literal(given, 0) or _is_literal(given, 1):
+        return {ANY} if given is None else None
+    own = code.co_varnames[1 : 2] if code.co_name in SETTERS else ()
+    names = [x[0].argval for x in given if len(x) == 1]
+    return None if set(own) & set(names[:2]) else _dynamic_owner(given[0]) if given else set()
+
+
+def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
+    """The instructions of each argument of the call that follows; None where they branch."""
+    depth, ends = 0, {0: 0}  # where the stack was last so deep
+    for k, instruction in enumerate(run):
+        if not depth and instruction.opname == "PUSH_NULL":  # after a function since 3.13
+            ends[0] = k + 1
+            continue
+        if instruction.opname == "CALL" and depth == instruction.arg:
+            return [run[ends[n] : ends[n + 1]] for n in range(depth)]
+        if instruction.jumps:
+            return None
+        depth += instruction.effect
+        ends[depth] = k + 1
+    return None
+
+
+def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
+    """Whether the argument at a position is a text that the code has."""
+    if arguments is None or len(arguments) <= position or len(arguments[position]) != 1:
+        return False
+    (one,) = arguments[position]
+    return one.opname == "LOAD_CONST" and is_a(one.argval, str)
+
+
+def _dynamic_owner(run: Sequence[Step]) -> set[str]:
+    """What is on top of the stack after these instructions: a variable's or an attribute's name."""
+    last = run[-1] if run else None
+    if last is None or last.opname == "LOAD_CONST":
+        return {ANY}
+    if last.opname in ("LOAD_ATTR", "LOAD_METHOD") or last.opname.startswith("LOAD_"):
+        name = last.argval
+        return {x for x in (name if is_a(name, tuple) else (name,)) if is_a(x, str)}
+    if last.opname == "BINARY_SUBSCR":  # elements of containers are asked anyway
+        return {RETURNED}
+    if last.opname != "CALL" or any(i.argval in (*BY_NAME, *ALL) for i in run):
+        return {ANY}
+    return {RETURNED}
+
+
+def asks(function: Any) -> bool:
+    """Whether this is one of the builtins that ask for attributes by name."""
+    return any(function is f for f in _ASKING)
+
+
+# -- of what C code asks ----------------------------------------------------------------------
+def names_of_getter(getter: Any) -> set[str]:
+    """The names that an `operator.attrgetter` or `methodcaller` asks for.
+
+    >>> sorted(names_of_getter(operator.attrgetter("inner.scale", "shift")))
+    ['inner', 'scale', 'shift']
+    >>> names_of_getter(operator.methodcaller("scale", 2.0))
+    {'scale'}
+    """
+    made, paths = getter.__reduce__()
+    if is_a(getter, operator.methodcaller):
+        return {getattr(made, "args", paths)[0]}  # a partial where it has keywords
+    return {name for path in paths for name in path.split(".")}
+
+
+def names_for(method: BuiltinFunctionType) -> set[str]:
+    """The names that a method of a text asks its arguments for.
+
+    >>> names_for("{.mode}".format)
+    {'mode'}
+    """
+    template = method.__self__
+    formats = type(template) is str and method.__name__ in FORMATS
+    return names_in_format(template) if formats else set()  # type: ignore[arg-type]
+
+
+def names_in_format(template: str) -> set[str]:
+    """The attributes that a format string asks its values for.
+
+    >>> sorted(names_in_format("{0.mode}-{level} {cfg.size[0]:{cfg.width}}"))
+    ['mode', 'size', 'width']
+    """
+    found: set[str] = set()
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError:  # the call itself will raise
+        return found
+    for _, name, spec, _ in parts:
+        found |= {part.partition("[")[0] for part in (name or "").split(".")[1:]}
+        found |= names_in_format(spec) if spec else set()
+    return found
+
+
+# -- of objects -------------------------------------------------------------------------------
+def own_names(x: Any) -> tuple[str, ...]:
+    """The names in an object's `__dict__`, in order; of a class: those of its data."""
+    if is_a(x, type):
+        return remembered(x, _names_of_data, _data)
+    own = instance_dict(x)
+    return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else it is made up
+
+
+def _names_of_data(cls: type) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for c in bases_of(cls):
+        if is_user_class(c):
+            own = names_in(c).items()
+            found.update((name, None) for name, value in own if _is_data(name, value))
+    return tuple(found)
+
+
+def slot_names(cls: type) -> set[str]:
+    """Names of the `__slots__` of a class."""
+    own = [c for c in bases_of(cls) if is_user_class(c)]
+    members = (item for c in own for item in names_in(c).items())
+    return {name for name, value in members if is_a(value, MemberDescriptorType)}
+
+
+def _is_data(name: str, value: Any) -> bool:
+    return not (name.startswith("__") and name.endswith("__")) and not is_exactly(value, _FUNCTIONS)
+
+
+def data_of_module(module: ModuleType) -> set[str]:
+    """Names in a module of the user's."""
+    if is_shared_module(module_title(module)):
+        return set()
+    return {n for n in instance_dict(module) if not (n.startswith("__") and n.endswith("__"))}
+
+
+def is_user_class(cls: type) -> bool:
+    """Whether a class is of the user's: one of `builtins` that can be changed was made by code
+    that ran without a `__name__`.
+    """
+    module = module_name(cls)
+    return is_mutable_class(cls) and (module == "builtins" or not is_shared_module(module))
+
+
+def is_shared_module(module: str) -> bool:
+    """Whether everybody in the process reads what this module has, as `math.inf`."""
+    library = module.partition(".")[0]
+    return library in ("tracejit", "numpy") or library in sys.stdlib_module_names

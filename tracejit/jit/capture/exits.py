@@ -1,0 +1,61 @@
+"""How a branch or a loop body ends: what rewritten control flow hands to its surroundings.
+
+None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `CONTINUE_THROUGH`: a `continue`
+on its way out of a `with` or `try`, behind which the iteration would go on. `Return(value)`: the
+function returns. `TracedExit`: which of these it was is known only when the program runs. Called by
+rewritten functions, `control.py`, `cond.py` and `loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class Jump:
+    """A jump within the innermost loop."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+BREAK = Jump("break")
+CONTINUE = Jump("continue")
+CONTINUE_THROUGH = Jump("continue")
+
+
+@dataclass(eq=False)
+class Return:
+    """The function returns `value`."""
+
+    value: Any
+
+
+@dataclass(eq=False)
+class TracedExit:
+    """The loop ends if one of these bool tensors without dimensions holds, else it goes on. False
+    stands for a tensor that never holds.
+
+    broke     the loop is left by a `break`
+    returned  the function returns `value`, which counts only then
+    own       lists and dicts in it that were made for it
+    """
+
+    broke: Any
+    returned: Any = False
+    value: Any = None
+    own: Sequence[Any] = ()
+
+    @property
+    def ended(self) -> Any:
+        """Whether the loop ends."""
+        if self.broke is False or self.returned is False:
+            return self.returned if self.broke is False else self.broke
+        return self.broke | self.returned
+
+
+ControlExit = Any  # None | BREAK | CONTINUE | CONTINUE_THROUGH | Return | TracedExit

@@ -1,0 +1,201 @@
+"""How instances of a class behave: the functions that its attributes and operators run.
+
+In: a class. Out: `class_fingerprint(cls)`, a value that is equal as long as no method, property, operator
+or base of the class was replaced, added or taken away. Read by `guards`, so that what a captured
+call ran through operators, constructors and descriptors, whose names no code mentions, is what it
+would run again. Data in class attributes is no part of it: the state walker finds that by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from types import (
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+)
+from typing import Any
+
+from tracejit.jit.capture import memory_words as words
+from tracejit.jit.capture.looking import (
+    ByClass,
+    attribute_of,
+    bases_of,
+    class_attribute,
+    flags_of,
+    has_in_class,
+    is_a,
+    names_in,
+)
+
+_FIXED = (GetSetDescriptorType, MemberDescriptorType)  # made with the class
+_IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
+Known = ByClass[tuple[int, tuple]]
+_alone: Known = ByClass()  # of classes without their bases
+_whole: Known = ByClass()
+_named: Known = ByClass()
+# Modules of ours whose objects hold what the user put into them.
+USERS_STATE = tuple(
+    f"tracejit.{room}"
+    for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
+)
+
+
+def is_mutable_class(cls: type) -> bool:
+    """Whether attributes of the class itself can be set."""
+    return flags_of(cls) & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
+
+
+def module_name(cls: type) -> str:
+    """The module of a class; a class made by code without a `__name__` may have none.
+
+    >>> module_name(dict)
+    'builtins'
+    """
+    return str(attribute_of(cls, "__module__", ""))
+
+
+def class_fingerprint(cls: type) -> tuple:
+    """The functions and descriptors along the bases of a class, none of them kept alive.
+
+    >>> class Vector:
+    ...     pass
+    >>> before = class_fingerprint(Vector)
+    >>> Vector.__add__ = lambda self, other: self
+    >>> class_fingerprint(Vector) == before
+    False
+    """
+    return remembered(cls, _with_bases, _whole)
+
+
+def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
+    """`compute(cls)`, the same object as long as it is equal; made anew when the class changed."""
+    version = words.class_version(cls) if words.sees_classes() else 0
+    before = known.get(cls)
+    if before is not None and version and before[0] == version:
+        return before[1]
+    found = compute(cls)
+    if before is not None and before[1] == found:
+        found = before[1]
+    known[cls] = version, found
+    return found
+
+
+def _with_bases(cls: type) -> tuple:
+    bases = (base for base in bases_of(cls) if is_mutable_class(base))
+    return tuple([remembered(base, _own, _alone) for base in bases])
+
+
+def _own(cls: type) -> tuple:
+    """What one class adds to its bases."""
+    return tuple(_entries(cls))
+
+
+def _entries(cls: type) -> Iterator[tuple]:
+    yield (weakref.ref(cls),)
+    own = dict(names_in(cls))
+    for name in sorted(own):
+        value = own[name]
+        if _behaves(name, value):
+            yield (name, *map(_reference, _functions(value)))
+
+
+def _behaves(name: str, value: Any) -> bool:
+    special = name.startswith("__") and name.endswith("__")
+    if special and (value is None or callable(value)):
+        return True
+    return has_in_class(value, "__get__") and not is_a(value, _FIXED)
+
+
+def _functions(value: Any) -> tuple:
+    """What a class attribute runs."""
+    if is_a(value, (staticmethod, classmethod)):
+        return (type(value), value.__func__)
+    if is_a(value, property):
+        return (property, value.fget, value.fset, value.fdel)
+    if is_a(value, (functools.cached_property, functools.partialmethod)):
+        return (type(value), value, value.func)
+    return (value,)
+
+
+def function_of(x: Any) -> Any:
+    """What a method runs; anything else as it is, without asking a `__getattr__` of the user's."""
+    return x.__func__ if issubclass(type(x), (MethodType, staticmethod, classmethod)) else x
+
+
+def first_argument(code: CodeType, frame: FrameType) -> Any:
+    """The first argument of a call that begins, also where `*args` takes it; None if none is."""
+    if code.co_argcount:
+        return frame.f_locals.get(code.co_varnames[0])
+    if not code.co_flags & inspect.CO_VARARGS:
+        return None
+    # An inner function's variable is not there yet, since its cell is not made.
+    given = frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount])
+    return given[0] if given else None
+
+
+def _reference(value: Any) -> Any:
+    """A value that is equal to itself alone."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return id(value)
+
+
+def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
+    """The base of a class and the name under which a function with this code is found there."""
+    for base in bases_of(cls):
+        for name, value in names_in(base).items():
+            for function in _functions(value):
+                if type(function) is FunctionType and function.__code__ is code:
+                    return base, name
+    return None
+
+
+def is_method_named(cls: type, code: Any, names: Iterable[str]) -> bool:
+    """Return True if a class has a function with this code under one of the names.
+
+    >>> class Gain:
+    ...     def _value(self): return 2.0
+    ...     __float__ = _value
+    >>> is_method_named(Gain, Gain._value.__code__, ["__float__"])
+    True
+    """
+    methods = (class_attribute(cls, name) for name in names)
+    return any(type(m) is FunctionType and m.__code__ is code for m in methods)
+
+
+def known_names(cls: type) -> frozenset[str]:
+    """The attributes that methods of a class of ours name.
+
+    >>> class Counter:
+    ...     def __init__(self):
+    ...         self.count = 0
+    >>> sorted(known_names(Counter))
+    ['count']
+    """
+    return frozenset(remembered(cls, _names_in_methods, _named))
+
+
+def _names_in_methods(cls: type) -> tuple[str, ...]:
+    bases = [base for base in bases_of(cls) if is_mutable_class(base)]
+    methods = [f for base in bases for value in names_in(base).values() for f in _functions(value)]
+    return tuple(n for f in methods if type(f) is FunctionType for n in f.__code__.co_names)
+
+
+def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
+    """Of each pair of classes whether one counts as a subclass of the other; None: asking fails."""
+    return [_is_subclass(*pair) for pair in pairs]
+
+
+def _is_subclass(cls: type, abstract: type) -> bool | None:
+    try:
+        return issubclass(cls, abstract)
+    except TypeError:  # a protocol that has attributes
+        return None

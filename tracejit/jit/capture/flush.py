@@ -1,0 +1,150 @@
+"""The end of a segment: what was recorded is compiled and runs, deferred tensors become concrete.
+
+In: a tracer, the results somebody holds. Out: nothing, or the roots of the memory that was asked
+for: memory, versions, generators and shared tensors are as the recorded ops leave them, and what
+waited for values is printed. Called by the tracer when a value is needed, and when an entry is
+made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tracejit.core.eager.interrupts import HeldInterrupts
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.readers import about_to_write
+from tracejit.core.ops.record import REGISTRY
+from tracejit.core.ops.shapes import hint
+from tracejit.jit.capture.inputs import values_of
+from tracejit.jit.capture.materialise import laid_out, materialise
+from tracejit.jit.capture.sharing import become
+from tracejit.jit.capture.storage import UNKNOWN, FunctionalStorage, substitute
+from tracejit.jit.ir.extract import extract
+from tracejit.jit.ir.graph import Value
+
+if TYPE_CHECKING:
+    from tracejit.jit.capture.tracer import Tracer
+
+
+def flush(tracer: Tracer) -> None:
+    """Compile and run what was recorded; tensors that are still alive become concrete."""
+    recorded = tracer.graph.nodes or tracer.deferred or tracer.generators
+    if not recorded and not tracer.written():
+        _show(tracer)
+        return
+    alive = tracer.alive()
+    fresh = list(dict.fromkeys(
+        t._traced.memory for t in alive if t._traced.memory.input_tensor is None))
+    known = len(tracer.identity_results)
+    if fresh or tracer.written() or positions(alive, fresh):
+        sources = tracer.input_sources()
+        inputs = [v for v in tracer.graph.inputs if v in sources]  # no tangents
+        finish(tracer, inputs, [sources[v] for v in inputs], alive, fresh, [])
+    else:
+        with HeldInterrupts():
+            _settle(tracer, alive, [], [], {})
+        _show(tracer)
+    with tracer.paused():
+        for tensor, input_tensor in tracer.identity_results[known:]:
+            become(tensor, input_tensor, alive)
+
+
+def finish(
+    tracer: Tracer,
+    inputs: list[Value],
+    sources: list[Any],
+    results: list[Tensor],
+    fresh: list[FunctionalStorage],
+    extra: list[Value],
+) -> list[Tensor]:
+    """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`,
+    then `extra`."""
+    written = tracer.written()
+    graph = tracer.graph
+    graph.location, graph.detached = None, False
+    places = positions(results, fresh)
+    wanted = extract(
+        graph,
+        tracer.name,
+        inputs,
+        [*_apart(tracer, fresh), *extra, *places],
+        [(m.input, m.value) for m in written if m.input is not None],
+    )
+    run = tracer.run_segment(wanted, values_of(sources))
+    for memory in written:
+        about_to_write(memory.input_tensor._storage)
+    with HeldInterrupts():
+        roots = run()
+        known = dict(zip(places, roots[len(fresh) + len(extra):]))
+        _settle(tracer, results, fresh, roots, known)
+        for memory in written:
+            memory.input_tensor._storage.version = memory.version
+        _uncount(tracer, written)
+    _show(tracer)
+    return roots
+
+
+def positions(results: list[Tensor], fresh: list[FunctionalStorage]) -> list[Value]:
+    """Where views look that look at a place which only the program knows, as far as no piece of
+    fresh memory holds it."""
+    held = {memory.value for memory in fresh}
+    found = [x for t in results for _, operands, _ in t._traced.views for x in operands]
+    return list(dict.fromkeys(x for x in found if x not in held))
+
+
+def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
+    """The segment has run: versions of the caller's memory, and those in what the tape keeps of it,
+    count no writes that did not happen."""
+    for memory in written:
+        storage = memory.input_tensor._storage
+        missed = [count for count, flag in memory.conditional_writes if not bool(flag.array)]
+        storage.version -= len(missed)
+        for saved in (at() for at in tracer.kept) if missed else ():
+            if saved is not None and saved.tensor._storage is storage:
+                saved.version -= sum([count <= saved.version for count in missed])
+
+
+def _apart(tracer: Tracer, fresh: list[FunctionalStorage]) -> list[Value]:
+    """What each piece of memory holds, as a value of its own: no input, and no other's."""
+    own: dict[Value, None] = {}
+    for memory in fresh:
+        value = memory.value
+        if value.node is None or value in own:
+            value = tracer.graph.append(REGISTRY["clone"], (value,), {})
+        own[value] = None
+    return list(own)
+
+
+def _settle(
+    tracer: Tracer, results: list[Tensor], fresh: list[FunctionalStorage], roots: list[Tensor],
+    known: dict[Value, Tensor],
+) -> None:
+    possible = tracer.sharing.of_results(results)
+    with tracer.paused():
+        made = {m: _placed(m, root) for m, root in zip(fresh, roots)}
+    tracer.sharing.unite(made)
+    materialise(results, made, known | {m.value: root for m, root in made.items()})
+    for tensor, input_tensor, flag in possible:
+        if flag._storage is not None and bool(flag.array):
+            tracer.identity_results.append((tensor, input_tensor))
+    for draws in tracer.generators.values():
+        if draws.untouched():
+            draws.generator.take(hint(draws.count))
+    tracer.start()
+    tracer.restarted = True
+
+
+def _placed(memory: FunctionalStorage, root: Tensor) -> Tensor:
+    """What a program made of memory, laid out as plain code does."""
+    if memory.strides is None or memory.strides is UNKNOWN:
+        return root
+    return laid_out(root, substitute(memory.strides, memory.value.graph.scope.hints))
+
+
+def _show(tracer: Tracer) -> None:
+    """Print and log what was waiting for its values, in order."""
+    output, tracer.output = tracer.output, []
+    for effect in output:
+        with tracer.paused():
+            effect.perform()

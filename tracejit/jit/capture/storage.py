@@ -1,0 +1,264 @@
+"""Who shares memory with whom while a function is recorded.
+
+In: tensors met by the tracer. Out: for each a `FunctionalTensor` state: the piece of memory it looks at,
+through which views, and
+the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so
+graphs stay pure.
+"""
+
+from __future__ import annotations
+
+import bisect
+from typing import Any
+
+import numpy as np
+
+from tracejit.core.eager.state import laid_out, strides_of
+from tracejit.core.ops.record import Op
+from tracejit.jit.capture.breaks import leaked
+from tracejit.jit.ir.graph import Graph, Location, Value
+from tracejit.jit.ir.sizes import ShapeEnv, SymInt, evaluate
+
+View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
+UNKNOWN = object()  # strides that depend on a value
+
+
+class VersionCounter:
+    """A Storage's version while recording: every piece of memory in it counts here."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, count: int = 0):
+        self.count = count
+
+
+class FunctionalStorage:
+    """A piece of memory: its content as a graph value, and how often it was written."""
+
+    __slots__ = ("value", "mutations", "uncounted", "version_counter", "input_tensor", "input",
+                 "strides", "overlaps_other", "conditional_writes", "data_writes", "__weakref__")
+
+    def __init__(
+        self, value: Value, counter: VersionCounter | None = None, input_tensor: Any = None
+    ):
+        self.value = value
+        self.mutations = 0  # writes recorded since it entered the graph
+        self.uncounted = 0  # those of them that are not counted
+        self.version_counter = VersionCounter() if counter is None else counter
+        # the caller's concrete tensor, or None for memory made while recording
+        self.input_tensor = input_tensor
+        self.input: Any = value if input_tensor is not None else None
+        self.strides: Any = None  # in elements; None where they lie in order
+        self.overlaps_other = False  # other memory of this graph overlaps it in another layout
+        # counts of writes, flags that say they happened
+        self.conditional_writes: list[tuple[int, Any]] = []
+        self.data_writes = 0  # writes that the family of the caller's tensor counts
+
+    @property
+    def version(self) -> int:
+        """What Tensor._version shows."""
+        return self.version_counter.count
+
+    def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
+        """The memory holds `value`; writes through `.data` are not counted; `happened`: a flag, of
+        a write that may leave it as it is."""
+        self.value = value
+        self.mutations += 1
+        self.uncounted += not counted
+        self.version_counter.count += counted
+        if counted and happened is not True:
+            self.conditional_writes.append((self.version_counter.count, happened))
+
+
+class FunctionalTensor:
+    """One tensor's place in the recording: memory, the views that lead to it, its current value."""
+
+    __slots__ = ("tracer", "memory", "views", "shape", "_value", "_mutations", "__weakref__")
+
+    def __init__(
+        self,
+        tracer: Any,
+        memory: FunctionalStorage,
+        views: tuple[View, ...] = (),
+        value: Value | None = None,
+    ):
+        self.tracer, self.memory, self.views = tracer, memory, views
+        self._value = memory.value if value is None else value
+        self._mutations = memory.mutations
+        self.shape = self._value.type.shape
+
+    @property
+    def origin(self) -> Location | None:
+        """The user's line that made the tensor."""
+        return None if self._value.node is None else self._value.node.location
+
+    def escaped(self) -> str:
+        """What to say where the tensor is used outside the recording."""
+        return leaked(self)
+
+    def read(self) -> Value:
+        """The graph value this tensor shows now, its views applied again after a write."""
+        if self._mutations != self.memory.mutations:
+            value = self.memory.value
+            for op, operands, attributes in self.views:
+                value = value.graph.append(op, (value, *operands), attributes)
+            self._value, self._mutations = value, self.memory.mutations
+        return self._value
+
+    def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
+        """Make the memory hold `value` where this tensor looks at it."""
+        steps = [self.memory.value]
+        for op, operands, attributes in self.views[:-1]:
+            steps.append(value.graph.append(op, (steps[-1], *operands), attributes))
+        whole = value
+        for (op, operands, attributes), before in zip(reversed(self.views), reversed(steps)):
+            if op.view_inverse is None:
+                raise RuntimeError(f"cannot write through a view made by {op.name}")
+            whole = op.view_inverse(before, whole, *operands, **attributes)
+        self.memory.write(whole, counted, happened)
+        self._value, self._mutations = value, self.memory.mutations
+
+    def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> FunctionalTensor:
+        """The state of a view of this tensor."""
+        views = (*self.views, (op, operands, attributes))
+        return FunctionalTensor(self.tracer, self.memory, views, value)
+
+    @property
+    def dense(self) -> bool:
+        """Whether it is all of its memory, in order."""
+        memory = self.memory
+        if self.views or memory.input_tensor is None:
+            return not self.views and memory.strides is None
+        return bool(laid_out(memory.input_tensor).flags["C_CONTIGUOUS"])
+
+    def settle_layout(self) -> None:
+        """From here on the program serves only the sizes and strides that this tensor has."""
+        root = self.memory.value if self.memory.input is None else self.memory.input
+        for size in (*root.type.shape, *(self.memory.strides or ()), *self.shape):
+            int(size)
+
+    def layout(self, exact: bool = False) -> np.ndarray:
+        """An array laid out as the tensor would be, where every symbol is at least 2; `exact`: as
+        it is."""
+        graph = self.memory.value.graph
+        values = None if exact else _generic_sizes(graph)
+        if values is not None:
+            try:
+                return self._laid_out(values)
+            except ValueError:  # so many dimensions that NumPy cannot count the elements
+                pass
+        self.settle_layout()
+        return self._laid_out(dict(graph.scope.hints))
+
+    def _laid_out(self, values: dict[str, int]) -> np.ndarray:
+        """The array of these sizes."""
+        shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
+        one: Any = np.empty(1, self.memory.value.dtype.numpy)
+        strides = tuple(s * one.itemsize for s in self._strides(shape, values))
+        array: Any = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
+        for op, operands, attributes in self.views:
+            eager: Any = op.eager
+            places = [0 for _ in operands]  # wherever a part lies, it lies alike
+            given = {k: substitute(v, values) for k, v in attributes.items()}
+            array = eager(np, array, *places, **given)
+        return array
+
+    def _strides(self, shape: tuple[int, ...], values: dict[str, int]) -> tuple[int, ...]:
+        memory = self.memory
+        if memory.input_tensor is not None:
+            return _input_strides(memory.input_tensor, shape)
+        if memory.strides is None:
+            return _contiguous(shape)
+        return substitute(memory.strides, values)
+
+
+def _input_strides(input_tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of the caller's tensor, or contiguous ones for the generic shape when it is
+    contiguous."""
+    array = laid_out(input_tensor)
+    contiguous = array.flags["C_CONTIGUOUS"]
+    return _contiguous(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
+
+
+def _generic_sizes(graph: Graph) -> dict[str, int] | None:
+    """Sizes of at least 2 where the example has 0 or 1; None where what was asked of them rules
+    that out."""
+    scope = graph.scope
+    asked = (len(scope.hints), len(scope.guards), scope.learnt)
+    if scope.generic is None or scope.generic[0] != asked:
+        scope.generic = (asked, _satisfying(scope))
+    return scope.generic[1]
+
+
+def _satisfying(scope: ShapeEnv) -> dict[str, int] | None:
+    values = {name: max(hint, 2) for name, hint in scope.hints.items()}
+    for name in values.keys() & scope.equal.keys():
+        values[name] = evaluate(scope.resolve(SymInt({(name,): 1}, scope)), values)
+    if values == scope.hints or all(guard.holds(values) for guard in scope.guards):
+        return values
+    return None
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def substitute(attribute: Any, values: dict[str, int]) -> Any:
+    """An attribute with its symbolic sizes evaluated."""
+    if type(attribute) is SymInt:
+        return evaluate(attribute, values)
+    if type(attribute) is tuple:
+        return tuple(substitute(a, values) for a in attribute)
+    return attribute
+
+
+def byte_range(x: Any) -> tuple[int, int]:
+    """First and last byte address (exclusive) a tensor reaches."""
+    start = x._storage.ptr + x._offset * x._dtype.itemsize
+    strides = strides_of(x)
+    if 0 in x._shape:
+        return start, start
+    reach = sum((n - 1) * s for n, s in zip(x._shape, strides) if s > 0)
+    back = sum((n - 1) * s for n, s in zip(x._shape, strides) if s < 0)
+    return start + back * x._dtype.itemsize, start + (reach + 1) * x._dtype.itemsize
+
+
+def has_internal_overlap(x: Any) -> bool:
+    """Whether elements of a tensor may share memory: where it cannot be ruled out at a glance."""
+    if x._strides is None or 0 in x._shape:
+        return False
+    reach = 0
+    for stride, size in sorted((abs(s), n) for s, n in zip(x._strides, x._shape) if n > 1):
+        if stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
+class IntervalMap:
+    """Which addresses the memory that entered a recording covers; finds what overlaps."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.items: list[tuple[int, int, FunctionalStorage]] = []
+        self.longest = 0
+
+    def overlapping(self, start: int, end: int) -> list[FunctionalStorage]:
+        """Memory that shares an address with [start, end)."""
+        found = []
+        k = bisect.bisect_left(self.starts, end)
+        while k > 0 and self.items[k - 1][0] > start - self.longest:
+            k -= 1
+            if self.items[k][1] > start:
+                found.append(self.items[k][2])
+        return found
+
+    def add(self, start: int, end: int, memory: FunctionalStorage) -> None:
+        k = bisect.bisect_left(self.starts, start)
+        self.starts.insert(k, start)
+        self.items.insert(k, (start, end, memory))
+        self.longest = max(self.longest, end - start)

@@ -1,0 +1,160 @@
+"""Values made of tensors: taken apart into leaves, compared in shape, and put together again.
+
+In: what a variable or a returned value holds where branches or iterations of a captured program
+meet. Out: the tensors in it, in order, and a `TreeSpec` that says what the rest is. Called where
+control flow becomes part of a graph (`cond.py`, `loops.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit.core.eager.subclasses import keeps_class, of_class
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.access_path import PRIMITIVE, TOLD_BY_TEXT, key_of
+from tracejit.jit.capture.cells import UNBOUND
+from tracejit.jit.capture.looking import ABSENT, class_attribute, has_in_class, is_a, is_exactly
+from tracejit.jit.capture.scalars import SymNumber
+from tracejit.jit.ir.sizes import SymInt
+
+
+@dataclass(frozen=True)
+class TreeSpec:
+    """What a value is apart from its tensors.
+
+    kind   "tensor" (value: a class of them that results keep); "constant" (value: the object);
+           "sequence" (value: its type); "mapping" (value: its type and keys); "number" (value: int
+           or float): one that the program computes
+    """
+
+    kind: str
+    value: Any = None
+    parts: tuple[TreeSpec, ...] = ()
+
+
+def tree_flatten(
+    value: Any, leaves: list[Any], made: Callable[[Any], bool] = lambda container: False,
+    number: Callable[[Any], bool] = lambda value: False,
+) -> TreeSpec:
+    """The structure of a value; its tensors are appended to `leaves`.
+
+    made    whether a list or dict is new, so that another one may stand for it: else it is itself
+    number  whether a value is a number to be appended to `leaves` as well
+    """
+    if is_a(value, Tensor):
+        leaves.append(value)
+        cls = type(value)
+        return TreeSpec("tensor", cls if cls is not Tensor and keeps_class(cls) else None)
+    named = is_a(value, tuple) and has_in_class(value, "_make")
+    if type(value) is tuple or named or type(value) is list and made(value):
+        parts = tuple([tree_flatten(v, leaves, made, number) for v in value])
+        return TreeSpec("sequence", type(value), parts)
+    if type(value) is dict and made(value) and all(key_of(k) is k for k in value):
+        parts = tuple([tree_flatten(v, leaves, made, number) for v in value.values()])
+        return TreeSpec("mapping", (dict, tuple(value)), parts)
+    if number(value):
+        leaves.append(value)
+        return TreeSpec("number", number_kind(value))
+    return TreeSpec("constant", value)
+
+
+def number_kind(value: Any) -> type | None:
+    """int or float for what is such a number, plain or known only to the program; else None. bool
+    for one that only the program knows."""
+    if is_exactly(value, (int, float)):
+        return type(value)
+    return value.kind if is_a(value, SymNumber) else None
+
+
+def common_kind(one: Any, other: Any) -> type | None:
+    """The kind of two numbers that are chosen from; None where there is none. A bool of the
+    program may be chosen beside a plain one."""
+    kind = number_kind(one) or number_kind(other)
+    found = [bool if kind is bool and type(x) is bool else number_kind(x) for x in (one, other)]
+    return kind if found == [kind, kind] else None
+
+
+def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = None) -> Any:
+    """A value of that structure with these tensors and numbers in it; containers are fresh, and
+    appended to `own`."""
+    if spec.kind == "number":
+        return next(leaves)
+    if spec.kind == "tensor":
+        leaf = next(leaves)
+        return leaf if spec.value is None else of_class(leaf, spec.value)
+    if spec.kind == "constant":
+        return spec.value
+    parts = [tree_unflatten(part, leaves, own) for part in spec.parts]
+    cls = spec.value
+    if spec.kind == "mapping":
+        made: Any = dict(zip(spec.value[1], parts))
+    else:
+        made = cls._make(parts) if class_attribute(cls, "_make") is not ABSENT else cls(parts)
+    if own is not None:
+        own.append(made)
+    return made
+
+
+def difference(one: TreeSpec, other: TreeSpec) -> str | None:
+    """In words, how two structures differ; None where they agree."""
+    if not same_kind(one, other):
+        return f"{text(one)} in one case and {text(other)} in the other"
+    return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
+
+
+def same_kind(one: TreeSpec, other: TreeSpec) -> bool:
+    """Whether two structures agree, their parts aside."""
+    if one.kind != other.kind:
+        return False
+    if one.kind == "constant":
+        return _same_constant(one.value, other.value)
+    if one.kind == "tensor" and one.value is not other.value:
+        return False
+    if len(one.parts) != len(other.parts):
+        return False
+    if one.kind == "mapping":
+        return all(map(_same_constant, one.value[1], other.value[1]))
+    return one.value is other.value
+
+
+def _same_constant(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if type(one) is SymInt:
+        return bool(one == other)
+    if is_a(one, SymNumber):
+        return False
+    if not is_a(one, np.generic) and not is_exactly(one, PRIMITIVE):
+        return False  # of a subclass: equal ones may have other attributes
+    return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)
+
+
+def plain_constants(spec: TreeSpec) -> bool:
+    """Whether constants are numbers, texts and the like: nothing that holds tensors."""
+    value = spec.value
+    if spec.kind == "constant":
+        return is_a(value, (*PRIMITIVE, SymNumber, SymInt)) or value is UNBOUND
+    return all(map(plain_constants, spec.parts))
+
+
+def text(spec: TreeSpec) -> str:
+    """What a value is, in words."""
+    if spec.kind == "tensor":
+        return "a tensor"
+    if spec.kind == "number":
+        return f"a {spec.value.__name__} that only the program knows"
+    if spec.kind == "constant":
+        value = spec.value
+        if is_a(value, SymNumber):
+            return f"a {value.kind.__name__} that only the program knows"
+        known = is_a(value, PRIMITIVE) or value is UNBOUND
+        return repr(value) if known else f"a {type(value).__name__}"
+    if spec.kind == "mapping":
+        return f"a dict with keys {list(spec.value[1])}"
+    return f"a {spec.value.__name__} of {len(spec.parts)}"

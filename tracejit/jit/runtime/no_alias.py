@@ -1,0 +1,78 @@
+"""Whether memory that a program writes is nobody else's: asked before a replay.
+
+In: an entry's graph inputs of one call, and which of them the program writes. Out: `NoAliasCheck.holds`.
+Inputs that were apart when the program was recorded were taken as such: in a later call they may
+overlap, or be read-only. Called by `entry`.
+
+Where a snapshot vouches for inputs, their spans are sorted once, and each call compares the others
+with those.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.storage import readonly
+from tracejit.jit.capture.storage import byte_range, has_internal_overlap
+
+Span = tuple[int, int, bool]  # first address, address after the last, whether it is written
+
+
+class NoAliasCheck:
+    """`written`: the numbers of the inputs that the program writes."""
+
+    def __init__(self, written: Sequence[int]):
+        self.written = frozenset(written)
+        self.known: tuple[Any, int, _Spans | None] = (None, 0, None)
+
+    def holds(self, inputs: Sequence[Any], snapshot: Any) -> bool:
+        """Whether no written input overlaps another one, and each may be written."""
+        if snapshot is None:
+            return self._spans(inputs, range(len(inputs))) is not None
+        vouched, count, fixed = self.known
+        if vouched is not snapshot or count != readonly.count:
+            uncovered = set(snapshot.uncovered)
+            rest = [k for k in range(len(inputs)) if k not in uncovered]
+            fixed = self._spans(inputs, rest)
+            self.known = snapshot, readonly.count, fixed
+        moving = self._spans(inputs, snapshot.uncovered)
+        if fixed is None or moving is None:
+            return False
+        return not any(map(fixed.meets, moving.sorted))
+
+    def _spans(self, inputs: Sequence[Any], numbers: Sequence[int]) -> _Spans | None:
+        """The spans of these inputs; None where they do not hold among themselves."""
+        tensors = [k for k in numbers if isinstance(inputs[k], Tensor)]
+        written = [inputs[k] for k in tensors if k in self.written]
+        if any(x._storage.readonly or has_internal_overlap(x) for x in written):
+            return None
+        spans = [(*byte_range(inputs[k]), k in self.written) for k in tensors]
+        found = _Spans(sorted(span for span in spans if span[0] < span[1]))
+        return None if found.overlap else found
+
+
+class _Spans:
+    """Spans in order, and how far those up to each reach: all of them, and the written ones."""
+
+    def __init__(self, spans: list[Span]):
+        self.sorted = spans
+        self.starts = [start for start, _, _ in spans]
+        self.ends: list[int] = []
+        self.written_ends: list[int] = []
+        self.overlap = False
+        end = written_end = 0
+        for start, own_end, written in spans:
+            self.overlap |= start < (end if written else written_end)
+            end = max(end, own_end)
+            written_end = max(written_end, own_end) if written else written_end
+            self.ends.append(end)
+            self.written_ends.append(written_end)
+
+    def meets(self, span: Span) -> bool:
+        """Whether a span overlaps one of these, and one of the two is written."""
+        start, end, written = span
+        before = bisect.bisect_left(self.starts, end)
+        return before > 0 and start < (self.ends if written else self.written_ends)[before - 1]

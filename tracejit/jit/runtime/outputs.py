@@ -1,0 +1,270 @@
+"""Results that are views: of the caller's tensors, of each other, of tensors that nobody holds.
+
+In: the tensors a recorded call leaves behind. Out: for each that is a view of another one what it
+is a view of, and by which steps; `ResultTensor`, which makes it so on replay: a later write to
+one of them reaches the history of the others as in eager mode. Called by `build` and `entry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tracejit.core.eager.dispatch import INFERENCE
+from tracejit.core.eager.modes import no_grad
+from tracejit.core.eager.nodes import edge_of
+from tracejit.core.eager.origins import mark
+from tracejit.core.eager.saved import alias, over_same_memory
+from tracejit.core.eager.tape import OpNode, grad_fn_of, refresh
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.views import AliasFamily, View, family_of
+from tracejit.core.ops.record import Op
+from tracejit.jit.capture.epilogue import ReplayFrame
+from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor, substitute
+from tracejit.jit.ir.graph import Value
+from tracejit.jit.runtime.call_nodes import NoGradient, record_no_gradient
+
+
+class CreationMeta(NamedTuple):
+    """How a view was made; `missed`: how often its memory was written since."""
+
+    origin: str | None
+    output: tuple[str, int] | None
+    missed: int
+
+
+# (op, numbers of the results that are its further operands, attributes, how it was made)
+Step = tuple[Op, Sequence[int], dict, CreationMeta]
+
+
+@dataclass
+class ResultTensor:
+    """One tensor a call made: output number of its memory (or a place of the caller's), views,
+    history."""
+
+    root: int | Callable[[ReplayFrame], Any]
+    steps: Sequence[Step] = ()
+    alias: bool = False  # of the root, which is another tensor
+    base: bool = True  # no view of another tensor, whatever the steps are
+    of: int = -1  # the result that it is a view of
+    shared: bool = False  # its history is that of what it is a view of
+    # all its history: freed inside the call, or leading nowhere
+    end: type[NoGradient] | None = None
+    leaf: bool = False  # requires grad without history
+    inference: bool = False  # made in inference mode
+    counted: tuple[int, int] | None = None  # `.data`: result whose writes it counts, or -1; writes
+    tracked: int = -1  # position among the joint's outputs, or -1
+
+    def own_output(self) -> int:
+        """The number of the program's output that is this tensor as it comes, or -1."""
+        around = (self.steps or self.alias or self.of >= 0 or self.end or self.leaf
+                  or self.inference or self.counted)
+        return self.root if type(self.root) is int and not around else -1
+
+    def depends(self) -> int:
+        """The result that must be there first, or -1."""
+        return self.of if self.counted is None else self.counted[0]
+
+    def operands(self) -> list[int]:
+        """The results that its steps take: where parts are."""
+        return [k for _, operands, *_ in self.steps for k in operands]
+
+    def stands_alone(self) -> bool:
+        """Whether making it takes nothing but one output of the program."""
+        return (type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
+                and not self.operands())
+
+    def make(
+        self, tensors: list[Any], roots: list[Tensor], sizes: dict[str, int], frame: Any
+    ) -> Tensor:
+        if self.of >= 0:
+            tensor = tensors[self.of]
+        else:
+            root = self.root
+            tensor = roots[root] if type(root) is int else root(frame)  # type: ignore[operator]
+            if self.alias:
+                tensor = alias(tensor)
+        if self.steps:
+            tensor = self._seen(tensor, tensors, sizes)
+        if self.end is not None:
+            record_no_gradient(tensor, self.end)
+        elif self.leaf:
+            tensor._requires_grad = True
+        elif self.inference:
+            tensor._view = INFERENCE
+        if self.counted is not None:
+            other, writes = self.counted
+            tensor = over_same_memory(tensor)  # other results over it do not count in it
+            tensor._view = AliasFamily(writes) if other < 0 else family_of(tensors[other])
+        return tensor
+
+    def _seen(self, tensor: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
+        with no_grad():
+            for op, operands, attributes, made in self.steps:
+                given = {k: substitute(v, sizes) for k, v in attributes.items()}
+                tensor = op(tensor, *[tensors[k] for k in operands], **given)
+                if type(tensor._view) is View:
+                    mark(tensor, made.origin)
+                    tensor._view.output = made.output
+                    tensor._view.version -= made.missed
+        return alias(tensor) if self.base else tensor
+
+
+def follow(tensor: Any, steps: int) -> None:
+    """Give a view the history of what it is so many steps from."""
+    x = tensor
+    for _ in range(steps):
+        x._view.generation = -1
+        x = x._view.parent
+    refresh(tensor)
+
+
+def order_of(results: Sequence[ResultTensor]) -> list[int]:
+    """Numbers of the results that are to be made, each after what it depends on."""
+    found: dict[int, None] = {}
+
+    def add(number: int) -> None:
+        if number >= 0 and results[number].own_output() < 0 and number not in found:
+            for other in (results[number].depends(), *results[number].operands()):
+                add(other)
+            found[number] = None
+
+    for number in range(len(results)):
+        add(number)
+    return list(found)
+
+
+@dataclass
+class Line:
+    """What leads from a tensor to a view of it.
+
+    tensors  the view, and those between it and the parent, of which nobody knows
+    shared   its history is the parent's, seen through the views
+    """
+
+    parent: Tensor
+    tensors: list[Tensor]
+    shared: bool = False
+
+    def steps(self, numbers: Callable[[tuple], list[int]]) -> list[Step]:
+        """From the parent on; `numbers`: of the results that further operands of views are."""
+        return [(op, numbers(operands), attributes, _made(x))
+                for x in reversed(self.tensors)
+                for op, operands, attributes in x._traced.views[-1:]]
+
+    def renew(self) -> None:
+        """The parent has another history now. What is between was made of the old one."""
+        for x in self.tensors[1:]:
+            x._node, x._output_nr, x._requires_grad = None, 0, False
+            x._view.generation = -1
+        if self.shared:
+            follow(self.tensors[0], len(self.tensors))
+
+
+@dataclass
+class Lines:
+    """The results that are views of something, by id; parents that nobody holds join the
+    results, and the places of views that look where only the program knows."""
+
+    tracer: Any
+    results: list[Tensor]
+    apart: set[FunctionalStorage]  # what may be other memory, if a value says so
+    lines: dict[int, Line] = field(default_factory=dict)
+    places: dict[Value, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shown = {id(x) for x in self.results}
+        for x in list(self.results):
+            line = self._line(x, shown)
+            if line is not None:
+                self.lines[id(x)] = line
+                line.shared = _is_shared(line)
+        hidden = {id(line.parent): line.parent for line in self.lines.values()
+                  if line.parent._traced is not None and id(line.parent) not in shown}
+        for line in self.lines.values():
+            line.shared = line.shared and id(line.parent) not in hidden
+        self.results += hidden.values()
+        for line in self.lines.values():
+            for x in line.tensors:
+                self.places |= zip(x._traced.views[-1][1], x._view.operands)
+        for x in self.results:
+            for v in [v for _, operands, _ in x._traced.views for v in operands]:
+                if v not in self.places:
+                    self.places[v] = self.tracer.tensor_of(v)
+        self.results += self.places.values()
+        while lent := [line for line in self.lines.values() if line.shared and self._lent(line)]:
+            for line in lent:
+                line.shared = False
+
+    def _lent(self, line: Line) -> bool:
+        """Whether the history of another result, which is no view of the same, leads to a view:
+        it is cut there, so that gradients arrive at the view."""
+        view = grad_fn_of(line.tensors[0])
+        todo = [node for node in (grad_fn_of(x) for x in self.results if not self.shares(x))
+                if node is not None]
+        seen = set(todo)
+        while todo:
+            for edge in todo.pop().edges:
+                if edge is not None and edge[0].sequence >= self.tracer.first_node:
+                    if edge[0] is view:
+                        return True
+                    if edge[0] not in seen:
+                        seen.add(edge[0])
+                        todo.append(edge[0])
+        return False
+
+    def _line(self, tensor: Tensor, shown: set[int]) -> Line | None:
+        found: list[Tensor] = []
+        x = tensor
+        while type(x._view) is View and x._traced is not None and (not found or id(x) not in shown):
+            at, above = x._traced, self._traced(x._view.parent)
+            if above is None or not _follows(at, above) or at.memory in self.apart:
+                return None
+            found.append(x)
+            x = x._view.parent
+        return Line(x, found) if found else None
+
+    def _traced(self, tensor: Tensor) -> FunctionalTensor | None:
+        known = self.tracer.lifted.get(id(tensor))
+        return tensor._traced if known is None else known.traced
+
+    def between(self) -> list[Tensor]:
+        """Tensors that are no results, but on the way to one."""
+        found = {id(x): x for line in self.lines.values() for x in line.tensors[1:]}
+        return list(found.values())
+
+    def of(self, tensor: Tensor) -> Line | None:
+        return self.lines.get(id(tensor))
+
+    def shares(self, tensor: Tensor) -> bool:
+        """Whether a result's history is that of what it is a view of."""
+        line = self.of(tensor)
+        return line is not None and line.shared
+
+    def renew(self, order: list[int]) -> None:
+        """Results have their history: so have what they are views of."""
+        for line in filter(None, (self.of(self.results[k]) for k in order)):
+            line.renew()
+
+
+def _made(x: Tensor) -> CreationMeta:
+    view: Any = x._view
+    return CreationMeta(view.origin, view.output, x._traced.memory.version - view.version)
+
+
+def _follows(at: FunctionalTensor, above: FunctionalTensor) -> bool:
+    """Whether the last view of one is what leads from the other."""
+    return (at.memory is above.memory and len(at.views) == len(above.views) + 1
+            and all(a is b for a, b in zip(at.views, above.views)))
+
+
+def _is_shared(line: Line) -> bool:
+    """Whether the tape has views only between a tensor and its parent, and nobody's hooks."""
+    for x in line.tensors:
+        node, parent = grad_fn_of(x), x._view.parent
+        if not (isinstance(node, OpNode) and node.op is x._view.op and node.extras is None
+                and x._requires_grad and parent._requires_grad
+                and node.edges[0] == edge_of(parent)):
+            return False
+    return True
