@@ -26,7 +26,7 @@ _SUPPORTED = {"cpu": (bfloat16, float16), "cuda": (bfloat16, float16)}
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast knows a type of device.
+    """Return True if autocast knows a type of device.
 
     >>> is_autocast_available("cpu")
     True
@@ -35,8 +35,8 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 class autocast:
-    """Ops inside compute in the dtype that suits them: products and convolutions in `dtype`, losses
-    and what loses precision in float32, all else in the dtypes of their arguments.
+    """Ops inside compute in the dtype that suits them. Products and convolutions use `dtype`,
+    losses and ops that lose precision float32, all others the dtypes of their arguments.
 
     dtype  None: bfloat16 on the CPU, float16 on CUDA devices
 
@@ -46,8 +46,8 @@ class autocast:
     ...     (x @ x).dtype
     tracejit.bfloat16
 
-    ValueError for a device type that is no string, RuntimeError for one that is unknown. Where the
-    device or the dtype is not supported, a warning says that autocast stays off.
+    Raises ValueError for a device type that is no string, RuntimeError for one that is unknown.
+    Warns, and stays off, where the device or the dtype is not supported.
     """
 
     def __init__(self, device_type: str, dtype: dtype | None = None, enabled: bool = True,
@@ -97,11 +97,12 @@ class autocast:
 
 
 def _cast(value: Any, device_type: str, dtype: dtype) -> Any:
-    """Floating point tensors of a device in a dtype, within containers too."""
+    """Cast floating point tensors of a device to a dtype, within containers too. float64 stays."""
     from tracejit.core.eager.tensor import Tensor
     from tracejit.core.ops.types import float64
 
     if isinstance(value, Tensor):
+        # float64 was chosen for its precision: it stays, as in PyTorch
         fits = (value.is_floating_point() and value.device.type == device_type
                 and value.dtype is not float64)
         return value.to(dtype) if fits else value
@@ -134,6 +135,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtype | None =
         if cast_inputs is None:
             context._fwd_used_autocast = on
             return fwd(*args, **kwargs)
+        # the inputs are cast once: backward runs in their dtype, without autocast
         context._fwd_used_autocast = False
         if not on:
             return fwd(*args, **kwargs)

@@ -1,7 +1,7 @@
-"""A step that is made where a value says so.
+"""Step that is made if a value says so.
 
-In: a bool tensor, a function and its arguments. Out: what the function returns, or None. Called by
-`GradScaler.step`; captured, this file is read like the user's, so that its branch is a region.
+In: a bool tensor, a function and its arguments. Out: the function's result, or None. Called by
+`GradScaler.step`. Captured, this file is read like the user's, so that its branch is a region.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def step_where(finite: Any, step: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
-    """`step(*args, **kwargs)` if the tensor is true."""
+    """Call `step(*args, **kwargs)` if the tensor is true."""
     if finite:
         return step(*args, **kwargs)
     return None

@@ -1,7 +1,7 @@
-"""`GradScaler`: losses are scaled up so that small gradients are no zeros in float16.
+"""`GradScaler`: scales losses up, so that small gradients do not become zero in float16.
 
-In: a loss, an optimizer. Out: a scaled loss; gradients scaled back; a step of the optimizer where
-all of them are finite; a scale that grows while they are, and shrinks where they are not. Called by
+In: a loss, an optimizer. Out: a scaled loss; gradients scaled back; a step of the optimizer if all
+gradients are finite. The scale grows while they are, and shrinks where they are not. Called by
 users in training steps, also captured ones.
 """
 
@@ -65,9 +65,9 @@ class GradScaler:
 
     # -- scaling ----------------------------------------------------------------------------------
     def scale(self, outputs: Any) -> Any:
-        """A loss, or losses in lists and tuples, times the scale.
+        """Return a loss, or losses in lists and tuples, times the scale.
 
-        ValueError for what is neither.
+        Raise ValueError for other objects.
         """
         if not self._enabled:
             return outputs
@@ -96,8 +96,8 @@ class GradScaler:
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, before `step` does: to
-        clip them, say. RuntimeError the second time, and after `step`.
-        """
+        clip them, say. Raise RuntimeError the second time, and after `step`; ValueError for float16
+        gradients."""
         if not self._enabled:
             return
         self._check_started("unscale_")
@@ -107,6 +107,7 @@ class GradScaler:
                                "last update().")
         if stage is _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
+        # in float64, as PyTorch: one rounding, to float32
         inverse = self._scale.to(float64).reciprocal().to(float32)
         self._found[id(optimizer)] = self._unscaled(optimizer, inverse)
         self._stages[id(optimizer)] = _UNSCALED
@@ -121,6 +122,7 @@ class GradScaler:
                         continue
                     if grad.dtype is float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
+                    # rows that are not stored are 0, which no scale changes
                     if grad.is_sparse:
                         grad = grad._values()
                     infinite = grad.isfinite().all().logical_not().to(self._scale.device)
@@ -130,9 +132,8 @@ class GradScaler:
 
     # -- stepping ---------------------------------------------------------------------------------
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)` where all gradients are finite, unscaled first if they
-        are not yet; returns what it returns, or None. RuntimeError the second time.
-        """
+        """Call `optimizer.step(*args, **kwargs)` if all gradients are finite, unscaled first if
+        they are not yet. Return its result, or None. Raise RuntimeError the second time."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -147,15 +148,15 @@ class GradScaler:
         if found is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         tracer = active.tracer
+        # captured, the step is a branch of the graph that the gradients' values decide
         where = step_where if tracer is None else tracer.convert_call(step_where)
         result = where(found.logical_not(), optimizer.step, args, kwargs)
         self._stages[id(optimizer)] = _STEPPED
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Shrink the scale if a step was left out, let it grow after `growth_interval` steps that
-        were not; or set it.
-        """
+        """Shrink the scale if a step was left out. Let it grow after `growth_interval` steps that
+        were not. With `new_scale`, set it."""
         if not self._enabled:
             return
         self._check_started("update")
@@ -187,6 +188,7 @@ class GradScaler:
         scale, steps = self._scale, self._growth_tracker + 1
         due = steps == self._growth_interval
         larger = scale * self._growth_factor
+        # a scale of inf would make every gradient infinite from then on
         larger = tracejit.where(larger.isfinite(), larger, scale)
         grown = tracejit.where(due, larger, scale)
         smaller = scale * self._backoff_factor
@@ -196,37 +198,37 @@ class GradScaler:
 
     # -- what it is set to ------------------------------------------------------------------------
     def get_scale(self) -> float:
-        """The scale; 1 where scaling is off."""
+        """Return the scale, 1 where scaling is off."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
-        """By how much the scale grows."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set by how much the scale grows."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By how much the scale shrinks."""
+        """Return the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set by how much the scale shrinks."""
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps the scale grows."""
+        """Return the number of finite steps after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps the scale grows."""
+        """Set the number of finite steps after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether it scales at all."""
+        """Return True if losses are scaled."""
         return self._enabled
 
     # -- saving -----------------------------------------------------------------------------------
@@ -235,7 +237,8 @@ class GradScaler:
         return self._init_growth_tracker if tracker is None else int(tracker.item())
 
     def state_dict(self) -> dict[str, Any]:
-        """Scale, factors, interval, steps since it last changed; empty where scaling is off."""
+        """Return the scale, the factors, the interval, and the steps since the scale last changed.
+        Return an empty dict where scaling is off."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor,

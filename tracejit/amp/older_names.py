@@ -1,7 +1,7 @@
-"""The older names of mixed precision, which have the device in their place: `cuda.amp.autocast`.
+"""Older names of mixed precision, with the device in their place: `cuda.amp.autocast`.
 
 In: a device, and the dtype of half precision there. Out: bases of the classes in `cuda/amp.py` and
-`cpu/amp.py`, which warn and are what `tracejit.amp` has for that device.
+`cpu/amp.py`. They warn, and are `tracejit.amp`'s for that device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tracejit.core.ops.types import dtype
 
 
 def warn_of(device: str, name: str) -> None:
-    """The warning of an older name, for the caller's caller."""
+    """Warn of an older name, for the caller's caller."""
     warnings.warn(f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use "
                   f"`torch.amp.{name}('{device}', args...)` instead.", FutureWarning, stacklevel=3)
 

@@ -1,4 +1,4 @@
-"""The Bernoulli distribution."""
+"""Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Bernoulli(Chances, ExponentialFamily):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return Size(self._param.shape)
 
     @property
@@ -52,6 +52,7 @@ class Bernoulli(Chances, ExponentialFamily):
     def mode(self) -> Any:
         probs = self.probs
         mode = (probs >= 0.5).to(probs.dtype)
+        # at 0.5 both values are equally likely
         return mode.masked_fill(probs == 0.5, tracejit.nan)
 
     @property
@@ -67,6 +68,7 @@ class Bernoulli(Chances, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
+        # by logits: the logarithm of a chance near 0 or 1 would lose precision
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self) -> Any:
@@ -75,5 +77,6 @@ class Bernoulli(Chances, ExponentialFamily):
     def enumerate_support(self, expand: bool = True) -> Any:
         like = self._param
         values = tracejit.arange(2, dtype=like.dtype, device=like.device)
+        # a dimension of 1 for each of the batch, with which the values broadcast
         values = values.view((-1, *(1,) * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values

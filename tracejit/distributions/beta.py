@@ -1,4 +1,4 @@
-"""The beta distribution."""
+"""Beta distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.distributions.utils import broadcast_all
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution: numbers in [0, 1].
+    """Beta distribution of numbers in [0, 1].
 
     >>> import tracejit
     >>> Beta(tracejit.tensor(1.0), tracejit.tensor(3.0)).mean
@@ -27,6 +27,7 @@ class Beta(ExponentialFamily):
 
     def __init__(self, concentration1: Any, concentration0: Any,
                  validate_args: bool | None = None):
+        # a Dirichlet of two positions: the chance of the first is the sample
         both = tracejit.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
@@ -37,12 +38,12 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self) -> Any:
-        """The weight of 1."""
+        """Weight of 1."""
         return self._dirichlet.concentration[..., 0]
 
     @property
     def concentration0(self) -> Any:
-        """The weight of 0."""
+        """Weight of 0."""
         return self._dirichlet.concentration[..., 1]
 
     @property

@@ -1,4 +1,4 @@
-"""The binomial distribution."""
+"""Binomial distribution."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Binomial(Chances):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return Size(self._param.shape)
 
     @property
@@ -53,6 +53,7 @@ class Binomial(Chances):
 
     @property
     def mode(self) -> Any:
+        # (n + 1) p reaches n + 1 where p is 1
         most = ((self.total_count + 1) * self.probs).floor()
         return tracejit.minimum(most, self.total_count)
 
@@ -72,17 +73,21 @@ class Binomial(Chances):
         count, logits = self.total_count, self.logits
         ways = (tracejit.lgamma(count + 1) - tracejit.lgamma(value + 1)
                 - tracejit.lgamma(count - value + 1))
+        # clamp(min=0), but with the gradient 1/2 at 0, as in PyTorch
         above_zero = (logits.clamp(min=0) + logits - logits.clamp(max=0)) / 2
+        # log(1 + exp(l)) as max(l, 0) + log1p(exp(-|l|)), which does not overflow
         return value * logits + ways - count * (above_zero + (-logits.abs()).exp().log1p())
 
     def _count(self, function: str) -> int:
         count = int(self.total_count.max())
+        # one tensor holds the values of the whole batch: there must be equally many
         if not self.total_count.min() == count:
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{function}`.")
         return count
 
     def entropy(self) -> Any:
         self._count("entropy")
+        # no closed form: a sum over all values
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 

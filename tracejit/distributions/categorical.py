@@ -1,4 +1,4 @@
-"""The categorical distribution."""
+"""Categorical distribution."""
 
 from __future__ import annotations
 
@@ -72,11 +72,12 @@ class Categorical(ExponentialFamily):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return Size(self._param.size())
 
     def _unknown(self) -> Any:
         like = self._param
+        # positions are names and no numbers: there is no mean
         return tracejit.full(self._extended_shape(), tracejit.nan, dtype=like.dtype,
                              device=like.device)
 
@@ -95,6 +96,7 @@ class Categorical(ExponentialFamily):
     def sample(self, sample_shape: Any = Size()) -> Any:
         sample_shape = Size(sample_shape)
         with no_grad():
+            # multinomial takes matrices: the batch becomes one dimension of rows
             rows = self.probs.reshape((shapes.numel(self._batch_shape), self._num_events))
             drawn = tracejit.multinomial(rows, sample_shape.numel(), True)
             return drawn.t().reshape(self._extended_shape(sample_shape))
@@ -104,10 +106,12 @@ class Categorical(ExponentialFamily):
             self._validate_sample(value)
         value, logits = value.to(int64).unsqueeze(-1), self.logits
         shape = shapes.broadcast(tuple(value.shape)[:-1], tuple(logits.shape)[:-1])
+        # gather broadcasts nothing
         logits = logits.expand((*shape, self._num_events))
         return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
     def entropy(self) -> Any:
+        # the logit of chance 0 is -inf, and -inf * 0 is NaN
         lowest = tracejit.finfo(self._param.dtype).min
         return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 

@@ -1,4 +1,4 @@
-"""The Cauchy distribution."""
+"""Cauchy distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracejit.distributions.utils import standard_normal
 
 
 class Cauchy(LocationScale):
-    """The Cauchy (Lorentz) distribution around `loc` of half width `scale`.
+    """Cauchy (Lorentz) distribution around `loc` with half width `scale`.
 
     >>> import tracejit
     >>> Cauchy(tracejit.tensor(0.0), 1.0).cdf(tracejit.tensor(1.0))
@@ -20,6 +20,7 @@ class Cauchy(LocationScale):
     """
 
     def _constant(self, number: float) -> Any:
+        # the integrals of the moments diverge
         return tracejit.full(self._extended_shape(), number, dtype=self.loc.dtype,
                              device=self.loc.device)
 
@@ -33,6 +34,7 @@ class Cauchy(LocationScale):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
+        # the ratio of two normal numbers is Cauchy distributed
         ratio = standard_normal(shape, self.loc) / standard_normal(shape, self.loc)
         return self.loc + ratio * self.scale
 

@@ -1,4 +1,4 @@
-"""Distributions of events that happen or do not: their chance, given as such or by its logit.
+"""Distributions of events that happen or do not, by their chance or its logit.
 
 In: `probs` or `logits`. Out: `Chances`, which keeps the one that was given and computes the other.
 Called by Bernoulli, Binomial, Geometric and NegativeBinomial, which are such.
@@ -19,15 +19,16 @@ from tracejit.distributions.validation import Derived
 
 
 class Chances(Distribution):
-    """A distribution with `probs` or `logits`."""
+    """Base class of distributions with `probs` or `logits`."""
 
     _given: str
 
     def _keep(self, probs: Any, logits: Any, *others: Any) -> tuple[Any, ...]:
-        """Keep what is given; it and the others have one shape then, and these are returned."""
+        """Store the given parameter, broadcast with `others`. Return these, broadcast too."""
         given_one(probs, logits)
         self._given = "logits" if probs is None else "probs"
         *rest, param = broadcast_all(*others, logits if probs is None else probs)
+        # hides the `Derived` of that name, which has no __set__
         setattr(self, self._given, param)
         return tuple(rest)
 

@@ -30,6 +30,7 @@ class ComposeTransform(Transform):
     def domain(self) -> Any:  # type: ignore[override]
         if not self.parts:
             return constraints.real
+        # from the last part back: dimensions of the input that belong to one event of the whole
         domain, dims = self.parts[0].domain, self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             dims = max(dims + part.domain.event_dim - part.codomain.event_dim,
@@ -41,6 +42,7 @@ class ComposeTransform(Transform):
     def codomain(self) -> Any:  # type: ignore[override]
         if not self.parts:
             return constraints.real
+        # from the first part on: dimensions of the output that belong to one event of the whole
         codomain, dims = self.parts[-1].codomain, self.parts[0].domain.event_dim
         for part in self.parts:
             dims = max(dims + part.codomain.event_dim - part.domain.event_dim,
@@ -61,6 +63,7 @@ class ComposeTransform(Transform):
 
     def _make_inverse(self) -> Any:
         inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
+        # the inverse's inverse is this very object, cache included
         inverse._inverse_held = weakref.ref(self)
         return inverse
 
@@ -88,6 +91,7 @@ class ComposeTransform(Transform):
         dims, total = self.domain.event_dim, None
         for part, before, after in zip(self.parts, values, values[1:]):
             term = part.log_abs_det_jacobian(before, after)
+            # a part of smaller events gives several terms for one event of the whole
             term = sum_rightmost(term, dims - part.domain.event_dim)
             total = term if total is None else total + term
             dims += part.codomain.event_dim - part.domain.event_dim
@@ -169,7 +173,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The last dimensions in another shape."""
+    """Transformation of the last dimensions into another shape."""
 
     bijective = True
 
@@ -198,6 +202,7 @@ class ReshapeTransform(Transform):
         return y.reshape((*y.shape[:y.dim() - len(self.out_shape)], *self.in_shape))
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        # elements only move: |det| is 1
         batch = x.shape[:x.dim() - len(self.in_shape)]
         return tracejit.zeros(batch, dtype=x.dtype, device=x.device)
 

@@ -1,4 +1,4 @@
-"""Transformations from unconstrained vectors to what a constraint allows.
+"""Transformations from unconstrained vectors to values that satisfy a constraint.
 
 In: a constraint. Out: a transformation whose codomain satisfies it. Called by users as
 `transform_to(constraint)` and `biject_to(constraint)`.
@@ -40,7 +40,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Constraint) -> Any:
-        """The transformation; NotImplementedError where none is registered."""
+        """Return the transformation. Raise NotImplementedError where none is registered."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
@@ -78,6 +78,7 @@ transform_to.register(constraints.independent, _independent(transform_to))
 @_both(constraints.greater_than, constraints.greater_than_eq)
 def _to_greater(constraint: Any) -> Any:
     return transforms.ComposeTransform(
+        # exp is positive: only rounding reaches the bound
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
 
 
@@ -98,16 +99,19 @@ def _to_interval(constraint: Any) -> Any:
 
 @biject_to.register(constraints.simplex)
 def _onto_simplex(constraint: Any) -> Any:
+    # a bijection: K - 1 numbers to K chances
     return transforms.StickBreakingTransform()
 
 
 @transform_to.register(constraints.simplex)
 def _to_simplex(constraint: Any) -> Any:
+    # no bijection, but it treats all K positions alike
     return transforms.SoftmaxTransform()
 
 
 @transform_to.register(constraints.lower_cholesky)
 def _to_lower_cholesky(constraint: Any) -> Any:
+    # no bijection, so not in `biject_to`: the upper triangle is ignored
     return transforms.LowerCholeskyTransform()
 
 

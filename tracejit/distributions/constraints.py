@@ -1,7 +1,8 @@
-"""Constraints: which values a parameter or a sample may have.
+"""Constraints on the values of parameters and samples.
 
-In: tensors. Out: for each element, or event, whether it satisfies the constraint. Called by
-distributions to check what they are given, and by users as `constraints.positive` and so on.
+In: tensors. Out: a bool tensor, True for the elements, or events, that satisfy the constraint.
+Called by distributions to check their parameters and samples, and by users as
+`constraints.positive` and so on.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
 
 
 class Constraint:
-    """The base class of constraints; `event_dim`: how many last dimensions one event has.
+    """Base class of constraints. `event_dim` is the number of last dimensions of one event.
 
     >>> import tracejit
     >>> positive.check(tracejit.tensor([1.0, -1.0]))
@@ -35,7 +36,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Any) -> Any:
-        """A bool tensor of shape value.shape[:-event_dim]: which events are valid."""
+        """Return a bool tensor of shape value.shape[:-event_dim]: True for the valid events."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -43,7 +44,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A constraint that depends on a distribution's other parameters."""
+    """Constraint that depends on a distribution's other parameters."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -71,7 +72,8 @@ class _Dependent(Constraint):
 
 
 class dependent_property(property, _Dependent):
-    """A property of distributions that returns a constraint; of the class, a dependent one.
+    """Property that returns a constraint of a distribution. Read from the class, it is a dependent
+    constraint.
 
     >>> class Bounded:
     ...     high = 1.0
@@ -95,7 +97,7 @@ class dependent_property(property, _Dependent):
 
 
 class _Independent(Constraint):
-    """A constraint whose last `n` batch dimensions count as dimensions of the event."""
+    """Constraint whose last `n` batch dimensions count as dimensions of the event."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         self.base_constraint = base_constraint
@@ -211,6 +213,7 @@ class _HalfOpenInterval(_Between):
 
 class _Real(Constraint):
     def check(self, value: Any) -> Any:
+        # NaN is not equal to itself
         return value == value
 
 
@@ -220,6 +223,7 @@ class _Simplex(Constraint):
     event_dim = 1
 
     def check(self, value: Any) -> Any:
+        # sums of chances are rounded
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -259,6 +263,7 @@ class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
+        # rounding of a norm grows with the length of the row
         bound = tracejit.finfo(value.dtype).eps * value.size(-1) * 10
         unit = ((tracejit.norm(value.detach(), dim=-1) - 1).abs() < bound).all(-1)
         return unit & _LowerCholesky().check(value)
@@ -268,12 +273,14 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
+        # decided by the shape: one answer for the whole batch
         square = value.shape[-2] == value.shape[-1]
         return tracejit.full(tuple(value.shape)[:-2], square, dtype=bool_, device=value.device)
 
 
 class _Symmetric(_Square):
     def check(self, value: Any) -> Any:
+        # isclose would raise for shapes that do not broadcast
         if value.shape[-2] != value.shape[-1]:
             return super().check(value)
         return tracejit.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
@@ -281,6 +288,7 @@ class _Symmetric(_Square):
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Any:
+        # the factorization reports a matrix that is not positive definite, and does not raise
         return super().check(value) & tracejit.linalg.cholesky_ex(value).info.eq(0)
 
 
@@ -329,7 +337,7 @@ class _Stack(_Joined):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The constraint of each of a mixture's components, of which there is one more dimension."""
+    """Constraint on values of a mixture: every component has to allow them."""
 
     def __init__(self, base_constraint: Constraint):
         if not isinstance(base_constraint, Constraint):
@@ -348,6 +356,7 @@ class MixtureSameFamilyConstraint(Constraint):
     def check(self, value: Any) -> Any:
         if value.dim() < self.event_dim:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        # the value is compared with each component, and has to be valid for all
         valid = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         kept = value.dim() - self.event_dim
         return valid.flatten(kept).all(-1)
@@ -357,7 +366,8 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other parameters, so that it cannot be checked by itself."""
+    """Return True if a constraint depends on other parameters, so that it cannot be checked by
+    itself."""
     return isinstance(constraint, _Dependent)
 
 

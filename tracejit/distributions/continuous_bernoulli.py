@@ -1,4 +1,4 @@
-"""The continuous Bernoulli distribution."""
+"""Continuous Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         self._lims = lims
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._given == "probs":
+            # after the check, which clamped chances would pass
             self.probs = clamp_probs(self.probs)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
@@ -51,20 +52,22 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return Size(self._param.shape)
 
     def _regular(self) -> tuple[Any, Any]:
-        """Whether formulas hold; chances for which they do."""
+        """Return where formulas hold, and chances for which they do."""
         low, high = self._lims
         holds = (self.probs <= low) | (self.probs > high)
+        # `where` differentiates both sides: formulas need finite gradients everywhere
         return holds, tracejit.where(holds, self.probs, low)
 
     def _cont_bern_log_norm(self) -> Any:
-        """The logarithm of the factor that makes the density's integral 1."""
+        """Return the logarithm of the factor that makes the density's integral 1."""
         holds, chance = self._regular()
         odds = ((-chance).log1p() - chance.log()).abs()
         x = (self.probs - 0.5) ** 2
+        # beside 1/2: a Taylor series in probs - 1/2
         return tracejit.where(holds, odds.log() - (1 - 2 * chance).abs().log(),
                               math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x)
 
@@ -99,6 +102,7 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
             self._validate_sample(value)
         holds, chance = self._regular()
         reached = chance**value * (1 - chance) ** (1 - value) + chance - 1
+        # beside 1/2 the distribution is uniform but for rounding
         found = tracejit.where(holds, reached / (2 * chance - 1), value)
         return tracejit.where(value <= 0, 0.0, tracejit.where(value >= 1, 1.0, found))
 

@@ -1,4 +1,4 @@
-"""The Dirichlet distribution."""
+"""Dirichlet distribution."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Dirichlet(ExponentialFamily):
         drawn = standard_gamma(shape.expand(self._extended_shape(sample_shape)).double())
         shares = (drawn / drawn.sum(-1, keepdim=True)).to(kind)
         limits, plain = tracejit.finfo(kind), shares.detach()
+        # the bounds change the value and not the gradient
         return shares + (plain.clamp(min=limits.tiny, max=1 - limits.eps / 2) - plain)
 
     def log_prob(self, value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""`Distribution`: what all distributions have in common, and how their arguments are checked.
+"""`Distribution`: the common part of all distributions, and the check of their arguments.
 
-In: batch and event shapes from a subclass. Out: samples of shape `sample_shape + batch_shape +
-event_shape`, and everything else a subclass says of itself. Called by users.
+In: batch and event shapes from a subclass. Out: samples of shape
+`sample_shape + batch_shape + event_shape`, and the errors of methods that a subclass lacks. Called
+by users.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _checked_by_default = __debug__  # a global and no class attribute: captured cal
 
 
 class Distribution:
-    """The base class of distributions.
+    """Base class of distributions.
 
     >>> import tracejit
     >>> from tracejit.distributions import Normal
@@ -34,7 +35,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions check their arguments unless told otherwise."""
+        """Set the default of `validate_args`. True checks parameters and samples."""
         global _checked_by_default
         if value not in (True, False):
             raise ValueError
@@ -60,22 +61,22 @@ class Distribution:
     # -- shapes -----------------------------------------------------------------------------------
     @property
     def batch_shape(self) -> Size:
-        """The shape of the parameters, of which each element has a distribution of its own."""
+        """Shape of the batch. Each element has a distribution of its own."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
-        """The shape of one sample of one distribution."""
+        """Shape of one sample of one distribution."""
         return self._event_shape
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its parameters expanded to `batch_shape`."""
+        """Return the same distribution with its parameters expanded to `batch_shape`."""
         raise NotImplementedError
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """A distribution of this one's class without attributes, which `expand` of `cls` fills.
+        """Return an instance of this class without attributes, which `expand` of `cls` fills.
 
-        NotImplementedError where a subclass with another constructor does not say how.
+        Raise NotImplementedError for a subclass with a constructor but no `expand` of its own.
         """
         kind = type(self)
         if _instance is None and kind.__init__ is not cls.__init__:  # type: ignore[misc]
@@ -95,66 +96,66 @@ class Distribution:
 
     @property
     def support(self) -> Any:
-        """The constraint that samples satisfy."""
+        """Constraint that samples satisfy."""
         raise NotImplementedError
 
     @property
     def mean(self) -> Any:
-        """The mean."""
+        """Mean of the distribution."""
         raise NotImplementedError
 
     @property
     def mode(self) -> Any:
-        """The most likely value."""
+        """Most likely value."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self) -> Any:
-        """The variance."""
+        """Variance of the distribution."""
         raise NotImplementedError
 
     @property
     def stddev(self) -> Any:
-        """The square root of the variance."""
+        """Square root of the variance."""
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = Size()) -> Any:
-        """Samples without history."""
+        """Draw samples without history."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
-        """Samples through which gradients reach the parameters."""
+        """Draw samples through which gradients reach the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Any:
-        """`n` samples."""
+        """Draw `n` samples."""
         warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead", UserWarning,
                       stacklevel=2)
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density, or of the probability, at `value`."""
+        """Return the logarithm of the density, or of the probability, at `value`."""
         raise NotImplementedError
 
     def cdf(self, value: Any) -> Any:
-        """The probability of a sample at most `value`."""
+        """Return the probability of a sample at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Any) -> Any:
-        """The inverse of `cdf`."""
+        """Return the inverse of `cdf` at `value`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All values a sample can take, along a new first dimension."""
+        """Return all values that a sample can take, along a new first dimension."""
         raise NotImplementedError
 
     def entropy(self) -> Any:
-        """The entropy in nats, one for each distribution of the batch."""
+        """Return the entropy in nats, one for each distribution of the batch."""
         raise NotImplementedError
 
     def perplexity(self) -> Any:
-        """exp(entropy)."""
+        """Return exp(entropy)."""
         return self.entropy().exp()
 
     # -- checks -----------------------------------------------------------------------------------
@@ -170,6 +171,7 @@ class Distribution:
                           "validation. Please initialize the distribution with "
                           "`validate_args=False` to turn off validation.", stacklevel=3)
             return
+        # the message is a function: it reads values, which only a failed check may do
         require(support.check(value), lambda: (
             f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be "
             f"within the support ({support!r}) of the distribution {self!r}, but found invalid "
@@ -195,6 +197,7 @@ class Distribution:
         for name in self.arg_constraints:
             if not isinstance(getattr(type(self), name, None), (property, Derived)):
                 shown.append(f"{name}: {_shown(getattr(self, name))}")
+            # of parameters that follow from each other, show the one that was given
             elif getattr(self, "_given", None) == name:
                 shown.append(f"{name}: {_shown(getattr(self, name))}")
         return f"{self.__class__.__name__}({', '.join(shown)})"

@@ -1,4 +1,4 @@
-"""The exponential distribution."""
+"""Exponential distribution."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class Exponential(ExponentialFamily):
         return 1 - (-self.rate * value).exp()
 
     def icdf(self, value: Any) -> Any:
+        # log1p: log(1 - value) loses the digits of small values
         return -(-value).log1p() / self.rate
 
     def entropy(self) -> Any:

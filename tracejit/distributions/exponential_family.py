@@ -1,7 +1,7 @@
-"""Exponential families: what follows from their natural parameters.
+"""Exponential families: entropy by natural parameters.
 
-In: a subclass that says `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`. Out: its
-entropy. Subclasses whose entropy has a formula of its own need say nothing.
+In: a subclass that defines `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`. Out:
+its entropy. Subclasses whose entropy has a formula of its own need not define them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ class ExponentialFamily(Distribution):
 
     @property
     def _mean_carrier_measure(self) -> float:
-        """The mean of k(x)."""
+        """Mean of k(x)."""
         raise NotImplementedError
 
     def entropy(self) -> Any:
-        """By the gradient of F, which is the mean of t(x)."""
+        """Return the entropy by the gradient of F, which is the mean of t(x)."""
+        # the formula needs gradients of F also where the caller records none
         with enable_grad():
             natural = [p.detach().requires_grad_() for p in self._natural_params]
             normalizer = self._log_normalizer(*natural)

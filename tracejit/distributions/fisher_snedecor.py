@@ -1,4 +1,4 @@
-"""The Fisher-Snedecor distribution."""
+"""Fisher-Snedecor distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracejit.distributions.utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi squared numbers, each divided by its degrees of freedom.
+    """Ratio of two chi squared numbers, each divided by its degrees of freedom.
 
     >>> import tracejit
     >>> FisherSnedecor(tracejit.tensor(1.0), tracejit.tensor(4.0)).mean
@@ -35,6 +35,7 @@ class FisherSnedecor(Distribution):
 
     @property
     def mean(self) -> Any:
+        # there is a mean above 2 degrees of freedom, a variance above 4
         df2 = self.df2.masked_fill(self.df2 <= 2, tracejit.nan)
         return df2 / (df2 - 2)
 
@@ -49,8 +50,10 @@ class FisherSnedecor(Distribution):
         return 2 * df2.pow(2) * (df1 + df2 - 2) / (df1 * (df2 - 2).pow(2) * (df2 - 4))
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
+        # each is chi squared over twice its degrees of freedom: the ratio cancels the 2
         above, below = (Gamma(df / 2, df, validate_args=False).rsample(sample_shape)
                         for df in (self.df1, self.df2))
+        # gamma distributed numbers may round to 0: no division by it, no result of it
         tiny = tracejit.finfo(above.dtype).tiny
         return (above / below.clamp(min=tiny)).clamp(min=tiny)
 

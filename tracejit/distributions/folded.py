@@ -1,7 +1,7 @@
 """Distributions of |x| where x is distributed evenly around 0.
 
-In: the distribution of x. Out: `Folded`, with what follows from it alone. Called by HalfCauchy and
-HalfNormal, which are such.
+In: the distribution of x. Out: `Folded`, with the results that follow from it alone. Called by
+HalfCauchy and HalfNormal, its subclasses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracejit.distributions.transformed_distribution import TransformedDistribut
 
 
 class Folded(TransformedDistribution):
-    """The distribution of |x|; `base_dist` is that of x."""
+    """Distribution of |x|. `base_dist` is the distribution of x."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -23,7 +23,7 @@ class Folded(TransformedDistribution):
 
     @property
     def scale(self) -> Any:
-        """The scale of the distribution of x."""
+        """Scale of the distribution of x."""
         return self.base_dist.scale
 
     @property
@@ -33,10 +33,12 @@ class Folded(TransformedDistribution):
     def cdf(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
+        # half of the base's chance lies below 0
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, prob: Any) -> Any:
         return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Any:
+        # the sign is lost, one bit
         return self.base_dist.entropy() - math.log(2)

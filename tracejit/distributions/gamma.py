@@ -1,4 +1,4 @@
-"""The gamma distribution, and chi squared."""
+"""Gamma distribution, and chi squared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracejit.distributions.utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of shape `concentration` and inverse scale `rate`.
+    """Gamma distribution with shape `concentration` and inverse scale `rate`.
 
     >>> import tracejit
     >>> Gamma(tracejit.tensor(2.0), tracejit.tensor(4.0)).mean
@@ -49,6 +49,7 @@ class Gamma(ExponentialFamily):
         shape = self._extended_shape(sample_shape)
         drawn = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         tiny = tracejit.finfo(drawn.dtype).tiny
+        # the bound changes the value and not the gradient
         return drawn + (drawn.detach().clamp(min=tiny) - drawn.detach())
 
     def log_prob(self, value: Any) -> Any:
@@ -71,7 +72,7 @@ class Gamma(ExponentialFamily):
 
 
 class Chi2(Gamma):
-    """The sum of squares of `df` standard normal numbers.
+    """Sum of squares of `df` standard normal numbers.
 
     >>> import tracejit
     >>> Chi2(tracejit.tensor(3.0)).mean
@@ -84,6 +85,7 @@ class Chi2(Gamma):
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        # Gamma.expand would refuse a class with a constructor of its own
         new = expanded(self, Chi2, _instance, batch_shape)
         return super().expand(batch_shape, new)
 

@@ -1,4 +1,4 @@
-"""The generalized Pareto distribution."""
+"""Generalized Pareto distribution."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tracejit.distributions.utils import broadcast_all, uniform
 
 
 class GeneralizedPareto(Distribution):
-    """What lies above a high threshold `loc`: powers for a positive `concentration`, exponentials
-    at 0, and an end for negative ones.
+    """Distribution of numbers above a high threshold `loc`. A positive `concentration` gives power
+    laws, 0 an exponential, and a negative one an upper end.
 
     >>> import tracejit
     >>> GeneralizedPareto(tracejit.tensor(0.0), 1.0, 0.0).mean
@@ -41,8 +41,9 @@ class GeneralizedPareto(Distribution):
             self.loc, tracejit.where(self.concentration < 0, end, tracejit.inf))
 
     def _power(self) -> tuple[Any, Any]:
-        """Whether it is an exponential distribution; the power, 1 where it is."""
+        """Return where the distribution is exponential, and the power, 1 in these places."""
         none = tracejit.isclose(self.concentration, tracejit.zeros_like(self.concentration))
+        # `where` differentiates both sides: no division by 0 in the other one
         return none, tracejit.where(none, 1.0, self.concentration)
 
     def _scaled(self, value: Any) -> Any:
@@ -57,11 +58,12 @@ class GeneralizedPareto(Distribution):
         none, power = self._power()
         z = self._scaled(value)
         slope = 1 / power + tracejit.ones_like(z)
+        # at power -1 the logarithm may be -inf, and 0 * -inf is NaN
         fall = tracejit.where(slope == 0, slope, slope * (power * z).log1p())
         return -self.scale.log() - tracejit.where(none, z, fall)
 
     def log_survival_function(self, value: Any) -> Any:
-        """The logarithm of the probability of a sample above `value`."""
+        """Return the logarithm of the probability of a sample above `value`."""
         if self._validate_args:
             self._validate_sample(value)
         none, power = self._power()
@@ -69,7 +71,7 @@ class GeneralizedPareto(Distribution):
         return tracejit.where(none, -z, -(power * z).log1p() / power)
 
     def log_cdf(self, value: Any) -> Any:
-        """The logarithm of `cdf`."""
+        """Return the logarithm of `cdf`."""
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value: Any) -> Any:
@@ -82,8 +84,9 @@ class GeneralizedPareto(Distribution):
                               self.loc + self.scale / power * (-power * left).expm1())
 
     def _where(self, limit: float, formula: Any) -> Any:
-        """A moment, which is there below a limit of the concentration."""
+        """Return a moment that exists below a limit of the concentration, elsewhere NaN."""
         there = self.concentration < limit
+        # a concentration at which the formula and its gradient are finite
         safe = tracejit.where(there, self.concentration, limit / 2)
         return tracejit.where(there, formula(safe), tracejit.nan)
 

@@ -1,4 +1,4 @@
-"""The geometric distribution."""
+"""Geometric distribution."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Geometric(Chances):
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and self._given == "probs":
             value = self.probs
+            # the constraint allows 0, for which the first success never comes
             require(value > 0, lambda: (
                 f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) "
                 f"of distribution {self!r} to be positive but found invalid values:\n"
@@ -58,6 +59,7 @@ class Geometric(Chances):
     def sample(self, sample_shape: Any = Size()) -> Any:
         with no_grad():
             probs = self.probs
+            # uniform numbers include 0, whose logarithm is -inf
             tiny = tracejit.finfo(probs.dtype).tiny
             drawn = uniform(self._extended_shape(sample_shape), probs).clamp(min=tiny)
             return (drawn.log() / (-probs).log1p()).floor()
@@ -66,6 +68,7 @@ class Geometric(Chances):
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
+        # a success at once: 0 * log(0) would be NaN
         failing = probs.masked_fill((probs == 1) & (value == 0), 0)
         return value * (-failing).log1p() + probs.log()
 

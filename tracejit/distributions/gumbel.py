@@ -1,4 +1,4 @@
-"""The Gumbel distribution."""
+"""Gumbel distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracejit.distributions.utils import EULER, broadcast_all
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution of the largest of many numbers, at `loc` of scale `scale`.
+    """Distribution of the largest of many numbers, at `loc` with scale `scale`.
 
     >>> import tracejit
     >>> Gumbel(tracejit.tensor(1.0), tracejit.tensor(2.0)).mean
@@ -27,6 +27,7 @@ class Gumbel(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)
+        # within these limits -log(-log(u)) is finite
         limits = tracejit.finfo(self.loc.dtype)
         base = Uniform(tracejit.full_like(self.loc, limits.tiny),
                        tracejit.full_like(self.loc, 1 - limits.eps), validate_args=validate_args)

@@ -1,4 +1,4 @@
-"""The half-Cauchy distribution."""
+"""Half-Cauchy distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.distributions.transforms import AbsTransform
 
 
 class HalfCauchy(Folded):
-    """The distribution of |x| where x is Cauchy distributed around 0.
+    """Distribution of |x| where x is Cauchy distributed around 0.
 
     >>> import tracejit
     >>> HalfCauchy(tracejit.tensor(1.0)).cdf(tracejit.tensor(1.0))
@@ -40,6 +40,7 @@ class HalfCauchy(Folded):
         if self._validate_args:
             self._validate_sample(value)
         value = tracejit.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        # the density is there for negative values too, so cut below
         log_prob = (math.log(2 / math.pi) - self.scale.log()
                     - (value / self.scale).pow(2).log1p())
         return tracejit.where(value >= 0, log_prob, -math.inf)

@@ -1,4 +1,4 @@
-"""The half-normal distribution."""
+"""Half-normal distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.distributions.transforms import AbsTransform
 
 
 class HalfNormal(Folded):
-    """The distribution of |x| where x is normal of mean 0 and deviation `scale`.
+    """Distribution of |x| where x is normal with mean 0 and deviation `scale`.
 
     >>> import tracejit
     >>> HalfNormal(tracejit.tensor(1.0)).mean
@@ -38,5 +38,6 @@ class HalfNormal(Folded):
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
+        # both signs of x give the same |x|
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return tracejit.where(value >= 0, log_prob, -math.inf)

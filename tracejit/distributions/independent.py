@@ -51,6 +51,7 @@ class Independent(Distribution):
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        # the support of several elements is a product, which is not enumerated
         return False if self.reinterpreted_batch_ndims else self.base_dist.has_enumerate_support
 
     @constraints.dependent_property

@@ -13,12 +13,14 @@ from tracejit.distributions.distribution import Distribution
 
 
 def expanded(distribution: Any, cls: type, _instance: Any, batch_shape: Any, **fields: Any) -> Any:
-    """A distribution like another one, with these attributes.
+    """Return a distribution like another one, with these attributes.
 
-    NotImplementedError where a subclass with another constructor does not say how.
+    Raise NotImplementedError for a subclass with a constructor but no `expand` of its own.
     """
     new = distribution._get_checked_instance(cls, _instance)
     vars(new).update(fields)
+    # no check: the parameters were checked when the first instance was made
     Distribution.__init__(new, Size(batch_shape), distribution.event_shape, validate_args=False)
+    # samples are checked as those of the first instance
     new._checks = distribution._checks
     return new

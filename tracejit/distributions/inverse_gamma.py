@@ -1,4 +1,4 @@
-"""The inverse gamma distribution."""
+"""Inverse gamma distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.distributions.transforms import PowerTransform
 
 
 class InverseGamma(TransformedDistribution):
-    """The distribution of 1 / x where x is gamma distributed.
+    """Distribution of 1 / x where x is gamma distributed.
 
     >>> import tracejit
     >>> InverseGamma(tracejit.tensor([3.0]), tracejit.tensor([4.0])).mean
@@ -35,12 +35,12 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def concentration(self) -> Any:
-        """The shape."""
+        """Shape of the gamma distribution of x."""
         return self.base_dist.concentration
 
     @property
     def rate(self) -> Any:
-        """The scale of the inverse."""
+        """Inverse scale of the gamma distribution of x."""
         return self.base_dist.rate
 
     @property
@@ -55,6 +55,7 @@ class InverseGamma(TransformedDistribution):
     @property
     def variance(self) -> Any:
         shape = self.concentration
+        # infinite up to 2, where this formula gives other numbers
         finite = self.rate.square() / ((shape - 1).square() * (shape - 2))
         return finite.masked_fill(shape <= 2, tracejit.inf)
 

@@ -78,7 +78,7 @@ class CatTransform(_Joined):
 
     @property
     def length(self) -> int:
-        """The size of the dimension."""
+        """Size of the dimension."""
         return sum(self.lengths)
 
     def with_cache(self, cache_size: int = 1) -> Any:
@@ -96,7 +96,9 @@ class CatTransform(_Joined):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         found = [sum_rightmost(each, self.event_dim - t.event_dim)
                  for t, each in zip(self.transforms, self._log_dets(x, y))]
+        # counted from the end, without the dimensions of events, which are summed
         dim = (self.dim if self.dim < 0 else self.dim - x.dim()) + self.event_dim
+        # parts that lie within an event add up
         return tracejit.cat(found, dim=dim) if dim < 0 else sum(found[1:], found[0])
 
     @constraints.dependent_property
@@ -109,7 +111,7 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """The slices along `dim`, each with its transformation.
+    """Slices along `dim`, each with its transformation.
 
     >>> import tracejit
     >>> from tracejit.distributions import ExpTransform, identity_transform

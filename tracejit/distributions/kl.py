@@ -43,6 +43,7 @@ def _formula(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
                if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])]
     if not fitting:
         return None
+    # p's type decides first, then q's; PyTorch warns where the other order finds another
     left = min(fitting, key=lambda pair: (_distance(pair[0], type_p), _distance(pair[1], type_q)))
     right = min(fitting, key=lambda pair: (_distance(pair[1], type_q), _distance(pair[0], type_p)))
     if _registered[left] is not _registered[right]:

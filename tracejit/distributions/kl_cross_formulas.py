@@ -1,7 +1,7 @@
 """Formulas of Kullback-Leibler divergences between distributions of different types.
 
-In: two distributions. Out: KL(p || q), infinity where q cannot give what p does. Registered with
-`kl.register_kl` when this file is imported.
+In: two distributions. Out: KL(p || q), infinity where p gives values that q cannot give. Registered
+with `kl.register_kl` when this file is imported.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def _beta_exponential(p: Any, q: Any) -> Any:
 @register_kl(Beta, Gamma)
 def _beta_gamma(p: Any, q: Any) -> Any:
     one = p.concentration1
+    # E log x of a beta distributed x
     logarithm = tracejit.digamma(one) - tracejit.digamma(one + p.concentration0)
     return (-p.entropy() + tracejit.lgamma(q.concentration) - q.concentration * q.rate.log()
             - (q.concentration - 1) * logarithm + q.rate * p.mean)
@@ -65,6 +66,7 @@ def _beta_gamma(p: Any, q: Any) -> Any:
 @register_kl(Beta, Uniform)
 @register_kl(ContinuousBernoulli, Uniform)
 def _beta_uniform(p: Any, q: Any) -> Any:
+    # infinite where p gives values outside of q's interval
     kl = -p.entropy() + (q.high - q.low).log()
     return kl.masked_fill((q.low > 0) | (q.high < 1), math.inf)
 
@@ -105,6 +107,7 @@ def _normal_gumbel(p: Any, q: Any) -> Any:
 def _normal_laplace(p: Any, q: Any) -> Any:
     away = p.loc - q.loc
     far = away / p.scale
+    # E |x - loc| of a normal x
     mean = (math.sqrt(2 / math.pi) * p.scale * (-0.5 * far.pow(2)).exp()
             + away * tracejit.erf(math.sqrt(0.5) * far))
     return -p.entropy() + (2 * q.scale).log() + mean / q.scale
@@ -118,6 +121,7 @@ def _pareto_exponential(p: Any, q: Any) -> Any:
 
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p: Any, q: Any) -> Any:
+    # E log x of a Pareto distributed x
     shape, logarithm = q.concentration, p.scale.log() + p.alpha.reciprocal()
     kl = (-p.entropy() + tracejit.lgamma(shape) - shape * q.rate.log()
           + (1 - shape) * logarithm + q.rate * p.mean)
@@ -126,12 +130,14 @@ def _pareto_gamma(p: Any, q: Any) -> Any:
 
 @register_kl(Pareto, Normal)
 def _pareto_normal(p: Any, q: Any) -> Any:
+    # p has no variance up to there
     return _by_moments(p, q).masked_fill(p.alpha <= 2, math.inf)
 
 
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Any, q: Any) -> Any:
     width = p.high - p.low
+    # E log x of a uniform x
     logarithm = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
     kl = (logarithm * (q.alpha + 1)
           - (q.alpha * q.scale.pow(q.alpha) * width).log())
@@ -161,6 +167,7 @@ def _uniform_exponential(p: Any, q: Any) -> Any:
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Any, q: Any) -> Any:
     width, shape = p.high - p.low, q.concentration
+    # E log x of a uniform x
     logarithm = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
     kl = (-width.log() + tracejit.lgamma(shape) - shape * q.rate.log()
           + (1 - shape) * logarithm + q.rate * (p.high + p.low) / 2)

@@ -48,6 +48,7 @@ from tracejit.nn.functional import softplus
 def _bernoulli(p: Any, q: Any) -> Any:
     chance, other = p.probs, q.probs
     yes = chance * (softplus(-q.logits) - softplus(-p.logits))
+    # p's zeros last: what p never gives costs nothing, also where q never gives it
     yes = yes.masked_fill(other == 0, math.inf).masked_fill(chance == 0, 0)
     no = (1 - chance) * (softplus(q.logits) - softplus(p.logits))
     return yes + no.masked_fill(other == 1, math.inf).masked_fill(chance == 1, 0)
@@ -67,6 +68,7 @@ def _beta(p: Any, q: Any) -> Any:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Any:
+    # the sum over q's further values has no closed form
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is "
                                   "not implemented")
@@ -78,6 +80,7 @@ def _binomial(p: Any, q: Any) -> Any:
 @register_kl(Categorical, Categorical)
 def _categorical(p: Any, q: Any) -> Any:
     each = p.probs * (p.logits - q.logits)
+    # p's zeros last: what p never gives costs nothing, also where q never gives it
     each = each.masked_fill((q.probs == 0).expand(each.shape), math.inf)
     return each.masked_fill((p.probs == 0).expand(each.shape), 0).sum(-1)
 
@@ -185,6 +188,7 @@ def _cauchy(p: Any, q: Any) -> Any:
 def _multivariate_normal(p: Any, q: Any) -> Any:
     if p.event_shape != q.event_shape:
         raise ValueError("KL-divergence between two Multivariate Normals with"
+                         # PyTorch's message has these spaces
                          f"{' ' * 26}different event shapes cannot be computed")
     n = p.event_shape[0]
     batch = shapes.broadcast(tuple(p.batch_shape), tuple(q.batch_shape))
@@ -216,13 +220,14 @@ def _wishart(p: Any, q: Any) -> Any:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_family(p: Any, q: Any) -> Any:
-    """The Bregman divergence of their natural parameters."""
+    """Return the Bregman divergence of the natural parameters."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families "
                                   "cannot be computed using Bregman divergences")
     with enable_grad():
         mine = [x.detach().requires_grad_() for x in p._natural_params]
         normalizer = p._log_normalizer(*mine)
+        # the gradient of F is the mean of the sufficient statistics
         means = tracejit.autograd.grad(normalizer.sum(), mine, create_graph=True)
     found = q._log_normalizer(*q._natural_params) - normalizer
     for one, other, mean in zip(mine, q._natural_params, means):

@@ -1,4 +1,4 @@
-"""The Kumaraswamy distribution."""
+"""Kumaraswamy distribution."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class Kumaraswamy(TransformedDistribution):
 
     def entropy(self) -> Any:
         one, zero = self.concentration1, self.concentration0
+        # the harmonic number of `zero`
         harmonic = tracejit.digamma(zero + 1) + EULER
         spread = (1 - zero.reciprocal()) + (1 - one.reciprocal()) * harmonic
         return spread - one.log() - zero.log()

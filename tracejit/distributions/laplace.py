@@ -1,4 +1,4 @@
-"""The Laplace distribution."""
+"""Laplace distribution."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracejit.distributions.location_scale import LocationScale
 
 
 class Laplace(LocationScale):
-    """exp(-|x - loc| / scale) / (2 scale).
+    """Laplace distribution, with density exp(-|x - loc| / scale) / (2 scale).
 
     >>> import tracejit
     >>> Laplace(tracejit.tensor(0.0), 1.0).cdf(tracejit.tensor(0.0))
@@ -32,6 +32,7 @@ class Laplace(LocationScale):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
         shape, like = tuple(self._extended_shape(sample_shape)), self.loc
+        # the difference of two exponential numbers is Laplace distributed
         up, down = (draw(exponential_record, None, shape, like.dtype, like.device)
                     for _ in range(2))
         return self.loc + self.scale * (up - down)
@@ -45,6 +46,7 @@ class Laplace(LocationScale):
         if self._validate_args:
             self._validate_sample(value)
         away = value - self.loc
+        # one formula for both sides of loc, without overflow
         return 0.5 - 0.5 * away.sign() * (-away.abs() / self.scale).expm1()
 
     def icdf(self, value: Any) -> Any:

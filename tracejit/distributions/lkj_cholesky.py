@@ -1,4 +1,4 @@
-"""The LKJ distribution of correlation matrices, by their Cholesky factors."""
+"""LKJ distribution of correlation matrices, by their Cholesky factors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracejit.distributions.utils import broadcast_all, standard_normal
 
 
 class LKJCholesky(Distribution):
-    """Lower triangular factors of correlation matrices, whose density is a power of their
+    """Lower triangular factors of correlation matrices. Their density is a power of the matrix's
     determinant: uniform where `concentration` is 1 (Lewandowski, Kurowicka and Joe 2009).
 
     >>> import tracejit
@@ -43,7 +43,7 @@ class LKJCholesky(Distribution):
                         concentration=self.concentration.expand(batch_shape))
 
     def sample(self, sample_shape: Any = Size()) -> Any:
-        """Row by row: a direction, and how much of its length is not on the diagonal."""
+        """Draw each row as a direction and the share of its length off the diagonal."""
         with no_grad():
             like = self.concentration
             half = (arange(self.dim, dtype=like.dtype, device=like.device) - 1).clamp(min=0) / 2
@@ -51,8 +51,10 @@ class LKJCholesky(Distribution):
             share = Beta(half + 0.5, peak, validate_args=False).sample(sample_shape)
             direction = standard_normal(self._extended_shape(sample_shape), like).tril(-1)
             length = direction.norm(dim=-1, keepdim=True)
+            # the first row has nothing below the diagonal
             unit = tracejit.where(length == 0, 0.0, direction / length)
             below = share.unsqueeze(-1).sqrt() * unit
+            # rounding may leave less than 0
             left = (1 - below.pow(2).sum(-1)).clamp(min=tracejit.finfo(like.dtype).tiny)
             return below + tracejit.diag_embed(left.sqrt())
 

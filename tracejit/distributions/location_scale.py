@@ -1,4 +1,4 @@
-"""Distributions of numbers around a place, at a scale: what is moved and stretched.
+"""Distributions of numbers around a location, at a scale.
 
 In: `loc` and `scale`. Out: `LocationScale`, which keeps both. Called by Normal, Laplace and Cauchy.
 """
@@ -14,7 +14,7 @@ from tracejit.distributions.utils import broadcast_all
 
 
 class LocationScale(Distribution):
-    """A distribution that is highest at `loc` and as wide as `scale`."""
+    """Distribution that is highest at `loc` and as wide as `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -25,6 +25,7 @@ class LocationScale(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        # the class right below this one: a subclass of it with a constructor needs its own expand
         ours = next(c for c in type(self).__mro__ if LocationScale in c.__bases__)
         return expanded(self, ours, _instance, batch_shape, loc=self.loc.expand(batch_shape),
                         scale=self.scale.expand(batch_shape))

@@ -1,4 +1,4 @@
-"""The log-normal distribution."""
+"""Log-normal distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracejit.distributions.transforms import ExpTransform
 
 
 class LogNormal(TransformedDistribution):
-    """The distribution of exp(x) where x is normal of mean `loc` and deviation `scale`.
+    """Distribution of exp(x) where x is normal with mean `loc` and deviation `scale`.
 
     >>> import tracejit
     >>> LogNormal(tracejit.tensor(0.0), 1.0).mean
@@ -32,12 +32,12 @@ class LogNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Any:
-        """The mean of the logarithm."""
+        """Mean of the logarithm."""
         return self.base_dist.loc
 
     @property
     def scale(self) -> Any:
-        """The standard deviation of the logarithm."""
+        """Standard deviation of the logarithm."""
         return self.base_dist.scale
 
     @property
@@ -51,6 +51,7 @@ class LogNormal(TransformedDistribution):
     @property
     def variance(self) -> Any:
         squared = self.scale.pow(2)
+        # expm1: exp(s) - 1 loses the digits of small s
         return squared.expm1() * (2 * self.loc + squared).exp()
 
     def entropy(self) -> Any:

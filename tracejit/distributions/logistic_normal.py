@@ -1,4 +1,4 @@
-"""The logistic normal distribution."""
+"""Logistic normal distribution."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class LogisticNormal(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         base = Normal(loc, scale, validate_args=validate_args)
+        # breaking a stick takes vectors
         base = base if base.batch_shape else base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
@@ -34,10 +35,10 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Any:
-        """The mean of the normal vectors."""
+        """Mean of the normal vectors."""
         return self.base_dist.base_dist.loc
 
     @property
     def scale(self) -> Any:
-        """Their standard deviation."""
+        """Standard deviation of the normal vectors."""
         return self.base_dist.base_dist.scale

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution whose covariance is of low rank but for its diagonal."""
+"""Multivariate normal distribution whose covariance is a low rank matrix plus a diagonal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tracejit.distributions.validation import Derived
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal distribution of vectors with covariance W @ W.T + diag(D), W = `cov_factor`
-    (..., n, m) and D = `cov_diag` (..., n): systems of m equations are solved instead of n.
+    """Normal distribution of vectors with covariance W @ W.T + diag(D). W is `cov_factor` (..., n,
+    m), D is `cov_diag` (..., n). Systems of m equations are solved instead of n.
 
     >>> import tracejit
     >>> d = LowRankMultivariateNormal(tracejit.zeros(2), tracejit.ones(2, 1), tracejit.ones(2))
@@ -71,12 +71,13 @@ class LowRankMultivariateNormal(Distribution):
         return self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
 
     def _capacitance(self) -> Any:
-        """The lower triangular factor of I + W.T @ diag(D)^-1 @ W."""
+        """Return the lower triangular factor of I + W.T @ diag(D)^-1 @ W."""
         product = self._over_diagonal() @ self.cov_factor
         one = tracejit.eye(product.shape[-1], dtype=product.dtype, device=product.device)
         return tracejit.linalg.cholesky(product + one)
 
     def _log_det(self, capacitance: Any) -> Any:
+        # the matrix determinant lemma
         return 2 * half_log_det(capacitance) + self.cov_diag.log().sum(-1)
 
     @property
@@ -89,12 +90,13 @@ class LowRankMultivariateNormal(Distribution):
 
     @Derived
     def variance(self) -> Any:
-        """The diagonal of the covariance."""
+        """Diagonal of the covariance."""
         return self.cov_factor.pow(2).sum(-1) + self.cov_diag
 
     @Derived
     def scale_tril(self) -> Any:
-        """The lower triangular Cholesky factor of the covariance."""
+        """Lower triangular Cholesky factor of the covariance."""
+        # the diagonal is taken out: I + a positive matrix keeps its factor when it is rounded
         root = self.cov_diag.sqrt().unsqueeze(-1)
         scaled = self.cov_factor / root
         product = scaled @ scaled.mT
@@ -108,7 +110,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @Derived
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance, by Woodbury's identity."""
+        """Inverse of the covariance, by Woodbury's identity."""
         part = tracejit.linalg.solve_triangular(self._capacitance(), self._over_diagonal(),
                                                 upper=False)
         return tracejit.diag_embed(self.cov_diag.reciprocal()) - part.mT @ part
@@ -125,6 +127,7 @@ class LowRankMultivariateNormal(Distribution):
             self._validate_sample(value)
         away, capacitance = value - self.loc, self._capacitance()
         within = (self._over_diagonal() @ away.unsqueeze(-1)).squeeze(-1)
+        # Woodbury's identity, applied to a vector
         distance = (away.pow(2) / self.cov_diag).sum(-1) - squared_distance(capacitance, within)
         size = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (size + self._log_det(capacitance) + distance)

@@ -49,7 +49,7 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 numbers to Cholesky factors (n, n) of correlation matrices: each row
+    """Vectors of n (n - 1) / 2 numbers to Cholesky factors (n, n) of correlation matrices. Each row
     is a stick of length 1, broken by squares."""
 
     domain = constraints.real_vector
@@ -58,7 +58,9 @@ class CorrCholeskyTransform(Transform):
 
     def _call(self, x: Any) -> Any:
         eps = tracejit.finfo(x.dtype).eps
+        # tanh rounds to 1 for large x, which would leave nothing of the stick
         below = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), diag=-1)
+        # the length of the stick that earlier columns leave
         left = (1 - below**2).sqrt().cumprod(-1)
         one = tracejit.eye(below.shape[-1], dtype=x.dtype, device=x.device)
         return (below + one) * pad(left[..., :-1], [1, 0], value=1)
@@ -66,10 +68,12 @@ class CorrCholeskyTransform(Transform):
     def _inverse(self, y: Any) -> Any:
         left = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
         share = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()
+        # atanh
         return (share.log1p() - (-share).log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
+        # -log(1 - tanh(x)**2) / 2, which does not overflow
         slopes = x + softplus(-2 * x) - math.log(2.0)
         return 0.5 * left.log().sum(-1) - 2 * slopes.sum(-1)
 
@@ -88,7 +92,8 @@ class CorrCholeskyTransform(Transform):
 
 
 def _side(count: int) -> int:
-    """n, of a triangle of n (n - 1) / 2 elements."""
+    """Return n for a triangle of n (n - 1) / 2 elements."""
+    # the root of n (n - 1) / 2 = count
     n = round((0.25 + 2 * int(count)) ** 0.5 + 0.5)
     if n * (n - 1) // 2 != count:
         raise ValueError("Input is not a flattened lower-diagonal number")

@@ -14,7 +14,7 @@ from tracejit.distributions.instances import expanded
 
 
 class MixtureSameFamily(Distribution):
-    """One of K components, by a `Categorical`; the last batch dimension of
+    """Mixture of K components, chosen by a `Categorical`. The last batch dimension of
     `component_distribution` is K.
 
     >>> import tracejit
@@ -68,16 +68,17 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Any:
-        """What chooses the component."""
+        """`Categorical` that chooses the component."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Any:
-        """The components."""
+        """Distribution whose last batch dimension holds the components."""
         return self._component_distribution
 
     def _weights(self) -> Any:
         probs = self._mixture_distribution.probs
+        # one more dimension for each of the event, with which the weights broadcast
         return probs.reshape((*probs.shape, *(1,) * self._event_ndims))
 
     @property
@@ -88,6 +89,7 @@ class MixtureSameFamily(Distribution):
     @property
     def variance(self) -> Any:
         weights, dim = self._weights(), -1 - self._event_ndims
+        # the law of total variance: within the components, and between their means
         within = (weights * self._component_distribution.variance).sum(dim)
         away = self._component_distribution.mean - self.mean.unsqueeze(dim)
         return within + (weights * away.pow(2.0)).sum(dim)
@@ -107,6 +109,7 @@ class MixtureSameFamily(Distribution):
         with no_grad():
             dim = len(tuple(sample_shape)) + len(self.batch_shape)
             chosen = self._mixture_distribution.sample(sample_shape)
+            # every component draws, and one is kept: no control flow by values
             drawn = self._component_distribution.sample(sample_shape)
             event = tuple(self._event_shape)
             chosen = chosen.reshape((*chosen.shape, *(1,) * (len(event) + 1)))

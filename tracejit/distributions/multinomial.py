@@ -1,4 +1,4 @@
-"""The multinomial distribution."""
+"""Multinomial distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracejit.distributions.utils import broadcast_all
 
 
 class Multinomial(Distribution):
-    """How often each position comes among `total_count` draws of a `Categorical`.
+    """Counts of each position among `total_count` draws of a `Categorical`.
 
     >>> import tracejit
     >>> d = Multinomial(4, tracejit.tensor([1.0, 0.0]))
@@ -51,17 +51,17 @@ class Multinomial(Distribution):
 
     @property
     def probs(self) -> Any:
-        """The chances of the positions."""
+        """Chances of the positions."""
         return self._categorical.probs
 
     @property
     def logits(self) -> Any:
-        """Their logarithms."""
+        """Logarithms of the chances."""
         return self._categorical.logits
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return self._categorical.param_shape
 
     @property
@@ -85,6 +85,7 @@ class Multinomial(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
+        # a count of 0 at chance 0: 0 * -inf would be NaN
         logits = logits.masked_fill((value == 0) & (logits == -tracejit.inf), 0)
         ways = tracejit.lgamma(value.sum(-1) + 1) - tracejit.lgamma(value + 1).sum(-1)
         return ways + (logits * value).sum(-1)
@@ -92,6 +93,7 @@ class Multinomial(Distribution):
     def entropy(self) -> Any:
         count = tracejit.tensor(self.total_count)
         chances = self._categorical.entropy()
+        # from 1 on: the term of count 0 is log(0!), which is 0
         inside = self._binomial.enumerate_support(expand=False)[1:]
         weights = self._binomial.log_prob(inside).exp()
         return (self.total_count * chances - tracejit.lgamma(count + 1)

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution."""
+"""Multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def squared_distance(scale_tril: Any, away: Any) -> Any:
 
 
 def from_precision(precision: Any) -> Any:
-    """The lower triangular factor of a covariance matrix, by the inverse of that matrix."""
+    """Return the lower triangular factor of a covariance matrix, given that matrix's inverse."""
+    # flipped both ways, P = U @ U.T with an upper U, and the factor of P^-1 is U^-T
     turned = tracejit.linalg.cholesky(precision.flip((-2, -1)))
     inverse = turned.flip((-2, -1)).mT
     n = precision.shape[-1]
@@ -40,16 +41,16 @@ def half_log_det(scale_tril: Any) -> Any:
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors, by their covariance, its inverse, or its lower
-    triangular Cholesky factor: exactly one of `covariance_matrix`, `precision_matrix` and
-    `scale_tril`, of shape (..., n, n); loc (..., n).
+    """Normal distribution of vectors around `loc` (..., n). Exactly one matrix (..., n, n) is
+    given: `covariance_matrix`, its inverse `precision_matrix`, or its lower triangular factor
+    `scale_tril`.
 
     >>> import tracejit
     >>> d = MultivariateNormal(tracejit.zeros(2), tracejit.eye(2))
     >>> d.log_prob(tracejit.zeros(2)), d.sample((3,)).shape
     (tensor(-1.8379), tracejit.Size([3, 2]))
 
-    ValueError for fewer dimensions, and unless exactly one matrix is given.
+    Raise ValueError for fewer dimensions, and unless exactly one matrix is given.
     """
 
     arg_constraints = {
@@ -89,6 +90,7 @@ class MultivariateNormal(Distribution):
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
 
         if names[0] == "covariance_matrix":
+            # of the matrix as given: one factorization, also for a batch of means
             self._unbroadcasted_scale_tril = tracejit.linalg.cholesky(covariance_matrix)
         else:
             self._unbroadcasted_scale_tril = (
@@ -109,7 +111,7 @@ class MultivariateNormal(Distribution):
 
     @Derived
     def scale_tril(self) -> Any:
-        """The lower triangular Cholesky factor of the covariance."""
+        """Lower triangular Cholesky factor of the covariance."""
         return self._wide(self._unbroadcasted_scale_tril)
 
     @Derived
@@ -119,7 +121,7 @@ class MultivariateNormal(Distribution):
 
     @Derived
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
+        """Inverse of the covariance."""
         return self._wide(tracejit.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property

@@ -1,4 +1,4 @@
-"""The negative binomial distribution."""
+"""Negative binomial distribution."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NegativeBinomial(Chances):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return Size(self._param.shape)
 
     @property
@@ -59,6 +59,7 @@ class NegativeBinomial(Chances):
 
     def sample(self, sample_shape: Any = Size()) -> Any:
         with no_grad():
+            # Poisson numbers of gamma distributed rates
             rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
             return tracejit.poisson(rates.sample(sample_shape))
 
@@ -69,5 +70,6 @@ class NegativeBinomial(Chances):
         weights = count * logsigmoid(-logits) + value * logsigmoid(logits)
         ways = (tracejit.lgamma(count + value) - tracejit.lgamma(1.0 + value)
                 - tracejit.lgamma(count))
+        # no failure to wait for: 0 successes are certain, but lgamma(0) is infinite
         none = (count == 0) & (value == 0)
         return weights + tracejit.where(none, 0.0, ways)

@@ -1,4 +1,4 @@
-"""The normal distribution."""
+"""Normal distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.distributions.utils import standard_normal
 
 
 class Normal(LocationScale, ExponentialFamily):
-    """The normal distribution of mean `loc` and standard deviation `scale`.
+    """Normal distribution with mean `loc` and standard deviation `scale`.
 
     >>> import tracejit
     >>> d = Normal(tracejit.tensor([0.0]), tracejit.tensor([1.0]))

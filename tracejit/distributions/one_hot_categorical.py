@@ -37,17 +37,17 @@ class OneHotCategorical(Distribution):
 
     @property
     def probs(self) -> Any:
-        """The chances of the positions."""
+        """Chances of the positions."""
         return self._categorical.probs
 
     @property
     def logits(self) -> Any:
-        """Their logarithms."""
+        """Logarithms of the chances."""
         return self._categorical.logits
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return self._categorical.param_shape
 
     @property
@@ -85,10 +85,11 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot samples through which gradients go as through `probs`."""
+    """`OneHotCategorical` whose samples have the gradient of `probs`."""
 
     has_rsample = True
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
         probs = self._categorical.probs
+        # adds 0, with the gradient of probs
         return self.sample(sample_shape) + (probs - probs.detach())

@@ -1,4 +1,4 @@
-"""The Pareto distribution."""
+"""Pareto distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Poisson distribution."""
+"""Poisson distribution."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tracejit.distributions.utils import broadcast_all, clamp_probs, uniform
 
 
 class LogitRelaxedBernoulli(Chances):
-    """The logits of samples of `RelaxedBernoulli`."""
+    """Logits of samples of `RelaxedBernoulli`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -32,12 +32,13 @@ class LogitRelaxedBernoulli(Chances):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return Size(self._param.shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         chance = clamp_probs(self.probs.expand(shape))
+        # logits of 0 and 1 are infinite
         drawn = clamp_probs(uniform(shape, chance))
         odds = drawn.log() - (-drawn).log1p() + chance.log() - (-chance).log1p()
         return odds / self.temperature
@@ -73,15 +74,15 @@ class RelaxedBernoulli(TransformedDistribution):
 
     @property
     def temperature(self) -> Any:
-        """How far samples are from 0 and 1."""
+        """Temperature: samples are nearer to 0 and 1 at lower ones."""
         return self.base_dist.temperature
 
     @property
     def probs(self) -> Any:
-        """The chance of what is near 1."""
+        """Chance of a sample near 1."""
         return self.base_dist.probs
 
     @property
     def logits(self) -> Any:
-        """Its logit."""
+        """Logit of that chance."""
         return self.base_dist.logits

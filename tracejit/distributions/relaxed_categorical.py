@@ -16,7 +16,7 @@ from tracejit.distributions.utils import broadcast_all, clamp_probs, uniform
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithms of samples of `RelaxedOneHotCategorical`."""
+    """Logarithms of samples of `RelaxedOneHotCategorical`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
@@ -36,22 +36,23 @@ class ExpRelaxedCategorical(Distribution):
 
     @property
     def probs(self) -> Any:
-        """The chances of the positions."""
+        """Chances of the positions."""
         return self._categorical.probs
 
     @property
     def logits(self) -> Any:
-        """Their logarithms."""
+        """Logarithms of the chances."""
         return self._categorical.logits
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """Shape of `probs` or `logits`."""
         return self._categorical.param_shape
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         drawn = clamp_probs(uniform(shape, self.logits))
+        # Gumbel noise: the largest score is at a position with that position's chance
         scores = (self.logits.expand(shape) - (-drawn.log()).log()) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
@@ -61,6 +62,7 @@ class ExpRelaxedCategorical(Distribution):
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         temperature = self.temperature
+        # log and unsqueeze take a tensor
         if not isinstance(temperature, tracejit.Tensor):
             temperature = tracejit.full_like(logits.select(-1, 0), float(temperature))
         size = tracejit.lgamma(tracejit.tensor(float(n))) - temperature.log() * -(n - 1)
@@ -92,15 +94,15 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     @property
     def temperature(self) -> Any:
-        """How far samples are from one-hot ones."""
+        """Temperature: samples are nearer to one-hot vectors at lower ones."""
         return self.base_dist.temperature
 
     @property
     def probs(self) -> Any:
-        """The chances of the positions."""
+        """Chances of the positions."""
         return self.base_dist.probs
 
     @property
     def logits(self) -> Any:
-        """Their logarithms."""
+        """Logarithms of the chances."""
         return self.base_dist.logits

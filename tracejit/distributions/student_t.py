@@ -53,6 +53,7 @@ class StudentT(Distribution):
         return finite.masked_fill(df <= 2, tracejit.inf).masked_fill(df <= 1, tracejit.nan)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:
+        # a normal number over the root of a mean of squares
         normal = standard_normal(self._extended_shape(sample_shape), self.df)
         return self.loc + self.scale * normal * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
 

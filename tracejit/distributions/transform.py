@@ -1,4 +1,4 @@
-"""`Transform`: what all transformations of samples have in common, and their inverses.
+"""`Transform`: the common part of all transformations of samples, and their inverses.
 
 In: a subclass that computes y of x, x of y, and log |det dy/dx|. Out: `t(x)` and `t.inv(y)`.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Transform:
-    """The base class; a subclass has `_call`, `_inverse`, `log_abs_det_jacobian`.
+    """Base class of transformations. A subclass has `_call`, `_inverse` and `log_abs_det_jacobian`.
 
     >>> import tracejit
     >>> from tracejit.distributions import ExpTransform
@@ -32,14 +32,15 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions one event has, where domain and codomain agree."""
+        """Number of dimensions of one event. ValueError where domain and codomain differ."""
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Any:
-        """The inverse transformation, the same as long as someone holds it; its `inv` is this."""
+        """Inverse transformation, the same object while the user holds it. Its `inv` is this
+        one."""
         inverse = self._inverse_held() if self._inverse_held is not None else None
         if inverse is None:
             inverse = self._make_inverse()
@@ -50,15 +51,16 @@ class Transform:
         return _InverseTransform(self)
 
     def __getstate__(self) -> dict[str, Any]:
+        # weak references cannot be pickled
         return self.__dict__ | {"_inverse_held": None}
 
     @property
     def sign(self) -> Any:
-        """The sign of the derivative of a bijection of one variable."""
+        """Sign of the derivative of a bijection of one variable."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transformation with another `cache_size`."""
+        """Return the same transformation with another `cache_size`."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -71,6 +73,7 @@ class Transform:
     def __ne__(self, other: object) -> bool:
         return not self.__eq__(other)
 
+    # equal by tensors' values, which change: no key of a dict
     __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, x: Any) -> Any:
@@ -98,18 +101,18 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """log |det dy/dx|, one for each event."""
+        """Return log |det dy/dx|, one for each event."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.__class__.__name__ + "()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of t(x) for an x of this shape."""
+        """Return the shape of t(x) for an x of this shape."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of t.inv(y) for a y of this shape."""
+        """Return the shape of t.inv(y) for a y of this shape."""
         return shape
 
 

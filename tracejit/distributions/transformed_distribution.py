@@ -15,7 +15,7 @@ from tracejit.distributions.utils import sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of `transforms`, one after the other, of samples of `base_distribution`.
+    """Distribution of samples of `base_distribution` after all `transforms`, in their order.
 
     >>> import tracejit
     >>> from tracejit.distributions import ExpTransform, Normal
@@ -38,8 +38,10 @@ class TransformedDistribution(Distribution):
                              f"{transform.domain.event_dim}, but got {Size(base_shape)}.")
         forward_shape = transform.forward_shape(base_shape)
         needed = transform.inverse_shape(forward_shape)
+        # parameters of transformations may have a larger batch than the base
         if tuple(base_shape) != tuple(needed):
             base_distribution = base_distribution.expand(needed[:len(needed) - base_dims])
+        # batch dimensions of the base that lie within an event of the transformations
         more = transform.domain.event_dim - base_dims
         if more > 0:
             base_distribution = Independent(base_distribution, more)
@@ -90,6 +92,7 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             dims += transform.domain.event_dim - transform.codomain.event_dim
+            # a transformation of smaller events gives several terms for one event
             term = sum_rightmost(transform.log_abs_det_jacobian(x, y),
                                  dims - transform.domain.event_dim)
             total = -term if total is None else total - term
@@ -98,7 +101,7 @@ class TransformedDistribution(Distribution):
         return density if total is None else density + total
 
     def _upwards(self, value: Any) -> Any:
-        """A probability of the base, seen through the signs of the transformations."""
+        """Turn a probability p of the base into 1 - p where the transformations decrease."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign

@@ -100,7 +100,7 @@ class PowerTransform(Transform):
 
 
 def _clipped_sigmoid(x: Any) -> Any:
-    """The sigmoid, kept inside of the open unit interval."""
+    """Return the sigmoid, kept inside the open unit interval."""
     limits = tracejit.finfo(x.dtype)
     return x.sigmoid().clamp(min=limits.tiny, max=1.0 - limits.eps)
 
@@ -143,6 +143,7 @@ class SoftplusTransform(Transform):
         return softplus(x)
 
     def _inverse(self, y: Any) -> Any:
+        # log(exp(y) - 1), which does not overflow
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
@@ -167,6 +168,7 @@ class TanhTransform(Transform):
         return 0.5 * (y.log1p() - (-y).log1p())
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        # log(1 - tanh(x)**2), which stays finite where tanh rounds to 1
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
@@ -291,6 +293,7 @@ class StickBreakingTransform(Transform):
 
     def _offsets(self, x: Any) -> Any:
         n = x.shape[-1]
+        # so that zeros become equal chances
         return n - tracejit.arange(n, dtype=x.dtype, device=x.device)
 
     def _call(self, x: Any) -> Any:
@@ -300,6 +303,7 @@ class StickBreakingTransform(Transform):
 
     def _inverse(self, y: Any) -> Any:
         cropped = y[..., :-1]
+        # rounding may leave less than 0
         left = (1 - cropped.cumsum(-1)).clamp(min=tracejit.finfo(y.dtype).tiny)
         return cropped.log() - left.log() + self._offsets(cropped).log()
 

@@ -1,4 +1,4 @@
-"""The uniform distribution."""
+"""Uniform distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.distributions.utils import broadcast_all, uniform
 
 
 class Uniform(Distribution):
-    """The uniform distribution on [low, high).
+    """Uniform distribution on [low, high).
 
     >>> import tracejit
     >>> d = Uniform(tracejit.tensor(0.0), tracejit.tensor(2.0))
@@ -46,6 +46,7 @@ class Uniform(Distribution):
 
     @property
     def mode(self) -> Any:
+        # no value is more likely than others
         return tracejit.nan * self.high
 
     @property

@@ -1,7 +1,7 @@
 """Parameters of distributions: numbers and tensors of one shape, chances and their logits;
 PyTorch's `distributions.utils`.
 
-In: what a constructor is given. Out: tensors that are broadcast to one shape. Called by the
+In: the arguments of a constructor. Out: tensors that are broadcast to one shape. Called by the
 distributions.
 """
 
@@ -22,7 +22,7 @@ EULER = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
-    """Tensors of one shape; a number gets the dtype and the device of the first tensor.
+    """Return tensors of one shape. A number gets the dtype and device of the first tensor.
 
     >>> import tracejit
     >>> [x.tolist() for x in broadcast_all(tracejit.zeros(2), 1.0)]
@@ -44,19 +44,19 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
 
 
 def given_one(probs: Any, logits: Any) -> None:
-    """ValueError unless exactly one of both is given."""
+    """Raise ValueError unless exactly one of both is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
 def clamp_probs(probs: Any) -> Any:
-    """Chances kept from 0 and 1 by the dtype's eps, so that their logarithms are finite."""
+    """Keep chances from 0 and 1 by the dtype's eps, so that their logarithms are finite."""
     eps = tracejit.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
-    """log(p), or log(p / (1 - p)) for chances of one event.
+    """Return log(p), or log(p / (1 - p)) for chances of one event.
 
     >>> import tracejit
     >>> probs_to_logits(tracejit.tensor([0.5]), is_binary=True)
@@ -67,7 +67,7 @@ def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
 
 
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
-    """softmax(logits), or sigmoid(logits) for one event.
+    """Return softmax(logits), or sigmoid(logits) for one event.
 
     >>> import tracejit
     >>> logits_to_probs(tracejit.zeros(2))
@@ -77,7 +77,7 @@ def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
 
 
 def sum_rightmost(value: Any, dims: int) -> Any:
-    """The sum over the last `dims` dimensions.
+    """Sum over the last `dims` dimensions.
 
     >>> import tracejit
     >>> sum_rightmost(tracejit.ones(2, 3), 1)
@@ -90,7 +90,7 @@ _sum_rightmost = sum_rightmost  # PyTorch's name, which others import
 
 
 def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
-    """The elements of square matrices up to a diagonal, row by row.
+    """Return the elements of square matrices up to a diagonal, row by row.
 
     >>> import tracejit
     >>> tril_matrix_to_vec(tracejit.tensor([[1, 2], [3, 4]]))
@@ -104,7 +104,7 @@ def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
 
 
 def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
-    """Square matrices whose elements up to a diagonal are given row by row; the others are 0.
+    """Make square matrices from their elements up to a diagonal, row by row. The others are 0.
 
     >>> import tracejit
     >>> vec_to_tril_matrix(tracejit.tensor([1.0, 2.0, 3.0]))
@@ -112,6 +112,7 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
             [2., 3.]])
     """
     count, b = int(vec.shape[-1]), 1 + 2 * diag
+    # the root of the number of elements up to a diagonal, as a function of n
     n = round(((b * b + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5 - b) / 2)
     if n * (n + b) - abs(diag) * (diag + 1) != 2 * count:
         raise ValueError(f"The size of last dimension is {count} which cannot be expressed as "
@@ -122,16 +123,16 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
 
 
 def standard_normal(shape: Any, like: Any) -> Any:
-    """Normal numbers in the dtype and on the device of a tensor."""
+    """Draw normal numbers in the dtype and on the device of a tensor."""
     return tracejit.randn(tuple(shape), dtype=like.dtype, device=like.device)
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
-    """Normal numbers, under the name that PyTorch's users import."""
+    """Draw normal numbers, under the name that PyTorch's users import."""
     return tracejit.randn(tuple(shape), dtype=dtype, device=device)
 
 
 def uniform(shape: Any, like: Any) -> Any:
-    """Uniform numbers in [0, 1) in the dtype and on the device of a tensor."""
+    """Draw uniform numbers in [0, 1) in the dtype and on the device of a tensor."""
     return tracejit.rand(tuple(shape), dtype=like.dtype, device=like.device)
 

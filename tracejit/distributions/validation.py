@@ -1,9 +1,11 @@
 """Checks of parameters and samples, made as the plain function makes them and captured with it.
 
-In: a bool tensor that says which elements are valid, and a message; a new distribution. Out:
-nothing, or ValueError. Called by `Distribution` and transforms. While a function is recorded the
-check becomes a node of the program; where it fails, the plain function runs and raises the error
-with its message. The watcher passes over this file: what it reads by name was just stored.
+In: a bool tensor that is True for valid elements, and a message; a new distribution. Out: nothing,
+or ValueError. Called by `Distribution` and transforms.
+
+While a function is captured the check becomes a node of the graph. Where it fails, the plain
+function runs and raises the error with its message. The watcher passes over this file: it reads by
+name only attributes that were just stored.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _INVALID = ErrorOf(ValueError, ("invalid values",))
 
 
 class Derived:
-    """A parameter that instances have, or that is computed from another one each time it is asked.
+    """Parameter that instances have, or that is computed from another one at each access.
 
     >>> class Odds:
     ...     probs = Derived(lambda self: self.odds / (1 + self.odds))
@@ -40,8 +42,7 @@ class Derived:
 
 
 class lazy_property(Derived):
-    """A property that is computed when it is first read, with gradients whoever reads it, and
-    then kept.
+    """Property that is computed at the first read, always with gradients, and then kept.
 
     >>> class Odds:
     ...     @lazy_property
@@ -57,12 +58,13 @@ class lazy_property(Derived):
             return self
         with enable_grad():
             value = self.function(instance)
+        # found before this descriptor from now on: it has no __set__
         setattr(instance, self.function.__name__, value)
         return value
 
 
 def require(valid: Any, message: Callable[[], str]) -> None:
-    """ValueError with the message unless all elements are true.
+    """Raise ValueError with the message unless all elements are true.
 
     >>> import tracejit
     >>> require(tracejit.tensor([True, True]), lambda: "negative")
@@ -73,6 +75,7 @@ def require(valid: Any, message: Callable[[], str]) -> None:
             raise ValueError(message())
         return
     try:
+        # a node of the program; a check that fails while it is captured raises here
         raise_if_record(holds.logical_not(), error=_INVALID)
     except ValueError as error:
         if error.args != _INVALID.arguments:
@@ -81,7 +84,7 @@ def require(valid: Any, message: Callable[[], str]) -> None:
 
 
 def check_parameters(distribution: Any) -> None:
-    """ValueError unless the parameters that were given satisfy their constraints."""
+    """Raise ValueError unless the parameters that were given satisfy their constraints."""
     try:
         declared = distribution.arg_constraints
     except NotImplementedError:
@@ -91,6 +94,7 @@ def check_parameters(distribution: Any) -> None:
         return
     for name, constraint in declared.items():
         computed = isinstance(getattr(type(distribution), name, None), Derived)
+        # a computed parameter follows from one that is checked
         given = not computed or name in vars(distribution)
         if given and not constraints.is_dependent(constraint):
             _check_parameter(distribution, name, constraint)

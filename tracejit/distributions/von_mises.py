@@ -1,4 +1,4 @@
-"""The von Mises distribution."""
+"""Von Mises distribution."""
 
 from __future__ import annotations
 
@@ -57,12 +57,14 @@ class VonMises(Distribution):
         return height - math.log(2 * math.pi) - i0e(self.concentration).log()
 
     def sample(self, sample_shape: Any = Size()) -> Any:
-        """Angles between -pi and pi: rejected from a wrapped Cauchy distribution (Best and Fisher
-        1979)."""
+        """Draw angles between -pi and pi by rejection from a wrapped Cauchy distribution (Best and
+        Fisher 1979)."""
         with no_grad():
+            # float64: the formulas cancel for small and for large concentrations
             kappa = self.concentration.double().expand(self._extended_shape(sample_shape))
             tau = 1 + (1 + 4 * kappa**2).sqrt()
             rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
+            # the formula cancels for small kappa: a series there
             envelope = tracejit.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
             angle = tracejit.zeros_like(kappa)
             done = tracejit.zeros_like(kappa, dtype=tracejit.bool)

@@ -1,4 +1,4 @@
-"""The Weibull distribution."""
+"""Weibull distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracejit.distributions.utils import EULER, broadcast_all
 
 
 class Weibull(TransformedDistribution):
-    """The distribution of scale * x ** (1 / concentration) where x is exponential.
+    """Distribution of scale * x ** (1 / concentration) where x is exponential.
 
     >>> import tracejit
     >>> Weibull(tracejit.tensor(2.0), tracejit.tensor(1.0)).mean
@@ -51,6 +51,7 @@ class Weibull(TransformedDistribution):
     @property
     def variance(self) -> Any:
         inverse = self.concentration_reciprocal
+        # moments of x ** k are gamma(1 + k)
         second = tracejit.lgamma(1 + 2 * inverse).exp()
         return self.scale.pow(2) * (second - (2 * tracejit.lgamma(1 + inverse)).exp())
 

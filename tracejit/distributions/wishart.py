@@ -1,4 +1,4 @@
-"""The Wishart distribution."""
+"""Wishart distribution."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tracejit.distributions.validation import Derived
 
 
 class Wishart(ExponentialFamily):
-    """Sums of outer products of `df` normal vectors, by the vectors' covariance, its inverse, or
-    its lower triangular Cholesky factor: exactly one of them, of shape (..., n, n).
+    """Sums of outer products of `df` normal vectors. Exactly one matrix (..., n, n) is given: the
+    vectors' covariance, its inverse, or its lower triangular Cholesky factor.
 
     >>> import tracejit
     >>> Wishart(tracejit.tensor(3.0), tracejit.eye(2)).mean
@@ -77,19 +77,19 @@ class Wishart(ExponentialFamily):
 
     @Derived
     def scale_tril(self) -> Any:
-        """The lower triangular Cholesky factor of the covariance."""
+        """Lower triangular Cholesky factor of the covariance."""
         if self._given == "precision_matrix":
             return from_precision(self.precision_matrix)
         return tracejit.linalg.cholesky(self.covariance_matrix)
 
     @Derived
     def covariance_matrix(self) -> Any:
-        """The covariance of the vectors."""
+        """Covariance of the vectors."""
         return self.scale_tril @ self.scale_tril.mT
 
     @Derived
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
+        """Inverse of the covariance."""
         return tracejit.cholesky_inverse(self.scale_tril)
 
     def _wide(self, x: Any) -> Any:
@@ -112,14 +112,16 @@ class Wishart(ExponentialFamily):
             matrix.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Any:
-        """By Bartlett's decomposition. No sample is drawn anew: `max_try_correction` is not used.
-        """
+        """Draw samples by Bartlett's decomposition. `max_try_correction` has no effect: no sample
+        is drawn anew."""
         n = self._event_shape[-1]
         factor = self.scale_tril
+        # row i of the factor has a chi squared diagonal of df - i degrees
         freedom = self.df.unsqueeze(-1) - arange(n, dtype=factor.dtype, device=factor.device)
         squares = Chi2(freedom, validate_args=False).rsample(sample_shape)
         least = tracejit.finfo(squares.dtype).eps
         noise = standard_normal(self._extended_shape(sample_shape), factor).tril(-1)
+        # a diagonal that rounds to 0 would make the sample singular
         noise = noise + tracejit.diag_embed(squares.sqrt().clamp(min=least))
         factor = factor @ noise
         return factor @ factor.mT
@@ -129,6 +131,7 @@ class Wishart(ExponentialFamily):
             self._validate_sample(value)
         n, factor = self._event_shape[-1], self.scale_tril
         size = self.df * (n * math.log(2) / 2 + half_log_det(factor))
+        # its trace is that of V^-1 @ value
         ratio = tracejit.cholesky_solve(value, factor.expand(value.shape))
         return ((self.df - n - 1) / 2 * tracejit.linalg.slogdet(value).logabsdet
                 - ratio.diagonal(dim1=-2, dim2=-1).sum(-1) / 2 - size

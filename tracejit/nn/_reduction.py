@@ -8,7 +8,7 @@ _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """The number that the package's own losses take for a reduction.
+    """Return the number that the package's own losses take for a reduction.
 
     >>> get_enum("sum")
     2
@@ -26,7 +26,7 @@ def get_enum(reduction: str) -> int:
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None,
                       emit_warning: bool = True) -> str:
-    """The reduction that `size_average` and `reduce` mean; None is True."""
+    """Return the reduction that `size_average` and `reduce` mean. None is True."""
     summed = "sum" if size_average is not None and not size_average else "mean"
     meant = "none" if reduce is not None and not reduce else summed
     if emit_warning:

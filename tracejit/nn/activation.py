@@ -15,7 +15,7 @@ from tracejit.nn.parameter import Parameter
 
 
 class _Inplace(Module):
-    """An activation without options but `inplace`."""
+    """Base class of activations without options but `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Tanh(Module):
 
 
 class _AlongDim(Module):
-    """A function along one dimension."""
+    """Base class of functions along one dimension."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class Softmax(_AlongDim):
 
 
 class LogSoftmax(_AlongDim):
-    """The logarithm of softmax along `dim`."""
+    """Logarithm of softmax along `dim`."""
 
     def forward(self, input: Any) -> Any:
         return F.log_softmax(input, self.dim)
@@ -274,7 +274,7 @@ class Tanhshrink(Module):
 
 
 class GLU(Module):
-    """The first half along `dim` times the sigmoid of the second."""
+    """First half along `dim` times the sigmoid of the second."""
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -316,7 +316,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """All weights `init`."""
+        """Set all weights to `init`."""
         constant_(self.weight, self.init)
 
     def forward(self, input: Any) -> Any:

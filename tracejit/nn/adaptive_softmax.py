@@ -1,7 +1,7 @@
-"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes of which few are frequent.
+"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes, few of them frequent.
 
 In: features, class indices sorted by frequency. Out: log-probabilities. The head has the frequent
-classes and one entry for each cluster of rarer ones; a cluster is computed only for those rows
+classes and one entry for each cluster of rarer ones. A cluster is computed only for those rows
 whose class is in it (Grave et al. 2017).
 """
 
@@ -18,7 +18,7 @@ from tracejit.nn.module import Module
 
 
 class ASMoutput(NamedTuple):
-    """What the layer gives: log-probabilities of the targets, and the mean of their negatives."""
+    """Result of the layer: log-probabilities of the targets, and the mean of their negatives."""
 
     output: Any
     loss: Any
@@ -62,6 +62,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.head = Linear(in_features, self.head_size, bias=head_bias, **kind)
         self.tail = ModuleList()
         for k, (start, end) in enumerate(self._clusters()):
+            # rarer classes get fewer features: there is little data for them
             hidden = int(in_features // div_value ** (k + 1))
             self.tail.append(Sequential(Linear(in_features, hidden, bias=False, **kind),
                                         Linear(hidden, end - start, bias=False, **kind)))
@@ -83,6 +84,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         within, entry = rows.new_zeros(rows.shape[0]), classes
         for k, (start, end) in enumerate(self._clusters()):
             (chosen,) = ((classes >= start) & (classes < end)).nonzero(as_tuple=True)
+            # no row of the batch is in this cluster: its layers need not run
             if not chosen.numel():
                 continue
             logs = F.log_softmax(self.tail[k](rows[chosen]), dim=1)
@@ -90,6 +92,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             within = within.index_copy(0, chosen, found)
             entry = entry.index_fill(0, chosen, self.shortlist_size + k)
         head = F.log_softmax(self.head(rows), dim=1)
+        # log P(entry of the head) + log P(class | cluster), which is 0 in the head
         output = within + head.gather(1, entry.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
         return ASMoutput(output if target.dim() else output.squeeze(0), loss)
@@ -110,13 +113,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def log_prob(self, input: Any) -> Any:
         """Log-probabilities (N, n_classes) of all classes."""
         head = F.log_softmax(self.head(input), dim=1)
+        # log P(class) = log P(cluster) + log P(class | cluster)
         tails = [F.log_softmax(projection(input), dim=1)
                  + head[:, self.shortlist_size + k].unsqueeze(1)
                  for k, projection in enumerate(self.tail)]
         return tracejit.cat([head[:, :self.shortlist_size], *tails], 1)
 
     def predict(self, input: Any) -> Any:
-        """The most likely class of each row."""
+        """Return the most likely class of each row."""
         head = self.head(input).argmax(1)
         # A row whose head prefers one of its own classes takes that, as in PyTorch.
         return tracejit.where(head < self.shortlist_size, head, self.log_prob(input).argmax(1))

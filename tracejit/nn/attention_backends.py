@@ -1,4 +1,4 @@
-"""Which attention kernels may be used: asked for as in PyTorch; there is one here, which is used.
+"""Choice of attention kernels, as in PyTorch. The only kernel here is used whatever is chosen.
 
 In: names of PyTorch's kernels. Out: contexts and answers. Called by scripts that choose a kernel;
 results do not depend on it.
@@ -32,6 +32,7 @@ _SWITCHED = (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_A
 class _Allowed(threading.local):
     def __init__(self) -> None:
         self.kinds: frozenset[int] = frozenset(map(int, _SWITCHED))
+        # a stack: contexts nest, and one context may be entered again inside
         self.outer: list[frozenset[int]] = []
 
 
@@ -68,7 +69,7 @@ def _kinds(backends: Iterable[Any]) -> frozenset[int]:
 
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True,
                enable_mem_efficient: bool = True, enable_cudnn: bool = True) -> sdpa_kernel:
-    """The older form of `sdpa_kernel`."""
+    """Return `sdpa_kernel` for the kernels chosen by flags: its older form."""
     warnings.warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context "
                   "manager will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the "
                   "new context manager, with updated signature.", FutureWarning, stacklevel=2)
@@ -82,40 +83,40 @@ def _enable(kind: SDPBackend, enabled: bool) -> None:
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Whether `MATH` may be used."""
+    """Allow or forbid `MATH`."""
     _enable(SDPBackend.MATH, enabled)
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Whether `FLASH_ATTENTION` may be used."""
+    """Allow or forbid `FLASH_ATTENTION`."""
     _enable(SDPBackend.FLASH_ATTENTION, enabled)
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Whether `EFFICIENT_ATTENTION` may be used."""
+    """Allow or forbid `EFFICIENT_ATTENTION`."""
     _enable(SDPBackend.EFFICIENT_ATTENTION, enabled)
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Whether `CUDNN_ATTENTION` may be used."""
+    """Allow or forbid `CUDNN_ATTENTION`."""
     _enable(SDPBackend.CUDNN_ATTENTION, enabled)
 
 
 def math_sdp_enabled() -> bool:
-    """Whether `MATH` may be used."""
+    """Return True if `MATH` may be used."""
     return int(SDPBackend.MATH) in _allowed.kinds
 
 
 def flash_sdp_enabled() -> bool:
-    """Whether `FLASH_ATTENTION` may be used."""
+    """Return True if `FLASH_ATTENTION` may be used."""
     return int(SDPBackend.FLASH_ATTENTION) in _allowed.kinds
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Whether `EFFICIENT_ATTENTION` may be used."""
+    """Return True if `EFFICIENT_ATTENTION` may be used."""
     return int(SDPBackend.EFFICIENT_ATTENTION) in _allowed.kinds
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Whether `CUDNN_ATTENTION` may be used."""
+    """Return True if `CUDNN_ATTENTION` may be used."""
     return int(SDPBackend.CUDNN_ATTENTION) in _allowed.kinds

@@ -20,9 +20,9 @@ from tracejit.core.ops.softmax import softmax
 
 
 def canonical(mask: Any, name: str, like: Any, other: Any = None, other_name: str = "") -> Any:
-    """A mask as numbers to be added to scores: -inf where a bool mask says to leave out.
+    """Return a mask as numbers to be added to scores: -inf where a bool mask is True.
 
-    A warning where the other mask has another dtype.
+    Warn where the other mask has another dtype.
     """
     if mask is None:
         return None
@@ -63,7 +63,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """(result, weights or None): see `nn.MultiheadAttention`, whose weights these are.
+    """Return (result, weights or None). See `nn.MultiheadAttention`, whose weights these are.
 
     static_k, static_v  (N * num_heads, S, E / num_heads): keys and values that are not computed
     """
@@ -78,6 +78,7 @@ def multi_head_attention_forward(
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the "
                            "Transformer module method `generate_square_subsequent_mask` to create "
                            "this mask.")
+    # with padding, or where weights are returned, the mask itself is added
     is_causal = is_causal and key_padding_mask is None and not need_weights
     if is_causal:
         attn_mask = None
@@ -122,6 +123,7 @@ def multi_head_attention_forward(
     )  # fmt: skip
     dropped = dropout_p if training else 0.0
     if need_weights:
+        # q is scaled and not the product, as in PyTorch: it rounds alike
         scores = tracejit.bmm(q * math.sqrt(1.0 / (size // num_heads)), k.transpose(1, 2))
         found = softmax(scores if mask is None else scores + mask, -1)
         found = dropout(found, dropped) if dropped > 0.0 else found
@@ -139,7 +141,8 @@ def multi_head_attention_forward(
 
 
 def _check_dims(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> None:
-    """AssertionError where a batched query comes with what is not, or the other way round."""
+    """Raise AssertionError for batched queries with unbatched keys, values or padding, or the
+    reverse."""
     n = query.dim()
     kind = "batched (3-D)" if n == 3 else "unbatched (2-D)"
     if key.dim() != n or value.dim() != n:
@@ -159,8 +162,8 @@ def _check_dims(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads
 
 
 def _check_sizes(query: Any, key: Any, value: Any, mask: Any, heads: int, apart: bool) -> None:
-    """AssertionError where keys and values do not fit each other, RuntimeError for a mask that
-    would have to be repeated to fit."""
+    """Raise AssertionError where keys and values do not fit each other. Raise RuntimeError for a
+    mask that would have to be repeated to fit."""
     if apart and tuple(key.shape[:2]) != tuple(value.shape[:2]):
         raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
                              f"{value.shape[:2]}")
@@ -176,27 +179,30 @@ def _check_sizes(query: Any, key: Any, value: Any, mask: Any, heads: int, apart:
 
 
 def _projected(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> list[Any]:
-    """Queries, keys and values, each (length, N, embed_dim); `weights`: three, or all in one."""
+    """Return queries, keys and values, each (length, N, embed_dim). `weights`: three, or all in
+    one."""
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     if isinstance(weights, tuple):
         return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
     if query is key and key is value:
+        # one product for all three
         return list(linear(query, weights, bias).chunk(3, -1))
     return [linear(x, w, b) for x, w, b in zip((query, key, value), weights.chunk(3), biases)]
 
 
 def _heads(x: Any, heads: int) -> Any:
-    """(length, N, embed_dim) as (N * heads, length, head_dim)."""
+    """Return (length, N, embed_dim) as (N * heads, length, head_dim)."""
     length, batch, size = x.shape
     return x.reshape((length, batch * heads, size // heads)).transpose(0, 1)
 
 
 def _together(attn_mask: Any, padding: Any, batch: Any, keys: Any, heads: int, more: int) -> Any:
-    """Both masks as one that can be added to scores (N * heads, L, S); AssertionError where the
-    padding has other sizes than (N, S)."""
+    """Return both masks as one that can be added to scores (N * heads, L, S). Raise AssertionError
+    where the padding has other sizes than (N, S)."""
     if attn_mask is not None:
         if attn_mask.dim() == 2:
             attn_mask = attn_mask.unsqueeze(0)
+        # all queries see the keys that were added (bias_k, zeros): 0 in the mask
         attn_mask = pad(attn_mask, (0, more)) if more else attn_mask
     if padding is None:
         return attn_mask

@@ -48,14 +48,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Mean zero, variance one, no batches."""
+        """Set the mean to zero, the variance to one, and the number of batches to zero."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Weight one, bias zero, running statistics as at the start."""
+        """Set weight to one, bias to zero, running statistics as at the start."""
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
@@ -68,6 +68,7 @@ class _NormBase(Module):
     ) -> None:  # fmt: skip
         count, key = self._buffers["num_batches_tracked"], f"{prefix}num_batches_tracked"
         if (local_metadata.get("version") or 1) < 2 and count is not None:
+            # files from before batches were counted
             state_dict.setdefault(key, count.clone())
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
@@ -94,6 +95,7 @@ class _BatchNorm(_NormBase):
             if self.momentum is None:  # the mean over all batches
                 momentum = 1.0 / self.num_batches_tracked.to(tracejit.float64)
         mean, variance = self.running_mean, self.running_var
+        # without running statistics to keep, the function may not write any
         if self.training and not keeps:
             mean = variance = None
         by_batch = self.training or self.running_mean is None and self.running_var is None
@@ -117,7 +119,7 @@ class BatchNorm1d(_BatchNorm):
     >>> layer.running_mean
     tensor([0.1000, 0.2000])
 
-    ValueError for inputs of other dimensions, and in training for one value per channel.
+    Raises ValueError for inputs of other dimensions, and in training for one value per channel.
     """
 
     def _check_input_dim(self, input: Any) -> None:
@@ -149,7 +151,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm1d` of (N, C, ...); there is one process, so there is nobody to agree with.
+    """`BatchNorm1d` of (N, C, ...). There is one process, so statistics are those of its batch.
 
     >>> import tracejit
     >>> tracejit.nn.SyncBatchNorm(3)(tracejit.randn(2, 3)).shape
@@ -176,13 +178,15 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """The module with each batch norm in it replaced by this one, over the same tensors."""
+        """Return the module with each batch norm in it replaced by this class, over the same
+        tensors."""
         made = module
         if isinstance(module, _BatchNorm):
             made = cls(
                 module.num_features, module.eps, module.momentum, False, False, process_group
             )
             made.affine, made.track_running_stats = module.affine, module.track_running_stats
+            # the same tensors: optimizers that hold them go on
             made._parameters.update(module._parameters)
             made._buffers.update(module._buffers)
             made.training = module.training

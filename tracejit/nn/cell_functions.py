@@ -1,4 +1,4 @@
-"""One step of a recurrent layer as a function of its weights: `tracejit.lstm_cell` and its kin.
+"""Single steps of recurrent layers as functions of their weights: `tracejit.lstm_cell` and its kin.
 
 In: (N, input_size), the states before the step, (gates * H, input_size) and (gates * H, H), perhaps
 biases. Out: the states after it, (N, H).

@@ -1,4 +1,4 @@
-"""What layers may be given, as types; PyTorch's `torch.nn.common_types`."""
+"""Types of arguments that layers take; PyTorch's `torch.nn.common_types`."""
 
 # ruff: noqa: UP007  (mypy takes `T | ...` for no alias that has parameters)
 

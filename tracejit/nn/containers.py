@@ -1,7 +1,6 @@
 """Modules that hold modules: in a sequence, a list or a dict.
 
-In: modules. Out: containers that the module they are assigned to lists with what they
-hold.
+In: modules. Out: containers that the module they are assigned to lists with what they hold.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tracejit.nn.module import Module, module_text
 
 
 def _position(length: int, index: Any) -> int:
-    """An index as a position; IndexError out of range."""
+    """Return an index as a position. Raise IndexError out of range."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -46,6 +45,7 @@ class _Numbered(Module):
             names[index] if isinstance(index, slice) else [names[_position(len(self), index)]]
         ):
             del self._modules[name]
+        # names are positions: they close up
         self._renumber(list(self._modules.values()))
 
     def _of(self, items: list[tuple[str, Any]]) -> Any:
@@ -57,19 +57,20 @@ class _Numbered(Module):
             self.add_module(str(k), module)
 
     def append(self, module: Module) -> Any:
-        """Add a module at the end; returns the container."""
+        """Add a module at the end. Return the container."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Add a module before position `index`; returns the container."""
+        """Add a module before position `index`. Return the container."""
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._renumber(modules)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Any:
-        """Add modules at the end; returns the container."""
+        """Add modules at the end. Return the container."""
+        # a list first: a container may be extended by itself
         for module in list(modules):
             self.append(module)
         return self
@@ -113,8 +114,8 @@ class Sequential(_Numbered):
         return type(self)(OrderedDict(items))
 
     def insert(self, index: int, module: Module) -> Any:
-        """Add a module before position `index`; returns the container. IndexError for a position
-        that is not there, AssertionError for what is no module."""
+        """Add a module before position `index`. Return the container. Raise IndexError for a
+        position out of range, AssertionError for an object that is no module."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         if not -len(self) <= index <= len(self):
@@ -122,7 +123,7 @@ class Sequential(_Numbered):
         return super().insert(index, module)
 
     def __add__(self, other: Sequential) -> Sequential:
-        """The modules of both; ValueError for what is no Sequential."""
+        """Return the modules of both. Raise ValueError for an object that is no Sequential."""
         return Sequential(*self, *_modules_of(other))
 
     def __iadd__(self, other: Sequential) -> Sequential:
@@ -130,7 +131,7 @@ class Sequential(_Numbered):
         return self
 
     def __mul__(self, other: int) -> Sequential:
-        """The modules so many times, each the same; ValueError for less than once."""
+        """Repeat the modules, the same objects each time. Raise ValueError for less than once."""
         return Sequential(*[*self] * self._times(other))
 
     __rmul__ = __mul__
@@ -159,7 +160,7 @@ def _modules_of(other: Any) -> list[Module]:
 
 
 class ModuleList(_Numbered):
-    """A list of modules."""
+    """List of modules."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -176,7 +177,7 @@ class ModuleList(_Numbered):
         return self.extend(other)
 
     def __repr__(self) -> str:
-        """As of any module; modules in a row that print alike are printed once."""
+        """Print like any module, but modules in a row that print alike only once."""
         rows, first = [], 0
         for text, alike in itertools.groupby(map(repr, self)):
             count = len(list(alike))
@@ -216,15 +217,15 @@ class ModuleDict(Module):
         return key in self._modules
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> Any:
-        """(name, module) pairs."""
+        """Return (name, module) pairs."""
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:

@@ -19,12 +19,12 @@ _PADDING_MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 def per_dimension(value: Any, count: int) -> tuple:
-    """`value` for each of `count` dimensions, or the values that are given."""
+    """Return `value` for each of `count` dimensions, or the values that are given."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
 class _ConvNd(Module):
-    """What all convolution layers have: numbers per dimension, a weight, perhaps a bias."""
+    """Base class of convolution layers: numbers per dimension, a weight, perhaps a bias."""
 
     def __init__(
         self,
@@ -85,7 +85,8 @@ class _ConvNd(Module):
         return (first, second // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
-        """Uniform in +-1 / sqrt(elements of a window)."""
+        """Fill uniformly in +-1 / sqrt(elements of a window)."""
+        # with this `a` the bound is 1 / sqrt(fan in)
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             inputs = self.weight.shape[1] * math.prod(self.kernel_size)
@@ -94,12 +95,14 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def _amounts(self) -> Sequence[int]:
-        """What a padding mode other than zeros adds before and after, last dimension first."""
+        """Return the amounts that padding modes other than zeros add before and after, last
+        dimension first."""
         if not isinstance(self.padding, str):
             return tuple(p for p in reversed(self.padding) for _ in range(2))
         if self.padding == "valid":
             return [0, 0] * len(self.kernel_size)
         total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+        # an odd total: the larger half comes behind, as in PyTorch
         return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
 
     def extra_repr(self) -> str:
@@ -124,7 +127,7 @@ class _ConvNd(Module):
 
 
 class _Convolution(_ConvNd):
-    """A layer whose numbers may be given once for all dimensions."""
+    """Base class of layers whose numbers may be given once for all dimensions."""
 
     dimensions: int
 
@@ -152,10 +155,11 @@ class _Convolution(_ConvNd):
         )  # fmt: skip
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
-        """The layer with another weight and bias: what layers that compute theirs call."""
+        """Run the layer with another weight and bias. Layers that compute theirs call it."""
         convolve = (F.conv1d, F.conv2d, F.conv3d)[self.dimensions - 1]
         padding: Any = self.padding
         if self.padding_mode != "zeros":
+            # the function itself pads with zeros only
             input, padding = F.pad(input, self._reversed_padding_repeated_twice,
                                    mode=self.padding_mode), 0
         return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
@@ -198,7 +202,7 @@ class Conv3d(_Convolution):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """A layer whose weight is (in_channels, out_channels / groups, *kernel)."""
+    """Base class of layers whose weight is (in_channels, out_channels / groups, *kernel)."""
 
     def __init__(
         self,
@@ -227,7 +231,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class _Transposed(_ConvTransposeNd):
-    """A transposed layer whose numbers may be given once for all dimensions."""
+    """Base class of transposed layers whose numbers may be given once for all dimensions."""
 
     dimensions: int
 
@@ -255,7 +259,8 @@ class _Transposed(_ConvTransposeNd):
         )  # fmt: skip
 
     def _padding_for(self, sizes: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
-        """The output padding with which the output has the `wanted` sizes; ValueError if none."""
+        """Return the output padding for outputs of the `wanted` sizes. Raise ValueError if there is
+        none."""
         count = self.dimensions
         if len(wanted) == len(sizes):
             wanted = wanted[-count:]
@@ -273,6 +278,7 @@ class _Transposed(_ConvTransposeNd):
                 spatial, self.stride, self.padding, self.dilation, self.kernel_size
             )
         ]
+        # s neighbouring sizes have one and the same input size, since strides round down
         most = [n + s - 1 for n, s in zip(least, self.stride)]
         if any(not low <= n <= high for low, n, high in zip(least, wanted, most)):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""How far vectors are from each other, as layers.
+"""Distances between vectors, as layers.
 
 In: two tensors that broadcast. Out: tensors with one dimension less.
 """
@@ -12,7 +12,7 @@ from tracejit.nn.module import Module
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along `dim`.
+    """Cosine of the angle between vectors along `dim`.
 
     >>> import tracejit
     >>> tracejit.nn.CosineSimilarity(0)(tracejit.tensor([1.0, 0.0]), tracejit.tensor([2.0, 0.0]))
@@ -28,7 +28,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of the difference of vectors in the last dimension."""
+    """Norm of order p of the difference of vectors in the last dimension."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

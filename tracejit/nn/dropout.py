@@ -13,7 +13,7 @@ from tracejit.nn.module import Module
 
 
 class _DropoutNd(Module):
-    """A probability, and whether the input itself is changed.
+    """Base class of dropout layers. `inplace` changes the input itself.
 
     Raises ValueError where p is not in [0, 1].
     """
@@ -29,8 +29,8 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """While training, each element is zero with probability p, the others are scaled by 1 / (1 -
-    p).
+    """Dropout of elements. While training, each is zero with probability p, and the others are
+    scaled by 1 / (1 - p).
 
     >>> import tracejit
     >>> tracejit.nn.Dropout(1.0)(tracejit.ones(2)).tolist()
@@ -42,21 +42,21 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Each channel of (N, C, L) or (C, L) is zero with probability p."""
+    """Dropout of channels: each of (N, C, L) or (C, L) is zero with probability p."""
 
     def forward(self, input: Any) -> Any:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Each channel of (N, C, H, W) is zero with probability p."""
+    """Dropout of channels: each of (N, C, H, W) is zero with probability p."""
 
     def forward(self, input: Any) -> Any:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Each channel of (N, C, D, H, W) is zero with probability p."""
+    """Dropout of channels: each of (N, C, D, H, W) is zero with probability p."""
 
     def forward(self, input: Any) -> Any:
         return F.dropout3d(input, self.p, self.training, self.inplace)

@@ -19,7 +19,7 @@ class Embedding(Module):
 
     padding_idx         this row starts at zero and gets no gradient
     max_norm            rows that are read and longer are shortened to this, in place
-    norm_type           which norm that is
+    norm_type           order of that norm
     scale_grad_by_freq  a row's gradient is divided by how often a batch read it
     sparse              the gradient of `weight` is sparse: it keeps the rows that were read
 
@@ -49,6 +49,7 @@ class Embedding(Module):
         if padding_idx is not None:
             assert -num_embeddings <= padding_idx < num_embeddings, (
                 "Padding_idx must be within num_embeddings")
+            # a negative one counts from the end
             padding_idx %= num_embeddings
         self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
@@ -63,7 +64,7 @@ class Embedding(Module):
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
-        """Standard normal; the padding row zero."""
+        """Fill with standard normal numbers, the padding row with zeros."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with tracejit.no_grad():
@@ -75,7 +76,7 @@ class Embedding(Module):
         max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """An Embedding over a given matrix, not trained unless `freeze=False`."""
+        """Make an Embedding over a given matrix, not trained unless `freeze=False`."""
         assert embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional"
         count, size = embeddings.shape
         return cls(count, size, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
@@ -99,7 +100,7 @@ class EmbeddingBag(Module):
     """Sums, means or maxima of bags of rows of `weight`, (num_embeddings, embedding_dim).
 
     mode                "sum", "mean" or "max"
-    include_last_offset offsets have one number more: where the last bag ends
+    include_last_offset offsets have one number more: the end of the last bag
     padding_idx         rows at this index are left out, and get no gradient
     Others as for Embedding.
 
@@ -108,7 +109,7 @@ class EmbeddingBag(Module):
     >>> layer(tracejit.tensor([1, 2, 4, 5]), tracejit.tensor([0, 3])).shape
     tracejit.Size([2, 4])
 
-    Raises AssertionError where padding_idx is out of range.
+    Raises AssertionError where padding_idx is out of range, or `_weight` of another shape.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class EmbeddingBag(Module):
         self.include_last_offset = include_last_offset
 
     def reset_parameters(self) -> None:
-        """Standard normal; the padding row zero."""
+        """Fill with standard normal numbers, the padding row with zeros."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with tracejit.no_grad():
@@ -168,7 +169,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """An EmbeddingBag over a given matrix, not trained unless `freeze=False`."""
+        """Make an EmbeddingBag over a given matrix, not trained unless `freeze=False`."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, width = embeddings.shape

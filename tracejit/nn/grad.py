@@ -1,7 +1,7 @@
 """Gradients of convolutions by themselves; PyTorch's `torch.nn.grad`.
 
-In: what a convolution was called with, and the gradient of its result. Out: the gradient of its
-input or of its weight.
+In: the arguments of a convolution, and the gradient of its result. Out: the gradient of its input
+or of its weight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "co
 def _input(count: int) -> Callable[..., Any]:
     def gradient(input_size: Sequence[int], weight: Any, grad_output: Any, stride: Any = 1,
                  padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
-        """The gradient of a convolution's input, which has `input_size`.
+        """Return the gradient of a convolution's input, which has `input_size`.
 
         >>> import tracejit
         >>> weight, grad = tracejit.tensor([[[1.0, 2.0]]]), tracejit.ones(1, 1, 2)
@@ -36,7 +36,7 @@ def _input(count: int) -> Callable[..., Any]:
 def _weight(count: int) -> Callable[..., Any]:
     def gradient(input: Any, weight_size: Sequence[int], grad_output: Any, stride: Any = 1,
                  padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
-        """The gradient of a convolution's weight, which has `weight_size`."""
+        """Return the gradient of a convolution's weight, which has `weight_size`."""
         return conv_weight_record(input, grad_output, kernel=tuple(weight_size[2:]), groups=groups,
                                   **_numbers(count, stride, padding, dilation))
 

@@ -33,7 +33,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps variances across a nonlinearity; `param` is leaky_relu's slope.
+    """Return the factor that keeps variances across a nonlinearity. `param` is leaky_relu's slope.
 
     >>> import tracejit
     >>> tracejit.nn.init.calculate_gain("tanh")
@@ -52,7 +52,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Any) -> tuple[int, int]:
-    """(fan in, fan out): how many inputs an output of this weight has, and outputs an input.
+    """Return (fan in, fan out): the inputs of each output of this weight, and the outputs of each
+    input.
 
     Raises ValueError for fewer than two dimensions.
     """
@@ -102,6 +103,7 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
+    # sampled by the inverse distribution function, between its values at a and b
     low, high = (math.erf((bound - mean) / std / math.sqrt(2.0)) for bound in (a, b))
     # scipy.special takes a while to import, and only this function needs it.
     from scipy.special import erfinv
@@ -144,13 +146,13 @@ def eye_(tensor: Any) -> Any:
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Uniform in +-gain * sqrt(6 / (fan in + fan out))."""
+    """Fill uniformly in +-gain * sqrt(6 / (fan in + fan out))."""
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Normal with standard deviation gain * sqrt(2 / (fan in + fan out))."""
+    """Fill with normal numbers of standard deviation gain * sqrt(2 / (fan in + fan out))."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
@@ -161,7 +163,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Uniform in +-gain * sqrt(3 / fan); `a` is leaky_relu's slope."""
+    """Fill uniformly in +-gain * sqrt(3 / fan). `a` is leaky_relu's slope."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -176,7 +178,8 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Normal with standard deviation gain / sqrt(fan); `a` is leaky_relu's slope."""
+    """Fill with normal numbers of standard deviation gain / sqrt(fan). `a` is leaky_relu's
+    slope."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -185,10 +188,9 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """Fill with `gain` times a random matrix whose rows or columns (the fewer) are orthonormal; all
-    dimensions but the first are columns. From the QR decomposition of a normal matrix, its signs
-    made unique (Saxe et al., 2013). ValueError for fewer than two dimensions.
-    """
+    """Fill with `gain` times a random matrix whose rows or columns (the fewer) are orthonormal. All
+    dimensions but the first are columns. The matrix is from the QR decomposition of a normal one,
+    its signs made unique (Saxe et al., 2013). ValueError for fewer than two dimensions."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -196,16 +198,18 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     with no_grad():
         drawn = normal_(tracejit.empty(rows, columns, dtype=tracejit.float64), generator=generator)
+        # QR makes columns orthonormal: a wide matrix is transposed
         matrix = drawn.numpy() if rows >= columns else drawn.numpy().T
         q, r = np.linalg.qr(matrix)
+        # QR is unique up to signs: with these the result is uniformly distributed
         q = q * np.sign(np.diag(r))
         made = tracejit.Tensor.of_array(np.ascontiguousarray(q if rows >= columns else q.T))
         return tensor.copy_((made * gain).reshape(tensor.shape))
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """Fill convolution weights (O, I, *kernel) so that channels pass unchanged, as many as there
-    are in each group. ValueError for other than 3 to 5 dimensions."""
+    """Fill convolution weights (O, I, *kernel) so that channels pass unchanged, as many as each
+    group has. ValueError for other than 3 to 5 dimensions."""
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
@@ -220,8 +224,8 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Normal with deviation `std`, and the fraction `sparsity` of each column zero. ValueError for
-    other than two dimensions."""
+    """Fill with normal numbers of deviation `std`, and set the fraction `sparsity` of each column
+    to zero. ValueError for other than two dimensions."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
@@ -235,7 +239,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
 
 
 def _older(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The name without the underscore, which warns."""
+    """Return the function under the name without the underscore, which warns."""
     new = function.__name__
     old = new.removesuffix("_")
 

@@ -1,7 +1,7 @@
 """Modules that learn the sizes of their parameters from the first input.
 
-In: the first call. Out: the ordinary layer, the same object, with parameters of that input's
-sizes. `LazyModuleMixin` gives this to any Module with uninitialized parameters and a method
+In: the first call. Out: the ordinary layer, the same object, with parameters of that input's sizes.
+`LazyModuleMixin` gives this to any Module with uninitialized parameters and a method
 `initialize_parameters`.
 """
 
@@ -30,8 +30,8 @@ __all__ = [
 
 
 class LazyModuleMixin:
-    """Before its first call a module gives its parameters their shapes: `initialize_parameters`
-    gets the arguments. It is then an instance of `cls_to_become`, if there is such a class."""
+    """Gives parameters their shapes before the first call: `initialize_parameters` gets its
+    arguments. The module then becomes an instance of `cls_to_become`, if that is set."""
 
     cls_to_become: type | None = None
     _parameters: dict[str, Any]
@@ -49,17 +49,18 @@ class LazyModuleMixin:
         )
 
     def has_uninitialized_params(self) -> bool:
-        """Whether the module has a parameter or buffer without a shape."""
+        """Return True if a parameter or buffer of the module has no shape yet."""
         return any(map(is_lazy, chain(self._parameters.values(), self._buffers.values())))
 
 
 def _initialize(module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
-    """What runs before the first forward."""
+    """Initialize the module before its first forward."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(
             f"module {type(module).__name__} has not been fully initialized"
         )
+    # only before the first call
     module._initialize_hook.remove()
     del module._initialize_hook
     if module.cls_to_become is not None:
@@ -67,7 +68,7 @@ def _initialize(module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A `Linear` whose `in_features` is the last size of the first input.
+    """`Linear` whose `in_features` is the last size of the first input.
 
     >>> import tracejit
     >>> layer = tracejit.nn.LazyLinear(2)
@@ -84,6 +85,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def __init__(
         self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
+        # without bias, which would be an ordinary parameter of no elements
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -91,7 +93,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """As `Linear`, once there is something to reset."""
+        """Reset as `Linear` does, once there is something to reset."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
@@ -109,7 +111,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """A convolution whose `in_channels` are those of the first input."""
+    """Convolution whose `in_channels` are those of the first input."""
 
     dimensions: int
     transposed: bool
@@ -123,7 +125,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """As the layer it becomes, once there is something to reset."""
+        """Reset as the layer it becomes, once there is something to reset."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
@@ -151,7 +153,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyPlain(_LazyConvXdMixin):
-    """A lazy convolution."""
+    """Base class of lazy convolutions."""
 
     in_channels: int
 
@@ -175,7 +177,7 @@ class _LazyPlain(_LazyConvXdMixin):
 
 
 class _LazyTransposed(_LazyConvXdMixin):
-    """A lazy transposed convolution."""
+    """Base class of lazy transposed convolutions."""
 
     in_channels: int
 
@@ -201,36 +203,36 @@ class _LazyTransposed(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyPlain, Conv1d):
-    """A `Conv1d` whose `in_channels` are those of the first input."""
+    """`Conv1d` whose `in_channels` are those of the first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyPlain, Conv2d):
-    """A `Conv2d` whose `in_channels` are those of the first input."""
+    """`Conv2d` whose `in_channels` are those of the first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyPlain, Conv3d):
-    """A `Conv3d` whose `in_channels` are those of the first input."""
+    """`Conv3d` whose `in_channels` are those of the first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
-    """A `ConvTranspose1d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose1d` whose `in_channels` are those of the first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
-    """A `ConvTranspose2d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose2d` whose `in_channels` are those of the first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
-    """A `ConvTranspose3d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose3d` whose `in_channels` are those of the first input."""
 
     cls_to_become = ConvTranspose3d

@@ -36,6 +36,7 @@ class _LazyNormBase(LazyModuleMixin):
         *,
         bias: bool = True,
     ) -> None:
+        # without parameters and statistics, which would be ordinary ones of no elements
         super().__init__(0, eps, momentum, False, False)
         self.affine, self.track_running_stats = affine, track_running_stats
         kind = {"device": device, "dtype": dtype}
@@ -49,7 +50,7 @@ class _LazyNormBase(LazyModuleMixin):
             self.num_batches_tracked = zeros((), dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
-        """As the layer it becomes, once there is something to reset."""
+        """Reset as the layer it becomes, once there is something to reset."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()  # type: ignore[misc]
 
@@ -66,7 +67,7 @@ class _LazyNormBase(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    """A `BatchNorm1d` whose `num_features` are those of the first input.
+    """`BatchNorm1d` whose `num_features` are those of the first input.
 
     >>> import tracejit
     >>> layer = tracejit.nn.LazyBatchNorm1d()
@@ -78,31 +79,31 @@ class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
 
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    """A `BatchNorm2d` whose `num_features` are those of the first input."""
+    """`BatchNorm2d` whose `num_features` are those of the first input."""
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    """A `BatchNorm3d` whose `num_features` are those of the first input."""
+    """`BatchNorm3d` whose `num_features` are those of the first input."""
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
-    """An `InstanceNorm1d`, affine and with running statistics unless told otherwise, whose
-    `num_features` are those of the first input."""
+    """`InstanceNorm1d` whose `num_features` are those of the first input. By default it is affine
+    and keeps running statistics."""
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
-    """An `InstanceNorm2d` as `LazyInstanceNorm1d` is."""
+    """`InstanceNorm2d`, lazy as `LazyInstanceNorm1d` is."""
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
-    """An `InstanceNorm3d` as `LazyInstanceNorm1d` is."""
+    """`InstanceNorm3d`, lazy as `LazyInstanceNorm1d` is."""
 
     cls_to_become = InstanceNorm3d

@@ -21,7 +21,7 @@ _NO_SHAPE = (
 
 
 class _Uninitialized:
-    """What both kinds share."""
+    """Common part of parameters and buffers without a shape."""
 
     __slots__ = ()
     becomes: type
@@ -36,11 +36,12 @@ class _Uninitialized:
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a tensor of this shape with undefined values, the same object."""
         kind = {"device": device or self.device, "dtype": dtype or self.dtype}
+        # the class changes, not the object, which modules and optimizers hold
         self.__class__ = self.becomes
         self.data = tracejit.empty(tuple(shape), **kind)
 
     def without_shape(self: Any) -> Tensor:
-        """An ordinary empty tensor of the same dtype and device."""
+        """Return an ordinary empty tensor of the same dtype and device."""
         return tracejit.empty(0, dtype=self.dtype, device=self.device)
 
     def __deepcopy__(self: Any, memo: dict) -> Any:
@@ -53,7 +54,7 @@ class _Uninitialized:
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """A parameter without a shape.
+    """Parameter without a shape.
 
     >>> import tracejit
     >>> tracejit.nn.LazyLinear(2).weight
@@ -70,14 +71,14 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return Tensor._make_subclass(cls, data).requires_grad_(requires_grad)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        """Everything is done by `__new__`."""
+        """Do nothing: `__new__` has done it."""
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return "<UninitializedParameter>"
 
 
 class UninitializedBuffer(_Uninitialized, Tensor):
-    """A buffer without a shape."""
+    """Buffer without a shape."""
 
     __slots__ = ()
     __torch_function__: Any = disabled
@@ -90,14 +91,14 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         return Tensor._make_subclass(cls, data).requires_grad_(requires_grad)
 
     def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None) -> None:
-        """Everything is done by `__new__`."""
+        """Do nothing: `__new__` has done it."""
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return "<UninitializedBuffer>"
 
 
 def is_lazy(tensor: Any) -> bool:
-    """Whether a parameter or buffer has no shape yet.
+    """Return True if a parameter or buffer has no shape yet.
 
     >>> import tracejit
     >>> is_lazy(tracejit.ones(2))

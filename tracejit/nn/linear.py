@@ -42,7 +42,8 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform in +-1 / sqrt(in_features)."""
+        """Fill uniformly in +-1 / sqrt(in_features)."""
+        # with this `a` the bound is 1 / sqrt(in_features)
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -82,7 +83,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform in +-1 / sqrt(in1_features)."""
+        """Fill uniformly in +-1 / sqrt(in1_features)."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -99,7 +100,7 @@ class Bilinear(Module):
 
 
 class Identity(Module):
-    """Its argument; takes any arguments when it is made."""
+    """Layer that returns its argument. Its constructor takes any arguments."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -109,7 +110,7 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """Dimensions start_dim .. end_dim made one."""
+    """Layer that makes dimensions start_dim .. end_dim one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -123,7 +124,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension made several."""
+    """Layer that makes one dimension several."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

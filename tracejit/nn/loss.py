@@ -18,7 +18,7 @@ from tracejit.nn.module import Module
 
 
 class _Loss(Module):
-    """A loss with a reduction: "mean", "sum" or "none"."""
+    """Base class of losses with a reduction: "mean", "sum" or "none"."""
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -28,7 +28,7 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """A loss with a weight for each class or element."""
+    """Base class of losses with a weight for each class or element."""
 
     def __init__(
         self,
@@ -142,13 +142,14 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and CrossEntropyLoss of its scores.
+    """Linear layer and CrossEntropyLoss of its scores.
 
-    in_features   the size of what is classified
+    in_features   size of the vectors that are classified
     out_features  the places that each have scores of all classes; () is one place
     ignore_index  a class that does not count; None is -100 where targets are classes
 
-    RuntimeError for a weight that is not one number for each class, or smoothing beyond [0, 1].
+    Raises RuntimeError for a weight that is not one number for each class, or smoothing beyond [0,
+    1].
 
     >>> import tracejit
     >>> loss = tracejit.nn.LinearCrossEntropyLoss(3, 5)
@@ -235,4 +236,4 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The older name of `NLLLoss` for images."""
+    """`NLLLoss` under its older name for images."""

@@ -28,7 +28,7 @@ class KLDivLoss(_Loss):
 
 
 class _Margin(_Loss):
-    """A loss with a margin."""
+    """Base class of losses with a margin."""
 
     def __init__(
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
@@ -86,7 +86,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """How far other classes come closer to the target's than `margin`, to the power `p`."""
+    """Amount by which other classes come closer to the target's than `margin`, to the power `p`."""
 
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Any = None,
@@ -110,7 +110,7 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """How far other classes come closer to each of a row's labels than 1.
+    """Amount by which other classes come closer to each of a row's labels than 1.
 
     >>> import tracejit
     >>> x, labels = tracejit.tensor([[0.1, 0.2, 0.4, 0.8]]), tracejit.tensor([[3, 0, -1, 1]])
@@ -123,7 +123,8 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """How unlikely labels are where nobody knows when each was said; see `functional.ctc_loss`."""
+    """Negative log-likelihood of labels over all their alignments in time. See
+    `functional.ctc_loss`."""
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False

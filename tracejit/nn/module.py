@@ -1,6 +1,6 @@
 """Module: a tree of parameters, buffers and submodules with a `forward`.
 
-In: attributes assigned in `__init__`; calls. Out: what `forward` returns, run between hooks. Users
+In: attributes assigned in `__init__`; calls. Out: the result of `forward`, run between hooks. Users
 subclass it; the layers of this package do too. Listing (`module_listing.py`), conversion
 (`module_conversion.py`) and the state dict (`module_state.py`) are written as mixins over the three
 tables kept here.
@@ -48,7 +48,7 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_
 
 
 class Module(Listing, Conversion, StateDict, Hooks):
-    """What every model is made of; PyTorch's `nn.Module`.
+    """Base class of models and layers; PyTorch's `nn.Module`.
 
     >>> import tracejit
     >>> class Scale(tracejit.nn.Module):
@@ -76,6 +76,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
                     f"takes 1 positional argument but {len(args) + 1} were given")
             raise TypeError(f"{type(self).__name__}.__init__() {what}")
         own = self.__dict__
+        # into the dict: __setattr__ needs the tables, which are made here
         own["training"] = True
         for name in (*_TABLES, *_HOOKS):
             own[name] = {}
@@ -84,7 +85,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call computes; subclasses define it."""
+        """Compute the result of a call. Subclasses define it."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
@@ -133,8 +134,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
             object.__setattr__(self, name, value)
 
     def _assigned_in_table(self, name: str, value: Any) -> bool:
-        """Put a value where the name is already registered; TypeError where it does not fit "
-        "there."""
+        """Put a value where the name is already registered. Raise TypeError where it does not fit
+        there."""
         own = self.__dict__
         kinds = {
             "_parameters": "tracejit.nn.Parameter",
@@ -168,6 +169,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
 
     def __dir__(self) -> list[str]:
         names = set(object.__dir__(self)).union(*(self.__dict__[table] for table in _TABLES))
+        # members of lists have numbers as names, which are no attribute names
         return sorted(name for name in names if not name[:1].isdigit())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -177,7 +179,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
     def _table(self, name: str) -> dict[str, Any]:
-        """One of the three tables; AttributeError before `Module.__init__` ran."""
+        """Return one of the three tables. Raise AttributeError before `Module.__init__` ran."""
         if name not in self.__dict__:
             noun = {"_parameters": "parameters", "_buffers": "buffers", "_modules": "module"}[name]
             verb = "buffer" if noun == "buffers" else noun
@@ -185,8 +187,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
         return self.__dict__[name]
 
     def _forget(self, name: str, but: str) -> None:
-        """A name belongs to one table or to the plain attributes, never to two; in the table it is
-        in already it keeps its place."""
+        """Remove a name from the plain attributes and from the tables but one, where it keeps its
+        place."""
         own = self.__dict__
         own.pop(name, None)
         for table in _TABLES:
@@ -199,8 +201,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None as the place of an absent one.
 
-        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for what is no
-        Parameter; ValueError for a tensor with a history.
+        Raises KeyError for a name with a dot, an empty or a taken one; TypeError for an object that
+        is no Parameter; ValueError for a tensor with a history.
         """
         table = self._table("_parameters")
         name = self._checked_name(name, "parameter", table)
@@ -218,8 +220,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
         table[name] = registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but not trained; `persistent=False` keeps it out of the "
-        "state dict."""
+        """Add a tensor that is state but not trained. `persistent=False` keeps it out of the state
+        dict."""
         table = self._table("_buffers")
         name = self._checked_name(name, "buffer", table)
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -254,13 +256,14 @@ class Module(Listing, Conversion, StateDict, Hooks):
             raise KeyError(f'{kind} name can\'t contain "."{got}')
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
+        # a name in the same table is replaced
         if name not in table and (name in self.__dict__ or hasattr(self, name)):
             raise KeyError(f"attribute '{name}' already exists")
         return name
 
     # -- modes ---------------------------------------------------------------------------------
     def train(self, mode: bool = True) -> Module:
-        """Set `training` here and in all submodules; returns the module."""
+        """Set `training` here and in all submodules. Return the module."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -269,12 +272,12 @@ class Module(Listing, Conversion, StateDict, Hooks):
         return self
 
     def eval(self) -> Module:
-        """`train(False)`."""
+        """Call `train(False)`."""
         return self.train(False)
 
     # -- text ----------------------------------------------------------------------------------
     def extra_repr(self) -> str:
-        """What stands between the brackets of the module's own line; subclasses define it."""
+        """Return the text between the brackets of the module's own line. Subclasses define it."""
         return ""
 
     def _get_name(self) -> str:
@@ -292,6 +295,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         """Compile `forward` of this module from now on; arguments as those of `compile`."""
         from tracejit.compiler import compile
 
+        # an attribute of the object hides its class's forward
         object.__setattr__(self, "forward", compile(self.forward, *args, **kwargs))
 
     def _compiled_forward(self) -> Any:
@@ -308,13 +312,13 @@ class Module(Listing, Conversion, StateDict, Hooks):
 
 
 def _addindent(s_: str, numSpaces: int) -> str:
-    """A text with every line but the first moved to the right; empty lines stay empty."""
+    """Indent every line of a text but the first. Empty lines stay empty."""
     first, *rest = s_.split("\n")
     return "\n".join([first, *(" " * numSpaces + x if x.strip() else "" for x in rest)])
 
 
 def module_text(name: str, extra: str, children: Iterable[tuple[str, str]]) -> str:
-    """A module as PyTorch prints it: one line, or its children indented below."""
+    """Return a module's text as PyTorch prints it: one line, or its children indented below."""
     lines = extra.split("\n") if extra else []
     below = [f"{label}: " + text.replace("\n", "\n  ") for label, text in children]
     if len(lines) == 1 and not below:

@@ -1,4 +1,4 @@
-"""Backward hooks of modules: where gradients enter a module's outputs and leave its inputs.
+"""Backward hooks of modules: gradients enter a module at its outputs and leave at its inputs.
 
 In: one call of a module that has backward hooks. Out: its inputs and outputs passed through
 identity functions on the tape, whose backward calls the hooks. Used by
@@ -20,7 +20,8 @@ Hook = Callable[..., Any]
 
 
 class BackwardWatch:
-    """One call: remembers the gradients of its outputs until those of its inputs are there."""
+    """State of one call: it keeps the gradients of the outputs until those of the inputs are
+    there."""
 
     def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
@@ -29,7 +30,8 @@ class BackwardWatch:
         self.input_places: list[int] = []
 
     def inputs(self, args: tuple) -> tuple:
-        """The arguments, tensors passed through an identity where one of them requires grad."""
+        """Return the arguments, with tensors passed through an identity where one of them requires
+        grad."""
         self.input_count = len(args)
         places = tensors_among(args)
         if not is_grad_enabled() or not any(args[k].requires_grad for k in places):
@@ -39,7 +41,8 @@ class BackwardWatch:
         return tuple(_replaced(args, places, passed))
 
     def outputs(self, output: Any) -> Any:
-        """The output, its tensors passed through an identity where one of them requires grad."""
+        """Return the output, with tensors passed through an identity where one of them requires
+        grad."""
         if not isinstance(output, (Tensor, tuple)):
             warnings.warn("For backward hooks to be called, module output should be a Tensor or a "
                           f"tuple of Tensors but received {type(output)}", stacklevel=5)
@@ -51,22 +54,24 @@ class BackwardWatch:
         changed = _replaced(values, places, passed)
         if not isinstance(output, tuple):
             return changed[0]
+        # a named tuple takes its fields one by one
         return tuple(changed) if type(output) is tuple else type(output)(*changed)
 
     def reached_outputs(self, grads: tuple, count: int, places: list[int]) -> tuple:
-        """Backward arrives: pre-hooks may replace the gradients of the outputs."""
+        """Let pre-hooks replace the gradients of the outputs, where backward arrives."""
         full: tuple = _spread(grads, places, count)
         for hook in self.pre_hooks:
             replaced = hook(self.module, full)
             if replaced is not None:
                 full = _of_length(replaced, count, "pre hook", "grad_output")
         self.grad_outputs = full
+        # no gradient leaves at the inputs, so nothing else calls the hooks
         if not self.input_places:
             self._call_hooks_without_inputs()
         return tuple(full[k] for k in places)
 
     def reached_inputs(self, grads: tuple) -> tuple:
-        """Backward is through: hooks may replace the gradients of the inputs."""
+        """Let hooks replace the gradients of the inputs, where backward leaves."""
         if self.grad_outputs is None:
             return grads  # they came past the outputs, as in a backward of the backward
         full: tuple = _spread(grads, self.input_places, self.input_count)
@@ -120,7 +125,8 @@ class _Exit(Function):
 
 
 def _aliases(ctx: Any, tensors: tuple) -> tuple:
-    """The tensors again, which require grad where they did."""
+    """Return the tensors again. They require grad where they did."""
+    # new tensors: each gets this Function's node
     made = tuple(t.view_as(t) for t in tensors)
     ctx.mark_non_differentiable(*(m for m, t in zip(made, tensors) if not t.requires_grad))
     return made
@@ -131,7 +137,7 @@ def _as_tuple(value: Any) -> tuple:
 
 
 def _of_length(value: Any, count: int, hook: str, what: str) -> tuple:
-    """What a hook returned, one for each of `count`."""
+    """Return the result of a hook as a tuple. Raise RuntimeError unless its length is `count`."""
     made = _as_tuple(value)
     if len(made) != count:
         raise RuntimeError(f"Backward {hook} returned an invalid number of {what}, got "

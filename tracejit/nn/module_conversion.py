@@ -1,4 +1,4 @@
-"""Modules in other dtypes and on other devices, and what else is done to all their tensors.
+"""Modules in other dtypes and on other devices, and other changes of all their tensors.
 
 In: a module. Out: the same module; its parameters stay the same objects, so optimizers keep
 updating them.
@@ -34,7 +34,7 @@ _TO_EMPTY = ("Please use tracejit.nn.Module.to_empty() instead of tracejit.nn.Mo
 
 
 class Conversion:
-    """The part of Module that changes its tensors in place."""
+    """Part of Module that changes its tensors in place."""
 
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
@@ -60,7 +60,8 @@ class Conversion:
 
         Only floating point and complex tensors are cast, the latter to their real parts where the
         dtype is real; `float()`, `half()` and the like leave them. Returns the module.
-        TypeError for a dtype that is neither, RuntimeError where a copy is asked for.
+
+        Raises TypeError for a dtype that is neither, RuntimeError where a copy is asked for.
         """
         where, kind = parse_module_to(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
@@ -76,6 +77,7 @@ class Conversion:
         try:
             return self._apply(convert)
         except NotImplementedError as error:
+            # a meta tensor has no data to move: PyTorch's advice is added
             if str(error) == NO_DATA:
                 raise NotImplementedError(f"{NO_DATA} {_TO_EMPTY}") from None
             raise
@@ -84,47 +86,49 @@ class Conversion:
         return self._apply(lambda t: t.to(kind) if t.is_floating_point() else t)
 
     def float(self) -> Any:
-        """Floating point tensors in float32."""
+        """Cast floating point tensors to float32."""
         return self._cast(float32)
 
     def double(self) -> Any:
-        """Floating point tensors in float64."""
+        """Cast floating point tensors to float64."""
         return self._cast(float64)
 
     def half(self) -> Any:
-        """Floating point tensors in float16."""
+        """Cast floating point tensors to float16."""
         return self._cast(float16)
 
     def bfloat16(self) -> Any:
-        """Floating point tensors in bfloat16."""
+        """Cast floating point tensors to bfloat16."""
         return self._cast(bfloat16)
 
     def share_memory(self) -> Any:
-        """All tensors in memory that processes forked later share; see `Tensor.share_memory_`."""
+        """Move all tensors to memory that processes forked later share. See
+        `Tensor.share_memory_`."""
         return self._apply(lambda t: t.share_memory_())
 
     def type(self, dst_type: dtype | str) -> Any:
-        """All tensors in `dst_type`, integer ones too."""
+        """Cast all tensors to `dst_type`, integer ones too."""
         return self._apply(lambda t: t.type(dst_type))
 
     def cpu(self) -> Any:
-        """All tensors on the CPU."""
+        """Move all tensors to the CPU."""
         return self._apply(lambda t: t.to(device("cpu")))
 
     def cuda(self, where: int | str | device | None = None) -> Any:
-        """All tensors on a CUDA device."""
+        """Move all tensors to a CUDA device."""
         target = device("cuda") if where is None else as_device(where)
         return self._apply(lambda t: t.to(target))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
-        """New parameters and buffers on a device, with any values; without `recurse`, those of the
-        module alone."""
+        """Make new parameters and buffers on a device, with any values. Without `recurse`, only
+        those of the module itself."""
 
         def emptied(tensor: Any) -> Any:
             return tracejit.empty_like(tensor, device=device)
 
         if recurse:
             return self._apply(emptied)
+        # `_apply` goes down to the children, which are hidden meanwhile
         children, self._modules = self._modules, {}
         try:
             return self._apply(emptied)
@@ -132,7 +136,7 @@ class Conversion:
             self._modules = children
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Set whether the parameters accumulate gradients; returns the module."""
+        """Set whether the parameters accumulate gradients. Return the module."""
         for parameter in self.parameters():  # type: ignore[attr-defined]
             parameter.requires_grad_(requires_grad)
         return self
@@ -151,6 +155,7 @@ def clear_gradient(parameter: Any, set_to_none: bool) -> None:
         return
     if parameter.grad is None:
         return
+    # a gradient with a history (`create_graph`) is cut off before it is written
     if parameter.grad.grad_fn is not None:
         parameter.grad.detach_()
     else:
@@ -159,7 +164,7 @@ def clear_gradient(parameter: Any, set_to_none: bool) -> None:
 
 
 def _converted_parameter(parameter: Any, convert: Callable[[Any], Any], whose: str) -> Any:
-    """A parameter after conversion: the same object, unless a switch says otherwise."""
+    """Convert a parameter. It stays the same object, unless a switch says otherwise."""
     swap = __future__.get_swap_module_params_on_conversion()
     if is_lazy(parameter) or not (
         swap or __future__.get_overwrite_module_params_on_conversion()

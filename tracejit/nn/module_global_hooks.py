@@ -19,7 +19,7 @@ _full: list[bool] = []  # of the global backward hooks, once there was one
 
 
 def global_hooks(kind: str) -> list[tuple[int, Hook, bool, bool]]:
-    """The hooks of one kind: number, function, with_kwargs, always_call."""
+    """Return the hooks of one kind: number, function, with_kwargs, always_call."""
     entries = list(everywhere.items())
     return [(number, hook, kwargs, always)
             for number, (of, hook, kwargs, always) in entries if of == kind]
@@ -28,22 +28,23 @@ def global_hooks(kind: str) -> list[tuple[int, Hook, bool, bool]]:
 def _register(kind: str, hook: Hook, with_kwargs: bool = False, always_call: bool = False
               ) -> RemovableHandle:
     if active.tracer is not None:
+        # no replay would register the hook
         active.tracer.break_graph(
             None, "a hook of all modules was registered", "register it outside")
     return RemovableHandle(everywhere, (kind, hook, with_kwargs, always_call))
 
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, args)` before each module's forward; a result that is not None replaces the
-    arguments."""
+    """Register `hook(module, args)` to run before each module's forward. A result that is not None
+    replaces the arguments."""
     return _register("forward_pre", hook)
 
 
 def register_module_forward_hook(
     hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """`hook(module, args, output)` after each module's forward; a result that is not None replaces
-    the output.
+    """Register `hook(module, args, output)` to run after each module's forward. A result that is
+    not None replaces the output.
 
     with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised.
 
@@ -59,18 +60,18 @@ def register_module_forward_hook(
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
-    """The older form of `register_module_full_backward_hook`: `grad_input` are the gradients of the
-    operands of each module's last operation.
+    """Register an older `register_module_full_backward_hook`: `grad_input` holds the gradients of
+    the operands of each module's last operation.
 
-    RuntimeError where hooks of the newer form were registered.
+    Raise RuntimeError where hooks of the newer form were registered.
     """
     _agree(full=False)
     return _register("backward", hook)
 
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, grad_input, grad_output)` when the gradients of each module's inputs are known;
-    a result that is not None replaces grad_input.
+    """Register `hook(module, grad_input, grad_output)` to run when the gradients of each module's
+    inputs are known. A result that is not None replaces grad_input.
 
     RuntimeError where hooks of `register_module_backward_hook` were registered.
     """
@@ -86,33 +87,37 @@ def _agree(full: bool) -> None:
 
 
 def is_full() -> bool:
-    """Whether global backward hooks are of the newer form."""
+    """Return True if global backward hooks are of the newer form."""
     return _full == [True]
 
 
 def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, grad_output)` before each module's backward; a result replaces grad_output."""
+    """Register `hook(module, grad_output)` to run before each module's backward. A result replaces
+    grad_output."""
     return _register("backward_pre", hook)
 
 
 def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, name, parameter)` when a module gets a parameter; a result replaces it."""
+    """Register `hook(module, name, parameter)` to run when a module gets a parameter. A result
+    replaces it."""
     return _register("parameter", hook)
 
 
 def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, name, buffer)` when a module gets a buffer; a result replaces it."""
+    """Register `hook(module, name, buffer)` to run when a module gets a buffer. A result replaces
+    it."""
     return _register("buffer", hook)
 
 
 def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
-    """`hook(module, name, submodule)` when a module gets a submodule; a result replaces it."""
+    """Register `hook(module, name, submodule)` to run when a module gets a submodule. A result
+    replaces it."""
     return _register("module", hook)
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """What is registered after the hooks of that kind saw it; the place of an absent parameter is
-    shown to none."""
+    """Return the value to register, after the hooks of that kind saw it. No hook sees the place of
+    an absent parameter."""
     if kind == "parameter" and value is None:
         return None
     for _, hook, _, _ in global_hooks(kind) if everywhere else ():

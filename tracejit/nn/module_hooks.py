@@ -1,5 +1,4 @@
-"""Hooks of modules: functions that see, and may replace, what goes into a module and what comes
-out.
+"""Hooks of modules: functions that see, and may replace, the arguments and the output of a module.
 
 In: `module.register_*_hook(function)`, which returns a handle with `remove()`. Out:
 `call_with_hooks`, the slow path of `Module.__call__`, in PyTorch's order: pre-hooks, forward,
@@ -21,7 +20,7 @@ from tracejit.nn.module_older_backward import hook_last_operation
 
 
 class Hooks:
-    """The part of Module that registers hooks."""
+    """Part of Module that registers hooks."""
 
     _forward_pre_hooks: dict[int, Callable[..., Any]]
     _forward_hooks: dict[int, Callable[..., Any]]
@@ -35,7 +34,8 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """`hook(module, args)` before forward; a result that is not None replaces the arguments.
+        """Register `hook(module, args)` to run before forward. A result that is not None replaces
+        the arguments.
 
         with_kwargs: `hook(module, args, kwargs)`, which returns None or (args, kwargs).
         """
@@ -50,8 +50,8 @@ class Hooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """`hook(module, args, output)` after forward; a result that is not None replaces the
-        output.
+        """Register `hook(module, args, output)` to run after forward. A result that is not None
+        replaces the output.
 
         with_kwargs: `hook(module, args, kwargs, output)`; always_call: also when forward raised
         (output None).
@@ -63,9 +63,8 @@ class Hooks:
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(module, grad_input, grad_output)` when the gradients of the inputs are known.
-
-        A result that is not None replaces grad_input.
+        """Register `hook(module, grad_input, grad_output)` to run when the gradients of the inputs
+        are known. A result that is not None replaces grad_input.
 
         Raises RuntimeError where there are hooks of `register_backward_hook`.
         """
@@ -73,8 +72,8 @@ class Hooks:
         return _add(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The older form of `register_full_backward_hook`: `grad_input` are the gradients of the
-        operands of the module's last operation, whatever they are.
+        """Register an older `register_full_backward_hook`: `grad_input` holds the gradients of the
+        operands of the module's last operation.
 
         Raises RuntimeError where there are hooks of the newer form.
         """
@@ -82,6 +81,7 @@ class Hooks:
         return _add(self._backward_hooks, hook, False)
 
     def _agree(self, full: bool) -> None:
+        # None before the first hook, which decides the form
         if self._is_full_backward_hook is (not full):
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single "
@@ -92,15 +92,16 @@ class Hooks:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(module, grad_output)` before the module's backward; a result replaces "
-        "grad_output."""
+        """Register `hook(module, grad_output)` to run before the module's backward. A result that
+        is not None replaces grad_output."""
         return _add(self._backward_pre_hooks, hook, prepend)
 
 
 def _add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool,
          *asked: tuple[dict[int, bool], bool]) -> RemovableHandle:
-    """Register a hook; its number goes into those tables that `asked` says."""
+    """Register a hook. Its number goes into the tables of `asked` that are wanted."""
     before = list(hooks.items()) if prepend else []
+    # a dict keeps its order: the others are put back behind the new hook
     if prepend:
         hooks.clear()
     tables = [table for table, wanted in asked if wanted]
@@ -122,14 +123,14 @@ def call_with_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class _Call:
-    """One call: what hooks made of its arguments, what came out so far, and which hooks ran."""
+    """State of one call: its arguments and output as hooks left them, and the hooks that ran."""
 
     def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
         self.args, self.kwargs, self.output = args, kwargs, None
         self.called: set[int] = set()
 
     def run(self, module: Any) -> Any:
-        """Pre-hooks, forward, hooks."""
+        """Call the pre-hooks, forward, and the hooks."""
         full, older = _backward_hooks(module)
         watch = None
         self.args, self.kwargs = _before(module, self.args, self.kwargs)
@@ -154,10 +155,11 @@ class _Call:
         return output
 
     def after_error(self, module: Any) -> None:
-        """The hooks that are always called; what they raise gives way to the error that was
-        there first."""
+        """Call the hooks that are always called. Their errors only warn: the first error is
+        raised."""
         own = module._forward_hooks
         for number, hook, with_kwargs, always in _forward_hooks(module):
+            # a hook sees each call once
             if always and number not in self.called:
                 try:
                     self._hand_output(module, hook, with_kwargs)
@@ -181,7 +183,7 @@ def _forward_hooks(module: Any) -> list[tuple[int, Callable[..., Any], bool, boo
 
 
 def _backward_hooks(module: Any) -> tuple[list[Callable[..., Any]], list[Callable[..., Any]]]:
-    """The hooks of a module's backward: those of the newer form, and of the older one."""
+    """Return the hooks of a module's backward: those of the newer form, and of the older one."""
     full: list[Callable[..., Any]] = []
     older: list[Callable[..., Any]] = []
     if everywhere:
@@ -213,5 +215,5 @@ def _before(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, di
 
 
 def tensors_among(values: tuple) -> list[int]:
-    """Positions of the tensors in a tuple of arguments."""
+    """Return the positions of the tensors in a tuple of arguments."""
     return [k for k, value in enumerate(values) if isinstance(value, Tensor)]

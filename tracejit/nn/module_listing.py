@@ -1,4 +1,4 @@
-"""What a module holds: its parameters, buffers and submodules, with their dotted names.
+"""Parameters, buffers and submodules of a module, with their dotted names.
 
 In: the three tables of a module. Out: iterators in order of registration; each object once, under
 its first name.
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Listing:
-    """The part of Module that walks the tree."""
+    """Part of Module that walks the tree."""
 
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
@@ -20,7 +20,7 @@ class Listing:
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """(dotted name, module) of this module (name "") and all below it."""
+        """Yield (dotted name, module) of this module (name "") and all below it."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -33,12 +33,12 @@ class Listing:
                 yield from child.named_modules(memo, below, remove_duplicate)
 
     def modules(self) -> Iterator[Any]:
-        """This module and all below it."""
+        """Yield this module and all below it."""
         for _, module in self.named_modules():
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """(name, module) of the direct submodules."""
+        """Yield (name, module) of the direct submodules."""
         seen: set = set()
         for name, child in self._modules.items():
             if child is not None and child not in seen:
@@ -46,14 +46,15 @@ class Listing:
                 yield name, child
 
     def children(self) -> Iterator[Any]:
-        """The direct submodules."""
+        """Yield the direct submodules."""
         for _, child in self.named_children():
             yield child
 
     def _named_members(
         self, members: Callable[[Any], Any], prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
-        """(dotted name, tensor) of each tensor that `members` finds in each module."""
+        """Yield (dotted name, tensor) of each tensor that `members` finds in each module."""
+        # by identity: tensors compare by elements
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -71,38 +72,39 @@ class Listing:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """(dotted name, parameter), submodules' included unless `recurse=False`."""
+        """Iterate over (dotted name, parameter), submodules' included unless `recurse=False`."""
         return self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """The parameters, submodules' included unless `recurse=False`."""
+        """Yield the parameters, submodules' included unless `recurse=False`."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """(dotted name, buffer), submodules' included unless `recurse=False`."""
+        """Iterate over (dotted name, buffer), submodules' included unless `recurse=False`."""
         return self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """The buffers, submodules' included unless `recurse=False`."""
+        """Yield the buffers, submodules' included unless `recurse=False`."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def apply(self, fn: Callable[[Any], Any]) -> Any:
-        """Call `fn` on every submodule, then on this module; returns the module."""
+        """Call `fn` on every submodule, then on this module. Return the module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
     def get_submodule(self, target: str) -> Any:
-        """The module of a dotted name, "" for this one; AttributeError where there is none."""
+        """Return the module of a dotted name, "" for this one. Raise AttributeError where there is
+        none."""
         module: Any = self
         for name in filter(None, target.split(".")):
             if name not in module._modules:
@@ -115,8 +117,8 @@ class Listing:
 
         strict  the name must be there already; else its last part may be new
 
-        Raises ValueError for no name and what is no module, AttributeError for names that are not
-        there.
+        Raises ValueError for no name and for an object that is no module, AttributeError for names
+        that are not there.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -131,11 +133,11 @@ class Listing:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter of a dotted name; AttributeError where there is none."""
+        """Return the parameter of a dotted name. Raise AttributeError where there is none."""
         return self._member(target, "_parameters", "an nn.Parameter")
 
     def get_buffer(self, target: str) -> Any:
-        """The buffer of a dotted name; AttributeError where there is none."""
+        """Return the buffer of a dotted name. Raise AttributeError where there is none."""
         return self._member(target, "_buffers", "a buffer")
 
     def _member(self, target: str, table: str, noun: str) -> Any:

@@ -1,6 +1,6 @@
-"""Backward hooks of the older form: they hang on the module's last operation, not on the module.
+"""Backward hooks of the older form, on the module's last operation instead of the module.
 
-In: one call's arguments and result. Out: hooks on the node of the first result, and a warning where
+In: one call's arguments and result. Out: hooks on the node of the first result. A warning where
 that node is not all of the module, so that the hooks miss gradients. Used by `module_hooks` only.
 """
 
@@ -22,6 +22,7 @@ def hook_last_operation(
 ) -> None:
     """Register the hooks on the node of the first result."""
     first = output
+    # the first value of each container, as in PyTorch
     while not isinstance(first, Tensor):
         if not isinstance(first, (dict, list, tuple)) or not first:
             return
@@ -37,7 +38,7 @@ def hook_last_operation(
 
 
 def _missed(args: tuple, output: Any, node: Any) -> str | None:
-    """Which gradients the hooks of `node` do not see, in PyTorch's words."""
+    """Return the text about gradients that the hooks of `node` do not see, in PyTorch's words."""
     results = (output,) if isinstance(output, Tensor) else output
     if not _all_tensors(results):
         return (
@@ -56,6 +57,7 @@ def _missed(args: tuple, output: Any, node: Any) -> str | None:
             f"{_DEPRECATED}some grad_output.{_NEWER}"
         )
     entered = {arg.grad_fn for arg in args if arg.grad_fn is not None}
+    # other nodes lie between the arguments and this node
     if entered != {before for before, _ in node.next_functions}:
         return (
             "Using a non-full backward hook when the forward contains multiple autograd Nodes "

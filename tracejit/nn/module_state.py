@@ -1,11 +1,11 @@
-"""The state dict: a module's parameters and persistent buffers by dotted name, out and in.
+"""State dict of a module: its parameters and persistent buffers by dotted name, out and in.
 
 In: a module, or a mapping of tensors. Out: an ordered dict in PyTorch's order, or the module filled
 from one. Loading reports everything that does not fit in one message, PyTorch's, before it raises.
 
-What one module saves and loads itself is `_save_to_state_dict` and `_load_from_state_dict`, which
-subclasses override; `get_extra_state` and `set_extra_state` add whatever else they keep. `_version`
-of the class travels along in `state_dict()._metadata`.
+Each module saves and loads its own part by `_save_to_state_dict` and `_load_from_state_dict`, which
+subclasses override. `get_extra_state` and `set_extra_state` add other state. `_version` of the
+class travels along in `state_dict()._metadata`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` left out, both empty when all matched."""
+    """Keys that `load_state_dict` left out, both lists empty when all matched."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -46,7 +46,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class StateDict:
-    """The part of Module that saves and loads."""
+    """Part of Module that saves and loads."""
 
     _version = 1
     _parameters: dict[str, Any]
@@ -58,7 +58,8 @@ class StateDict:
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
-        """Parameters and persistent buffers by dotted name; they share memory with the module's.
+        """Return parameters and persistent buffers by dotted name. They share memory with the
+        module's.
 
         keep_vars: the parameters themselves instead of detached tensors. The three may also be
         given in their places, as older programs do.
@@ -88,7 +89,7 @@ class StateDict:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put what this module itself holds into `destination`."""
+        """Put the values of this module itself into `destination`."""
         for name, tensor in self._own_tensors().items():
             as_is = keep_vars or is_lazy(tensor)
             destination[prefix + name] = tensor if as_is else tensor.detach()
@@ -96,7 +97,7 @@ class StateDict:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
     def _own_tensors(self) -> dict[str, Any]:
-        """What this module itself saves, by name."""
+        """Return the tensors that this module itself saves, by name."""
         buffers = {
             name: buffer
             for name, buffer in self._buffers.items()
@@ -105,14 +106,14 @@ class StateDict:
         return {n: x for n, x in {**self._parameters, **buffers}.items() if x is not None}
 
     def get_extra_state(self) -> Any:
-        """What else belongs in the state dict; subclasses that override it have such state."""
+        """Return other values for the state dict. Subclasses that override it have such state."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called. "
             "Please file an issue."
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Take back the result of `get_extra_state`."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called. "
             "Please file an issue."
@@ -125,12 +126,13 @@ class StateDict:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Copy values in by name; returns the keys that were missing and those nobody took.
+        """Copy values in by name. Return the keys that were missing and those that no module took.
 
         strict  missing and unexpected keys are errors
         assign  take the tensors themselves instead of copying their values
-        Raises RuntimeError listing every key and shape that does not fit, TypeError for what is no
-        mapping.
+
+        Raises RuntimeError listing every key and shape that does not fit, TypeError for an object
+        that is no mapping.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -163,6 +165,7 @@ class StateDict:
 
         load(self, state, "")
         if strict:
+            # in front: PyTorch reports keys before sizes
             errors[:0] = [
                 f"{noun} key(s) in state_dict: {_quoted(keys)}. "
                 for noun, keys in (("Missing", missing), ("Unexpected", unexpected))
@@ -185,9 +188,9 @@ class StateDict:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take what this module itself holds; say what is missing, unexpected or does not fit.
+        """Take the values of this module itself. Note what is missing, unexpected or does not fit.
 
-        local_metadata  what `_metadata` has for this module: `version` when it was saved
+        local_metadata  entry of `_metadata` for this module: `version` when it was saved
         """
         lists = (missing_keys, unexpected_keys, error_msgs)
         for hook in self._hooks_of("_load_state_dict_pre_hooks"):
@@ -216,7 +219,7 @@ class StateDict:
                     unexpected_keys.append(key)
 
     def _take(self, name: str, key: str, mine: Any, given: Any, assign: bool) -> str | None:
-        """Fill one parameter or buffer; what is wrong with what is given."""
+        """Fill one parameter or buffer. Return an error text if the value given does not fit."""
         if not isinstance(given, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected tracejit.Tensor '
@@ -231,6 +234,7 @@ class StateDict:
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "
                 f"checkpoint, the shape in current model is {mine.shape}."
             )
+        # neither has a shape: there is nothing to copy
         if is_lazy(mine):
             return None
         if mine.is_meta and not given.is_meta and not assign:
@@ -256,32 +260,36 @@ class StateDict:
 
     # -- hooks -----------------------------------------------------------------------------------
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, prefix, keep_vars)` before `state_dict` looks at this module."""
+        """Register `hook(module, prefix, keep_vars)` to run before `state_dict` looks at this
+        module."""
         return self._hooked("_state_dict_pre_hooks", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata)` after this module's part is there."""
+        """Register `hook(module, state_dict, prefix, local_metadata)` to run after this module's
+        part is there."""
         return self._hooked("_state_dict_hooks", (hook, False))
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """As `register_state_dict_post_hook`; what it returns replaces the state dict."""
+        """Register a `register_state_dict_post_hook` whose result replaces the state dict."""
         return self._hooked("_state_dict_hooks", (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs)` before this module loads; it may change the state dict."""
+        """Register `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)` to run before this module loads. It may change the state dict.
+        """
         return self._hooked("_load_state_dict_pre_hooks", hook)
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
-        """As `register_load_state_dict_pre_hook`; without the module unless `with_module`."""
+        """Register a `register_load_state_dict_pre_hook`. It gets no module unless
+        `with_module`."""
         called = hook if with_module else _WithoutModule(hook)
         return self._hooked("_load_state_dict_pre_hooks", called)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """`hook(module, incompatible_keys)` after this module has loaded; it may change the keys
-        in place."""
+        """Register `hook(module, incompatible_keys)` to run after this module has loaded. It may
+        change the keys in place."""
         return self._hooked("_load_state_dict_post_hooks", hook)
 
     def _hooked(self, kind: str, entry: Any) -> RemovableHandle:
@@ -308,7 +316,7 @@ def _as_parameter(given: Any, requires_grad: bool) -> Parameter:
 
 
 def _swap(mine: Any, given: Any, assign: bool) -> None:
-    """Exchange a tensor of the module with what its `module_load` makes of the one given."""
+    """Exchange a tensor of the module with the result of its `module_load` for the one given."""
     loaded = mine.module_load(given, assign=assign)
     if loaded is given or loaded is mine:
         raise RuntimeError(

@@ -46,7 +46,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight one, bias zero."""
+        """Set weight to one, bias to zero."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -63,8 +63,8 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Mean 0 and variance 1 over each group of channels of (N, C, ...), then weight and bias of
-    each channel.
+    """Normalisation to mean 0 and variance 1 over each group of channels of (N, C, ...), then
+    weight and bias of each channel.
 
     >>> import tracejit
     >>> layer = tracejit.nn.GroupNorm(2, 4)
@@ -99,7 +99,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight one, bias zero."""
+        """Set weight to one, bias to zero."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -143,7 +143,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight one."""
+        """Set weight to one."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -158,7 +158,7 @@ class RMSNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Each element of (N, C, H, W) divided by (k + alpha / size * sum of squares) ** beta, over
+    """Division of each element of (N, C, H, W) by (k + alpha / size * sum of squares) ** beta, over
     `size` channels around it.
 
     As in PyTorch the square of the first channel stays in the sum of all that follow. The gradient
@@ -188,6 +188,7 @@ class CrossMapLRN2d(Module):
         total = wide.narrow(1, 0, channels)
         for k in range(1, 2 * reach - 1):
             total = total + wide.narrow(1, k, channels)
+        # the first channel has left the window, but PyTorch's sum keeps it
         if channels > reach:
             first = squares.narrow(1, 0, 1).expand(-1, channels - reach, -1, -1)
             total = total + F.pad(first, (0, 0, 0, 0, reach, 0))

@@ -13,7 +13,7 @@ from tracejit.nn.module import Module
 
 
 class _Pad(Module):
-    """The amounts, and with what there is to pad."""
+    """Base class of padding layers: the amounts, and the mode."""
 
     dimensions: int
     mode: str

@@ -14,10 +14,10 @@ from tracejit.core.ops.overriding import PLAIN, disabled
 
 
 class Parameter(Tensor):
-    """A tensor that becomes a parameter of the Module it is assigned to.
+    """Tensor that becomes a parameter of the Module it is assigned to.
 
     data           the values; memory is shared, history is not. None: an empty tensor
-    requires_grad  whether gradients are accumulated in `.grad`
+    requires_grad  True accumulates gradients in `.grad`
 
     >>> import tracejit
     >>> tracejit.nn.Parameter(tracejit.ones(2))
@@ -38,7 +38,7 @@ class Parameter(Tensor):
         return made.requires_grad_(requires_grad)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Everything is done by `__new__`, which a subclass may give other arguments."""
+        """Do nothing: `__new__` has done it. A subclass may give it other arguments."""
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:
@@ -59,14 +59,15 @@ PLAIN.add(Parameter)
 
 class _OfBuffers(type):
     def __instancecheck__(cls, instance: Any) -> bool:
+        # a Buffer is an ordinary tensor with a mark, and no instance of a class
         return isinstance(instance, Tensor) and bool(instance.__dict__.get("_is_buffer", False))
 
 
 class Buffer(metaclass=_OfBuffers):
-    """A tensor that becomes a buffer of the Module it is assigned to; an ordinary tensor else.
+    """Tensor that becomes a buffer of the Module it is assigned to; an ordinary tensor else.
 
     data        the values; memory is shared. None: an empty tensor
-    persistent  whether it is part of the state dict
+    persistent  True puts it into the state dict
 
     >>> import tracejit
     >>> module = tracejit.nn.Module()
@@ -97,13 +98,13 @@ def _rebuilt(cls: type[Parameter], data: Any, requires_grad: bool) -> Parameter:
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Where, and of which dtype, a layer makes its tensors, out of its keyword arguments, which may
-    have these apart as `factory_kwargs`.
+    """Return device, dtype and memory format for a layer's tensors, from its keyword arguments.
+    They may also come apart, as `factory_kwargs`.
 
     >>> factory_kwargs({"factory_kwargs": {"device": "cpu"}, "dtype": None})
     {'device': 'cpu', 'dtype': None}
 
-    TypeError for other arguments, and for what is said twice.
+    Raise TypeError for other arguments, and for an argument given twice.
     """
     given = kwargs or {}
     known = ("device", "dtype", "memory_format")

@@ -1,4 +1,4 @@
-"""Parameters, and what else goes with them, in a list or a dict: modules that hold them."""
+"""Parameters, and other values beside them, in a list or a dict: modules that hold them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracejit.nn.parameter import Parameter
 
 
 def _kept(value: Any) -> Any:
-    """What is kept of a value: tensors become parameters, anything else stays."""
+    """Return a tensor as a parameter, and other values as they are."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(
         value, Parameter) else value
 
@@ -26,7 +26,7 @@ class _Values(Module):
 
     @staticmethod
     def _kind(value: Any) -> str:
-        """How a tensor's kind is written."""
+        """Return the text for a tensor's kind."""
         return str(value.dtype)
 
     def extra_repr(self) -> str:
@@ -44,7 +44,7 @@ class _Values(Module):
 
 
 class ParameterList(_Values):
-    """A list of parameters; other tensors become parameters, other values are kept as they are.
+    """List of parameters. Other tensors become parameters, other values are kept as they are.
 
     Raises TypeError for values that come in no list, IndexError for a position outside.
 
@@ -86,13 +86,13 @@ class ParameterList(_Values):
         return self.extend(values)
 
     def append(self, value: Any) -> ParameterList:
-        """Add a value at the end; returns the list."""
+        """Add a value at the end. Return the list."""
         setattr(self, str(self._size), _kept(value))
         self._size += 1
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add values at the end; returns the list."""
+        """Add values at the end. Return the list."""
         if isinstance(values, Tensor) or not isinstance(values, Iterable):
             raise TypeError("ParameterList.extend should be called with an iterable, but got "
                             f"{type(values).__name__}")
@@ -102,11 +102,13 @@ class ParameterList(_Values):
 
 
 class ParameterDict(_Values):
-    """Parameters by name; other tensors become parameters, other values are kept as they are.
+    """Parameters by name. Other tensors become parameters, other values are kept as they are.
 
     Names of a plain dict are taken in sorted order, those of other mappings, and of pairs, as they
-    come. Raises TypeError for names that are no texts and for what is neither, KeyError for names
-    that a module may not have, and as `del` and `pop` of a dict.
+    come.
+
+    Raises TypeError for names that are no texts, and for arguments that are neither. Raises
+    KeyError for names that a module may not have, and as `del` and `pop` of a dict.
 
     >>> import tracejit
     >>> list(ParameterDict({"b": tracejit.zeros(1), "a": tracejit.ones(2)}))
@@ -168,23 +170,23 @@ class ParameterDict(_Values):
         return self
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._names.keys()
 
     def values(self) -> Any:
-        """The values."""
+        """Return the values."""
         return [self[name] for name in self._names]
 
     def items(self) -> Any:
-        """(name, value) pairs."""
+        """Return (name, value) pairs."""
         return [(name, self[name]) for name in self._names]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a name, or a default."""
+        """Return the value of a name, or a default."""
         return self[key] if key in self else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of a name, which gets a default where there is none."""
+        """Return the value of a name. Where there is none, set the default first."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -206,14 +208,14 @@ class ParameterDict(_Values):
             del self[name]
 
     def copy(self) -> ParameterDict:
-        """Another dict with the same values."""
+        """Return another dict with the same values."""
         made = ParameterDict()
         for name, value in self.items():
             made[name] = value
         return made
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A dict with these names and one value."""
+        """Return a dict with these names and one value."""
         return ParameterDict([(key, default) for key in keys])
 
     def update(self, parameters: Any) -> None:
@@ -222,6 +224,7 @@ class ParameterDict(_Values):
                 isinstance(parameters, Mapping) and type(parameters) is not dict):
             pairs = list(parameters.items())
         elif isinstance(parameters, Mapping):
+            # PyTorch's order for plain dicts
             pairs = sorted(parameters.items())
         elif isinstance(parameters, Iterable):
             pairs = list(parameters)

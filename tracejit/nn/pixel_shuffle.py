@@ -45,7 +45,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of (N, C, ...) as `groups` rows, read column by column."""
+    """Channels of (N, C, ...) as `groups` rows, read column by column."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from tracejit.nn.module import Module
 
 
 class _MaxPoolNd(Module):
-    """The options of maxima of windows."""
+    """Options of maxima of windows."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                  return_indices: bool = False, ceil_mode: bool = False) -> None:  # fmt: skip
@@ -29,7 +29,7 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The largest element of each window of (N, C, L): see `MaxPool2d`."""
+    """Largest element of each window of (N, C, L): see `MaxPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation,
@@ -37,9 +37,9 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The largest element of each window of (N, C, H, W).
+    """Largest element of each window of (N, C, H, W).
 
-    return_indices  also where in H * W they are; the rest as in `nn.functional.max_pool2d`
+    return_indices  returns their places in H * W too; others as in `nn.functional.max_pool2d`
 
     >>> import tracejit
     >>> tracejit.nn.MaxPool2d(3, stride=2)(tracejit.ones(1, 2, 7, 7)).shape
@@ -52,7 +52,7 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The largest element of each window of (N, C, D, H, W): see `MaxPool2d`."""
+    """Largest element of each window of (N, C, D, H, W): see `MaxPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation,
@@ -60,7 +60,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _AvgPoolNd(Module):
-    """The options of means of windows."""
+    """Options of means of windows."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True,
@@ -76,10 +76,11 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of (N, C, L): see `AvgPool2d`."""
+    """Mean of each window of (N, C, L): see `AvgPool2d`."""
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True) -> None:  # fmt: skip
+        # not the base class's: here PyTorch keeps tuples, and has no divisor
         Module.__init__(self)
         self.kernel_size = _single(kernel_size)
         self.stride = self.kernel_size if stride is None else _single(stride)
@@ -96,7 +97,7 @@ def _single(value: Any) -> tuple:
 
 
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of (N, C, H, W); options as in `nn.functional.avg_pool2d`.
+    """Mean of each window of (N, C, H, W); options as in `nn.functional.avg_pool2d`.
 
     >>> import tracejit
     >>> tracejit.nn.AvgPool2d(2)(tracejit.ones(1, 2, 6, 8)).shape
@@ -109,7 +110,7 @@ class AvgPool2d(_AvgPoolNd):
 
 
 class AvgPool3d(_AvgPoolNd):
-    """The mean of each window of (N, C, D, H, W): see `AvgPool2d`."""
+    """Mean of each window of (N, C, D, H, W): see `AvgPool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
@@ -193,7 +194,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
 
 class _LPPoolNd(Module):
-    """The options of norms of windows."""
+    """Options of norms of windows."""
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None,
                  ceil_mode: bool = False) -> None:  # fmt: skip
@@ -207,7 +208,7 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The norm of each window of (N, C, L); options as in `nn.functional.lp_pool1d`."""
+    """Norm of each window of (N, C, L); options as in `nn.functional.lp_pool1d`."""
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride,
@@ -215,7 +216,7 @@ class LPPool1d(_LPPoolNd):
 
 
 class LPPool2d(_LPPoolNd):
-    """The norm of each window of (N, C, H, W); options as in `nn.functional.lp_pool2d`."""
+    """Norm of each window of (N, C, H, W); options as in `nn.functional.lp_pool2d`."""
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride,
@@ -223,7 +224,7 @@ class LPPool2d(_LPPoolNd):
 
 
 class LPPool3d(_LPPoolNd):
-    """The norm of each window of (N, C, D, H, W); options as in `nn.functional.lp_pool3d`."""
+    """Norm of each window of (N, C, D, H, W); options as in `nn.functional.lp_pool3d`."""
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride,
@@ -231,7 +232,7 @@ class LPPool3d(_LPPoolNd):
 
 
 class _MaxUnpoolNd(Module):
-    """The windows that maxima are of."""
+    """Options of the windows that maxima are of."""
 
     dimensions: int
 
@@ -249,7 +250,7 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """The maxima of windows of (N, C, L) put back where they were, among zeros."""
+    """Maxima of windows of (N, C, L) put back where they were, among zeros."""
 
     dimensions = 1
 
@@ -259,7 +260,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """The maxima of windows of (N, C, H, W) put back where they were, among zeros."""
+    """Maxima of windows of (N, C, H, W) put back where they were, among zeros."""
 
     dimensions = 2
 
@@ -269,7 +270,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """The maxima of windows of (N, C, D, H, W) put back where they were, among zeros."""
+    """Maxima of windows of (N, C, D, H, W) put back where they were, among zeros."""
 
     dimensions = 3
 
@@ -279,7 +280,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 
 class _FractionalMaxPool(Module):
-    """The largest elements of windows whose steps are drawn at random."""
+    """Largest elements of windows whose steps are drawn at random."""
 
     dimensions: int
     _random_samples: Any

@@ -1,9 +1,11 @@
-"""Loops over time: one step of a recurrent layer after the other, and the steps.
+"""Loops over time: single steps of recurrent layers, and their loop.
 
-In: what the inputs give the gates, (T, N, gates * H), the states before the first step, the weights
-of one layer in one direction. Out: what each step gives, (T, N, H), and the states after the last.
-Called by recurrent layers; the steps by cells too. A recording takes the loop functions as it takes
-the user's: their loop is one node.
+In: the inputs' part of the gates, (T, N, gates * H), the states before the first step, the weights
+of one layer in one direction. Out: the result of each step, (T, N, H), and the states after the
+last.
+
+Called by recurrent layers; the steps by cells too. Capture rewrites the loop functions like the
+user's: their loop is one node.
 """
 
 from __future__ import annotations
@@ -26,17 +28,17 @@ def _gates(x: Any, count: int) -> tuple[Any, ...]:
 
 
 def tanh_step(x: Any, state: State, weights: Weights) -> State:
-    """h of a plain recurrent layer."""
+    """Return h of a plain recurrent layer."""
     return (F.tanh(x + F.linear(state[0], weights[1], weights[3])),)
 
 
 def relu_step(x: Any, state: State, weights: Weights) -> State:
-    """h of a plain recurrent layer with relu."""
+    """Return h of a plain recurrent layer with relu."""
     return (F.relu(x + F.linear(state[0], weights[1], weights[3])),)
 
 
 def lstm_step(x: Any, state: State, weights: Weights) -> State:
-    """h and c of an LSTM; gates: input, forget, cell, output."""
+    """Return h and c of an LSTM; gates: input, forget, cell, output."""
     h, c = state
     i, f, g, o = _gates(x + F.linear(h, weights[1], weights[3]), 4)
     c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
@@ -45,11 +47,13 @@ def lstm_step(x: Any, state: State, weights: Weights) -> State:
 
 
 def gru_step(x: Any, state: State, weights: Weights) -> State:
-    """h of a GRU; gates: reset, update, new."""
+    """Return h of a GRU; gates: reset, update, new."""
     (h,) = state
     xr, xz, xn = _gates(x, 3)
     hr, hz, hn = _gates(F.linear(h, weights[1], weights[3]), 3)
+    # as in PyTorch the reset gate scales the product with h, bias included
     n = F.tanh(xn + F.sigmoid(xr + hr) * hn)
+    # (1 - z) * n + z * h
     return (n + F.sigmoid(xz + hz) * (h - n),)
 
 
@@ -67,6 +71,7 @@ def _loop_where(
     outputs = []
     for x, takes_part in zip(inputs, present):
         after = step(x, state, weights)
+        # sequences that have ended keep their state
         state = tuple([where(takes_part, new, old) for new, old in zip(after, state)])
         outputs.append(state[0])
     return stack(outputs), state
@@ -76,11 +81,12 @@ def _loop_where(
 def over_time(
     step: Callable, input: Any, state: State, weights: Weights, backward: bool, present: Any
 ) -> tuple[Any, State]:
-    """(outputs, last state) of `step` over (T, N, features), from the last on if `backward`.
+    """Return (outputs, last state) of `step` over (T, N, features), from the last on if `backward`.
 
-    present  (T, N, 1), None for all: which elements of the batch a step is for; the others keep
-    their state
+    present  (T, N, 1), None for all: which elements of the batch a step is for; the others
+             keep their state
     """
+    # of all steps at once: only the product with h has to wait
     inputs = F.linear(input, weights[0], weights[2])
     if backward:
         inputs, present = inputs.flip(0), None if present is None else present.flip(0)

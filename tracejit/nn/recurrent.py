@@ -32,9 +32,10 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 class RNNBase(Module):
-    """Layers of one kind over one another, in one or both directions; parameters have the names
-    `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0` and, with a projection,
-    `weight_hr_l0`, with `_reverse` behind those of the way back.
+    """Layers of one kind over one another, in one or both directions.
+
+    Parameters have the names `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0` and, with a
+    projection, `weight_hr_l0`. Those of the way back end in `_reverse`.
 
     mode  "RNN_TANH", "RNN_RELU", "LSTM" or "GRU"
     """
@@ -74,12 +75,12 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _places(self) -> list[tuple[int, str]]:
-        """(layer, suffix of the direction) in the order in which states are stacked."""
+        """Return (layer, suffix of the direction) in the order in which states are stacked."""
         suffixes = ("", "_reverse") if self.bidirectional else ("",)
         return [(layer, suffix) for layer in range(self.num_layers) for suffix in suffixes]
 
     def _shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
-        """The parameters of a layer in one direction."""
+        """Return the shapes of the parameters of a layer in one direction."""
         given = self.input_size if layer == 0 else self._output_size() * self._directions()
         rows = _GATES[self.mode] * self.hidden_size
         shapes: dict[str, tuple[int, ...]] = {
@@ -99,20 +100,20 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The parameters of each layer and direction."""
+        """Parameters of each layer and direction."""
         return [
             [getattr(self, f"{name}_l{layer}{suffix}") for name in self._shapes(layer)]
             for layer, suffix in self._places()
         ]
 
     def reset_parameters(self) -> None:
-        """Uniform in +-1 / sqrt(hidden_size)."""
+        """Fill uniformly in +-1 / sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: parameters lie wherever they lie."""
+        """Do nothing: parameters need not lie in one piece."""
 
     def extra_repr(self) -> str:
         shown = [f"{self.input_size}, {self.hidden_size}"]
@@ -133,12 +134,14 @@ class RNNBase(Module):
         return found[0], found[1], found[2], found[3], found[4]
 
     def _layers(self, input: Any, states: State, present: Any) -> tuple[Any, State]:
-        """All layers over (T, N, features), from stacked states; (outputs, stacked states)."""
+        """Run all layers over (T, N, features) from stacked states. Return (outputs, stacked
+        states)."""
         step, run = _STEPS[self.mode], lstm_over_time if self.mode == "LSTM" else over_time
         after: list[State] = []
         for layer in range(self.num_layers):
             outputs = []
             for suffix in ("", "_reverse")[: self._directions()]:
+                # states are stacked layer by layer, each layer's way forward first
                 state = tuple(x[len(after)] for x in states)
                 output, last = run(
                     step, input, state, self._weights(layer, suffix), suffix != "", present
@@ -151,7 +154,7 @@ class RNNBase(Module):
         return input, tuple(tracejit.stack(each) for each in zip(*after))
 
     def _initial(self, input: Any, batch: Any) -> State:
-        """Zeros for each kind of state."""
+        """Return zeros for each kind of state."""
         count = self.num_layers * self._directions()
         kind = {"dtype": input.dtype, "device": input.device}
         sizes = (self._output_size(), self.hidden_size)[: 1 + (self.mode == "LSTM")]
@@ -191,6 +194,7 @@ class RNNBase(Module):
         data, batch_sizes, order, back = input
         self._check_input(data, packed=True)
         if given is not None and order is not None:
+            # states come in the caller's order, the data by decreasing length
             given = tuple(x.index_select(1, order) for x in given)
         present = present_steps(batch_sizes)
         states = self._checked_states(given, data, present.shape[1])
@@ -202,7 +206,7 @@ class RNNBase(Module):
         return PackedSequence(outputs, batch_sizes, order, back), states
 
     def _run(self, input: Any, given: State | None) -> tuple[Any, State]:
-        """A call with the states as a tuple."""
+        """Run a call with the states as a tuple."""
         if isinstance(input, PackedSequence):
             return self._packed(input, given)
         _check_dimensions(self.mode, input, given)
@@ -224,25 +228,29 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) over time, layer by layer.
+    """Recurrent layers, h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) over time.
 
     RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh" or "relu", bias=True,
-    batch_first=False, dropout=0.0, bidirectional=False). A call takes (T, N, input_size), (N, T,
-    input_size) with `batch_first`, (T, input_size) or a PackedSequence, and the states at the
-    start, (num_layers * directions, N, hidden_size), or (..., hidden_size) without a batch; zeros
-    if None. It gives the outputs of the last layer, of the same kind, and the states at the end.
+    batch_first=False, dropout=0.0, bidirectional=False).
+
+    A call takes (T, N, input_size), (N, T, input_size) with `batch_first`, (T, input_size) or a
+    PackedSequence. It also takes the states at the start, (num_layers * directions, N,
+    hidden_size), or (..., hidden_size) without a batch; zeros if None.
+
+    A call returns the outputs of the last layer, of the same kind, and the states at the end.
 
     >>> import tracejit
     >>> outputs, h = tracejit.nn.RNN(3, 4, num_layers=2)(tracejit.zeros(5, 2, 3))
     >>> outputs.shape, h.shape
     (tracejit.Size([5, 2, 4]), tracejit.Size([2, 2, 4]))
 
-    ValueError for inputs of other dimensions or dtypes, RuntimeError for other sizes.
+    Raises ValueError for inputs of other dimensions or dtypes, RuntimeError for other sizes.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        # the fourth is the nonlinearity, which the base class does not take
         if len(args) > 3:
             chosen, args = args[3], args[:3] + args[4:]
         else:

@@ -1,4 +1,4 @@
-"""One step of a recurrent layer as a layer: RNNCell, LSTMCell, GRUCell.
+"""Single steps of recurrent layers as layers: RNNCell, LSTMCell, GRUCell.
 
 In: (N, input_size) or (input_size,), the states before the step. Out: the states after it.
 """
@@ -40,7 +40,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform in +-1 / sqrt(hidden_size)."""
+        """Fill uniformly in +-1 / sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -54,7 +54,7 @@ class RNNCellBase(Module):
         return shown
 
     def _after(self, step: Any, input: Any, states: State | None, names: tuple[str, ...]) -> State:
-        """The states after a step; zeros are before it if there are none."""
+        """Return the states after a step. States that are not given are zeros."""
         self._check_dimensions(input, "input")
         for x, name in zip(states or (), names):
             self._check_dimensions(x, name)
@@ -131,7 +131,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: (h, c) from an input and (h, c).
+    """Step of an LSTM: (h, c) from an input and (h, c).
 
     >>> import tracejit
     >>> h, c = tracejit.nn.LSTMCell(3, 4)(tracejit.zeros(2, 3))
@@ -156,7 +156,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU: h from an input and h.
+    """Step of a GRU: h from an input and h.
 
     >>> import tracejit
     >>> tracejit.nn.GRUCell(3, 4)(tracejit.zeros(3)).shape

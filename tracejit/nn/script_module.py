@@ -1,4 +1,4 @@
-"""PyTorch's `torch.jit.ScriptModule`: what compiled modules are, and modules that are to be.
+"""PyTorch's `torch.jit.ScriptModule`: the class of compiled modules, and of modules to compile.
 
 In: classes of users that derive from it, compiled modules. Out: plain modules, which
 `tracejit.script` compiles as it does any; answers for `isinstance`; frozen copies.
@@ -20,9 +20,8 @@ class _Scripted(type(Module)):  # type: ignore[misc]
 
 
 class ScriptModule(Module, metaclass=_Scripted):
-    """The class of compiled modules: `isinstance` says so of what `jit.script` and `jit.trace`
-    make. Older programs derive from it: modules like any other, whose `script_method`s run
-    as they are.
+    """Class of compiled modules: the results of `jit.script` and `jit.trace` are instances. Older
+    programs derive from it: modules like any other, whose `script_method`s run as they are.
 
     >>> import tracejit
     >>> net = tracejit.nn.Linear(2, 2)
@@ -35,14 +34,15 @@ class ScriptModule(Module, metaclass=_Scripted):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        # compiled modules are instances of this class alone, not of a user's subclass
         cls._all_compiled = False
 
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None,
            optimize_numerics: bool = True) -> Any:
-    """A compiled copy of a compiled module: what is done to the module does not change it.
+    """Return a compiled copy of a compiled module. Later changes of the module do not reach it.
 
-    RuntimeError for what is not compiled, and for a module in training.
+    Raise RuntimeError for a module that is not compiled, and for one in training.
     """
     if not isinstance(mod, ScriptModule):
         raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script "
@@ -54,5 +54,5 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None,
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
-    """`freeze`: programs are optimised anyway."""
+    """Return `freeze` of the module: programs are optimised anyway."""
     return freeze(mod.eval()) if hasattr(mod, "training") else mod

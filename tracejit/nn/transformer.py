@@ -1,7 +1,7 @@
 """Transformers: layers of attention and of two linear maps, stacked.
 
-In: (S, N, E) and (T, N, E), or with the batch first, or without one; masks as attention takes
-them. Out: tensors of the shape of the first input.
+In: (S, N, E) and (T, N, E), or with the batch first, or without one; masks as attention takes them.
+Out: tensors of the shape of the first input.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _get_activation_fn(activation: str | Callable[[Any], Any]) -> Callable[[Any]
 
 
 class _Layer(Module):
-    """What both kinds of layers have: attention, and two linear maps with an activation between."""
+    """Base class of both kinds of layers: attention, and two linear maps with an activation
+    between."""
 
     attentions: tuple[str, ...]
 
@@ -67,12 +68,13 @@ class _Layer(Module):
         parts = range(1, len(self.attentions) + 2)  # the two linear maps are one
         for k in parts:
             setattr(self, f"norm{k}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **kind))
+        # after all norms: PyTorch's order of submodules
         for k in parts:
             setattr(self, f"dropout{k}", Dropout(dropout))
         self.activation = _get_activation_fn(activation)
 
     def _residual(self, x: Any, part: Callable[[Any], Any], norm: Any, dropout: Any) -> Any:
-        """x plus a part of the layer, normalised before the part or after the sum."""
+        """Return x plus a part of the layer, normalised before the part or after the sum."""
         if self.norm_first:
             return x + dropout(part(norm(x)))
         return norm(x + dropout(part(x)))
@@ -157,9 +159,9 @@ def _get_clones(module: Module, N: int) -> ModuleList:
 
 
 def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
-    """Whether layers are told that a mask hides what comes later.
+    """Return True if layers are told that a mask hides later positions.
 
-    Layers of ours give the same then, so that only for others the mask is looked at.
+    This package's own layers give the same result either way, so only for others the mask is read.
     """
     if told is not None or mask is None:
         return told is True
@@ -176,11 +178,11 @@ def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of an encoder layer, one after the other, and a last norm.
+    """Stack of `num_layers` copies of an encoder layer, and a last norm.
 
-    enable_nested_tensor  without gradients, after `eval()`, with a padding mask and no other, what
-                          the layers give for padding at the end is 0
-    mask_check            whether padding is looked at first: only where all of it is at the end
+    enable_nested_tensor  True: results for padding at the end are 0, without gradients, after
+                          `eval()`, with a padding mask and no other mask
+    mask_check            True: look at padding first, and clear it only if all of it is at the end
     """
 
     def __init__(
@@ -221,23 +223,25 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _cleared(self, src: Any, mask: Any, padding: Any) -> Any:
-        """Where what the layers give becomes 0, (N, S); None: nowhere."""
+        """Return the places (N, S) where the layers' result becomes 0. None: nowhere."""
         first = self.layers[0]
         if (not get_fastpath_enabled() or not getattr(self, "use_nested_tensor", False)
                 or first.training or src.dim() != 3 or padding is None or mask is not None
                 or tracejit.is_autocast_enabled()):  # fmt: skip
             return None
         tensors = [src, *first.parameters()]
+        # PyTorch leaves padding out only where no gradients are recorded
         if tracejit.is_grad_enabled() and any(x.requires_grad for x in tensors):
             return None
         left_out = padding != 0
         if not getattr(self, "mask_check", True):
             return left_out
+        # True if no element stands behind padding
         return left_out & (left_out[:, 1:] | ~left_out[:, :-1]).all()
 
 
 def _why_padding_stays(layer: Any) -> str | None:
-    """What an encoder layer lacks for PyTorch to compute nothing of padding."""
+    """Return the property that an encoder layer lacks for PyTorch to skip padding, or None."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -255,7 +259,7 @@ def _why_padding_stays(layer: Any) -> str | None:
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a decoder layer, one after the other, and a last norm."""
+    """Stack of `num_layers` copies of a decoder layer, and a last norm."""
 
     def __init__(
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
@@ -287,7 +291,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder, as in "Attention Is All You Need" (Vaswani et al., 2017).
+    """Encoder and decoder, as in "Attention Is All You Need" (Vaswani et al., 2017).
 
     >>> import tracejit
     >>> model = tracejit.nn.Transformer(8, 2, 1, 1, 16)
@@ -365,6 +369,6 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
-        """(sz, sz), -inf above the diagonal: no position attends to a later one."""
+        """Return (sz, sz), -inf above the diagonal: no position attends to a later one."""
         whole = tracejit.full((sz, sz), -math.inf, device=device, dtype=dtype)
         return tracejit.triu(whole, diagonal=1)

@@ -34,7 +34,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """The image (N, C, *output_size) of columns; windows that overlap are added up.
+    """Image (N, C, *output_size) from columns; windows that overlap are added up.
 
     >>> import tracejit
     >>> tracejit.nn.Fold((4, 6), 2, stride=2)(tracejit.ones(1, 12, 6)).shape

@@ -68,14 +68,15 @@ class Adadelta(Optimizer):
         square, steps = state["square_avg"], state["acc_delta"]
         state["step"].copy_(state["step"] + 1)
         square.copy_(square * rho + grad * grad * (1 - rho))
+        # steps of earlier updates only: this one is counted after it is used
         change = (steps + eps).sqrt() / (square + eps).sqrt() * grad
         steps.copy_(steps * rho + change * change * (1 - rho))
         p.copy_(p - change * read_scalar(group, "lr"))
 
 
 class Rprop(Optimizer):
-    """Steps that grow by etas[1] while a gradient keeps its sign and shrink by etas[0] when it
-    turns, within `step_sizes`; only the signs of gradients count.
+    """Steps grow by etas[1] while a gradient keeps its sign and shrink by etas[0] when it turns,
+    within `step_sizes`. Only the signs of gradients count.
 
     Raises ValueError for options out of range.
     """

@@ -15,8 +15,8 @@ from tracejit.optim.optimizer import Optimizer, require_one_element, should_be, 
 
 
 class Adafactor(Optimizer):
-    """p <- p - step size * gradient / root of its mean square, which for matrices is the product of
-    its row and column means.
+    """p <- p - step size * gradient / root of its mean square. For a matrix the mean square is the
+    product of row and column means.
 
     lr           the largest step relative to a parameter's size, and the rate of weight decay
     beta2_decay  mean squares keep 1 - step**beta2_decay of what they were
@@ -89,7 +89,7 @@ class Adafactor(Optimizer):
 
     def _refuse_empty(self, group: dict[str, Any]) -> None:
         """Raise ZeroDivisionError before PyTorch's foreach moves any parameter of the empty one's
-        kind: vectors and matrices of a dtype move together, in the order of their first."""
+        kind. Vectors and matrices of a dtype move together, in the order of their first."""
         kinds: dict[Any, list[Any]] = {}
         for p in group["params"]:
             if p.grad is not None:
@@ -99,6 +99,7 @@ class Adafactor(Optimizer):
                 before = [p for each in [*kinds.values()][:k] for p in each]
                 super()._update_group({**group, "params": before})
                 for p in alike:
+                    # PyTorch's foreach counts the step before it divides
                     self.state[p]["step"].add_(1)
                 raise ZeroDivisionError("float division by zero")
 
@@ -112,6 +113,7 @@ class Adafactor(Optimizer):
         count = state["step"].double()
         fresh = count ** group["beta2_decay"]
         rate = 1 / count.sqrt()
+        # `where`, not `min`: the step is known to the program only
         rate = tracejit.where(rate < lr, rate, lr)
         size = (p * p).mean().sqrt().clamp(min=smallest) * rate
         decayed = p if group["weight_decay"] == 0 else p * (1 - lr * group["weight_decay"])
@@ -128,4 +130,5 @@ class Adafactor(Optimizer):
         rows, columns = state["row_var"], state["col_var"]
         rows.copy_(rows + (square.mean(-1, keepdim=True) - rows) * fresh)
         columns.copy_(columns + (square.mean(-2, keepdim=True) - columns) * fresh)
+        # the product is of degree two in the squares: divided by their mean
         return rows * columns / rows.mean(-2, keepdim=True).clamp(min=least)

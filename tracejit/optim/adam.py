@@ -22,11 +22,11 @@ from tracejit.optim.optimizer import (
 
 
 class Adam(Optimizer):
-    """p <- p - lr * mean / (sqrt(mean of squares) + eps), both means corrected for their start at
-    zero.
+    """p <- p - lr * mean / (sqrt(mean of squares) + eps). Both means are corrected for their start
+    at zero.
 
     lr            learning rate, a number
-    betas         how much of the mean, and of the mean of squares, is kept in each step
+    betas         share of the mean, and of the mean of squares, that each step keeps
     eps           added to the denominator
     weight_decay  times p is added to the gradient (decoupled_weight_decay: shrinks p, as AdamW's)
     amsgrad       divides by the largest mean of squares seen
@@ -67,6 +67,7 @@ class Adam(Optimizer):
                 "lr as a Tensor is not supported for capturable=False and foreach=True"
             )
         require_means(lr, betas, eps, weight_decay)
+        # PyTorch refuses a mixture of both kinds
         for kind in (float, tracejit.Tensor):
             if all(isinstance(beta, kind) for beta in betas):
                 break
@@ -119,6 +120,7 @@ class Adam(Optimizer):
             largest = state["max_exp_avg_sq"]
             largest.copy_(tracejit.maximum(before_write(largest, group), square))
             square = largest
+        # beta**step in float32 would lose digits of 1 - beta**step
         count = step.double()
         step_size = lr / (1 - beta1**count)
         denominator = square.sqrt() / (1 - beta2**count).sqrt() + group["eps"]

@@ -72,6 +72,7 @@ class Adamax(Optimizer):
         step.copy_(step + 1)
         mean.copy_(mean + (grad - mean) * (1 - beta1))
         largest.copy_(tracejit.maximum(largest * beta2, grad.abs() + group["eps"]))
+        # corrects the mean for its start at zero; the maximum needs no correction
         rate = read_scalar(group, "lr") / (1 - beta1 ** step.double())
         p.copy_(p - mean / largest * rate)
 
@@ -137,6 +138,7 @@ class NAdam(Optimizer):
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         step.copy_(step + 1)
         count, fading = step.double(), group["momentum_decay"]
+        # Dozat's schedule of the momentum, for this step and the following
         now = beta1 * (1 - 0.5 * 0.96 ** (count * fading))
         following = beta1 * (1 - 0.5 * 0.96 ** ((count + 1) * fading))
         product.copy_(product * now.to(product.dtype))  # a loaded state has the parameter's dtype

@@ -84,6 +84,7 @@ class RMSprop(Optimizer):
         if group["centered"]:
             mean = state["grad_avg"]
             mean.copy_(mean + (grad - mean) * (1 - alpha))
+            # E x^2 - (E x)^2
             variance = square - mean * mean
         change = grad / (variance.sqrt() + group["eps"])
         if "momentum_buffer" in state:
@@ -141,6 +142,7 @@ class Adagrad(Optimizer):
         )
         for group in self.param_groups:
             for p in group["params"]:
+                # made at once, as in PyTorch: scripts read it before the first step
                 self.state[p] = self._new_state(p, group)
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +171,7 @@ class Adagrad(Optimizer):
         step, total = state["step"], state["sum"]
         step.copy_(step + 1)
         rate = read_scalar(group, "lr") / (1 + (step.double() - 1) * group["lr_decay"])
+        # duplicates in a sparse gradient count once, as their sum
         rows = Rows(grad)
         rows.add_to(total, rows.values.pow(2))
         scales = rows.of(total).sqrt() + group["eps"]

@@ -85,6 +85,7 @@ class ASGD(Optimizer):
             grad = grad + p * group["weight_decay"]
         step.copy_(step + 1)
         p.copy_(p * (1 - lambd * eta) - grad * eta)
+        # mu is 1 until step t0: the average is the parameter itself, without rounding
         average.copy_(tracejit.where(mu == 1, p, average + (p - average) * mu))
         count = step.double()
         rated = step if group.get("foreach") else count  # PyTorch's foreach computes in the step's

@@ -19,12 +19,12 @@ from tracejit.optim.scheduler import (
 
 
 class _Combined(LRScheduler):
-    """What both share: the state dict holds those of the schedules."""
+    """Base class of both. The state dict holds those of the schedules."""
 
     _schedulers: list[Any]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, with the state dicts of the schedules."""
+        """Return all attributes but the optimizer, with the state dicts of the schedules."""
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
@@ -40,7 +40,7 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other: the next begins at each epoch in `milestones`.
+    """Schedule of schedules one after the other: the next begins at each epoch in `milestones`.
 
     >>> import tracejit
     >>> from tracejit.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
@@ -53,8 +53,9 @@ class SequentialLR(_Combined):
     >>> schedule.get_last_lr()
     [0.1]
 
-    Raises ValueError for no schedules, schedules of another optimizer or that need a metric, and
-    another number of milestones than one less; TypeError for what is no schedule.
+    Raises ValueError for no schedules, schedules of another optimizer or that need a metric. So
+    does any number of milestones but one less than schedules. Raises TypeError for an object that
+    is no schedule.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class SequentialLR(_Combined):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:
+            # each schedule has changed the rates when it was made
             _update_param_group_val(group, "lr", group["initial_lr"])
         self.recursive_undo()
+        # milestone 0 makes the second schedule begin at once
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
@@ -97,6 +100,7 @@ class SequentialLR(_Combined):
         self.last_epoch += 1
         k = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[k]
+        # a schedule begins at its own epoch 0, whatever it did when it was made
         if k > 0 and self._milestones[k - 1] == self.last_epoch:
             scheduler._update_lr(0)
         else:
@@ -105,12 +109,12 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """All schedules at each step, one on top of the other.
+    """Schedule that applies every schedule at each step, one on top of the other.
 
-    optimizer  that of the schedules; None: that of the first
+    optimizer  optimizer of the schedules; None: that of the first
 
     Raises ValueError for no schedules, schedules of another optimizer or that need a metric;
-    TypeError for what is no schedule.
+    TypeError for an object that is no schedule.
     """
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Any = None) -> None:
@@ -125,7 +129,7 @@ class ChainedScheduler(_Combined):
         self._note_rates(optimizer.param_groups)
 
     def step(self) -> None:  # type: ignore[override]
-        """A step of each schedule."""
+        """Step each schedule."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._note_rates(self._schedulers[-1].optimizer.param_groups)

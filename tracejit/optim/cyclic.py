@@ -1,7 +1,7 @@
 """Schedules that come back to where they began: CyclicLR and CosineAnnealingWarmRestarts.
 
-In: an optimizer. Out: new rates, and momenta that move the other way. PyTorch's formulas
-(Smith 2017; Loshchilov and Hutter 2017). Users reach them through `optim.lr_scheduler`.
+In: an optimizer. Out: new rates, and momenta that move the other way. PyTorch's formulas (Smith
+2017; Loshchilov and Hutter 2017). Users reach them through `optim.lr_scheduler`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tracejit.optim.scheduler import (
 
 
 class CyclicLR(LRScheduler):
-    """Up from base_lr to max_lr in `step_size_up` steps, down in `step_size_down`, again and again.
+    """Schedule up from base_lr to max_lr in `step_size_up` steps, down in `step_size_down`, again
+    and again.
 
     mode        "triangular"; "triangular2": half as high in each cycle; "exp_range": times
                 gamma ** steps
@@ -82,6 +83,7 @@ class CyclicLR(LRScheduler):
         if cycle_momentum:
             self._begin_momenta(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
+        # after the base class, which takes the groups' initial rates
         self.base_lrs = bases
 
     def _begin_momenta(self, base: Any, most: Any, last_epoch: int) -> None:
@@ -96,7 +98,7 @@ class CyclicLR(LRScheduler):
             group.update(max_momentum=highest, base_momentum=least)
 
     def scale_fn(self, x: float) -> float:
-        """How high the cycle (or step) with number `x` goes."""
+        """Return the relative height of cycle (or step) number `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular2":
@@ -117,7 +119,8 @@ class CyclicLR(LRScheduler):
         return [base + (most - base) * part * scale for base, most in rates]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and functions; of another callable, its attributes."""
+        """Return all attributes but the optimizer. A function is left out; of another callable its
+        attributes are kept."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)
@@ -134,7 +137,7 @@ class CyclicLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Along a cosine from the initial rate to `eta_min`, then from the start again.
+    """Schedule along a cosine from the initial rate to `eta_min`, then from the start again.
 
     T_0     epochs of the first run
     T_mult  each run is this many times as long as the one before
@@ -205,13 +208,15 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         elif self.T_mult == 1:
             self.T_cur, self.T_i = epoch % self.T_0, self.T_0
         else:
+            # the number of whole runs before: their lengths are a geometric series
             runs = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
             before = self.T_0 * (self.T_mult**runs - 1) / (self.T_mult - 1)
             self.T_cur, self.T_i = epoch - before, self.T_0 * self.T_mult**runs
 
 
 def moves_beta(optimizer: Any) -> bool:
-    """Whether cycles of momentum move the first beta; ValueError where there is neither."""
+    """Return True if cycles of momentum move the first beta. Raise ValueError where there is
+    neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError(
             "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"

@@ -29,17 +29,17 @@ TABLES = (
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    """Register `hook(optimizer, args, kwargs)` to run before each step of every optimizer."""
     return RemovableHandle(_before_all, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """`hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    """Register `hook(optimizer, args, kwargs)` to run after each step of every optimizer."""
     return RemovableHandle(_after_all, hook)
 
 
 class Hooks:
-    """The part of Optimizer that registers hooks."""
+    """Part of Optimizer that registers hooks."""
 
     # Of optimizers around others, which may not call `Optimizer.__init__`.
     _optimizer_step_pre_hooks: Mapping[int, Callable[..., Any]] = MappingProxyType({})
@@ -55,36 +55,38 @@ class Hooks:
             self.__dict__.setdefault(name, {})
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` before each step; args begin with the optimizer. What it
-        returns, unless None, are new args and kwargs."""
+        """Register `hook(optimizer, args, kwargs)` to run before each step. args begin with the
+        optimizer. A result that is not None replaces args and kwargs."""
         return self._hooked("step_pre", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` after each step."""
+        """Register `hook(optimizer, args, kwargs)` to run after each step."""
         return self._hooked("step_post", hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer)` before `state_dict()`."""
+        """Register `hook(optimizer)` to run before `state_dict()`."""
         return self._hooked("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` after `state_dict()`; may return another one."""
+        """Register `hook(optimizer, state_dict)` to run after `state_dict()`. It may return another
+        one."""
         return self._hooked("state_dict_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` before `load_state_dict()`; may return another one."""
+        """Register `hook(optimizer, state_dict)` to run before `load_state_dict()`. It may return
+        another one."""
         return self._hooked("load_state_dict_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """`hook(optimizer)` after `load_state_dict()`."""
+        """Register `hook(optimizer)` to run after `load_state_dict()`."""
         return self._hooked("load_state_dict_post", hook, prepend)
 
     def _hooked(
@@ -92,6 +94,7 @@ class Hooks:
     ) -> RemovableHandle:
         table = self.__dict__[f"_optimizer_{when}_hooks"]
         before = list(table.items()) if prepend else []
+        # a dict keeps its order: the others are put back behind the new one
         if prepend:
             table.clear()
         handle = RemovableHandle(table, hook)
@@ -100,11 +103,13 @@ class Hooks:
 
 
 def with_hooks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's `step`, between its hooks; where it calls a base class's, they are called once."""
+    """Put a class's `step` between its hooks. They are called once also if it calls a base
+    class's."""
 
     @functools.wraps(function)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         run = as_captured(function)
+        # called by a subclass's `step`, which has called the hooks
         if type(self).step is not step:
             return run(self, *args, **kwargs)
         note_step(self)

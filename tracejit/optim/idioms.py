@@ -1,4 +1,4 @@
-"""What optimizers that are written like PyTorch's own import from `optim.optimizer`.
+"""Names that optimizers written like PyTorch's own import from `optim.optimizer`.
 
 In: parameters, numbers and tensors of their options. Out: decisions and conversions that PyTorch's
 files share. There are no fused kernels to choose here: compiled steps are fused anyway.
@@ -26,7 +26,7 @@ _params_doc = "params: an iterable of tensors, of (name, tensor), or of dicts wi
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A `step` that records gradients only where the option `differentiable` says so."""
+    """Wrap a `step`: it records gradients only where the option `differentiable` says so."""
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -37,29 +37,29 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _get_value(x: Any) -> Any:
-    """A tensor's only element as a number; numbers as they are."""
+    """Return a tensor's only element as a number, and numbers as they are."""
     return x.item() if isinstance(x, Tensor) else x
 
 
 def _stack_if_compiling(x: Any) -> Any:
-    """The list: tensors are stacked only by PyTorch's compiler."""
+    """Return the list as it is: only PyTorch's compiler stacks tensors."""
     return x
 
 
 def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable[..., Any]:
-    """A decorator that leaves the function as it is: any step may be captured."""
+    """Return a decorator that leaves the function as it is: any step may be captured."""
     return lambda func: func
 
 
 def _default_to_fused_or_foreach(
     params: Any, differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
-    """Whether a step is fused, or made of ops on lists, where the user did not say: neither."""
+    """Return (fused, foreach) for a user who chose none: neither."""
     return False, False
 
 
 def _view_as_real(params: list, *state_and_grads: list) -> None:
-    """Complex tensors in the lists become the pairs of numbers that they hold."""
+    """Replace complex tensors in the lists by the pairs of numbers that they hold."""
     for k, p in enumerate(params):
         if p.is_complex():
             params[k] = view_as_real(p)
@@ -68,15 +68,16 @@ def _view_as_real(params: list, *state_and_grads: list) -> None:
 
 
 def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
-    """The dtype of step counters."""
+    """Return the dtype of step counters."""
+    # PyTorch's rule: fused steps count in float32 always
     return float64 if get_default_dtype() is float64 and not is_fused else float32
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """Devices whose steps may be captured."""
+    """Return the devices whose steps may be captured."""
     return ["cpu", "cuda"]
 
 
 def _to_scalar(x: Any) -> Any:
-    """A tensor of one element without dimensions; numbers as they are."""
+    """Return a tensor of one element without dimensions, and numbers as they are."""
     return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x

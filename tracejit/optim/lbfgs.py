@@ -4,8 +4,8 @@ In: a closure that gives the loss and its gradients, called several times in a s
 parameters moved; the loss before the step. Algorithms 7.4 (two-loop recursion) and 3.5, 3.6 (strong
 Wolfe line search) of Nocedal and Wright, Numerical Optimization, with PyTorch's stopping rules.
 
-Whether to go on is decided by values, so that under `script` each call of the closure is a program
-of its own.
+Values decide if the search goes on. Under `script` each call of the closure is thus a program of
+its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NARROW = 1e-9  # a bracket of smaller steps is not searched, whatever `toleranc
 
 
 class LBFGS(Optimizer):
-    """One group of parameters, moved along -H @ gradient, H being built from `history_size`
+    """Moves one group of parameters along -H @ gradient. H is built from `history_size`
     differences.
 
     max_iter, max_eval   iterations, and calls of the closure, in one step; max_eval None: 5/4
@@ -97,7 +97,8 @@ class LBFGS(Optimizer):
 
     # -- a step ----------------------------------------------------------------------------------
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Several iterations; `closure` clears gradients, computes the loss and calls backward.
+        """Make several iterations. `closure` clears gradients, computes the loss and calls
+        backward.
 
         TypeError without a closure.
         """
@@ -127,6 +128,7 @@ class LBFGS(Optimizer):
             length: Any = rate
             if state["n_iter"] == 1:
                 with np.errstate(all="ignore"):
+                    # no curvature is known: this step has at most length `rate` in the 1-norm
                     length = min(1.0, 1.0 / _value(gradient.abs().sum())) * rate
             slope = _value(gradient.dot(direction))
             state["d"], state["t"] = direction, float(length)
@@ -143,6 +145,7 @@ class LBFGS(Optimizer):
             else:
                 self._move(length, direction)
                 calls = 0
+                # the last iteration's loss would not be looked at
                 if number != group["max_iter"]:
                     loss, calls = float(closure()), 1
                     gradient = self._gradient()
@@ -161,13 +164,13 @@ class LBFGS(Optimizer):
 
 
 class _Memory:
-    """The last differences, kept in the optimizer's state."""
+    """Last differences of parameters and gradients, kept in the optimizer's state."""
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.state, self.size = state, size
 
     def direction(self, gradient: Any, first: bool) -> Any:
-        """-H @ gradient, after remembering what the last step has shown."""
+        """Remember the differences of the last step. Return -H @ gradient."""
         state = self.state
         if first:
             state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1
@@ -175,6 +178,7 @@ class _Memory:
         turned = gradient - state["prev_flat_grad"]
         moved = state["d"] * state["t"]
         curvature = _value(turned.dot(moved))
+        # else H would not stay positive definite
         if curvature > _CURVATURE:
             kept = (state["old_dirs"], state["old_stps"], state["ro"])
             if len(state["old_dirs"]) == self.size:
@@ -185,6 +189,7 @@ class _Memory:
             state["H_diag"] = float(curvature / _value(turned.dot(turned)))
         rows = list(zip(state["old_dirs"], state["old_stps"], state["ro"]))
         q, weights = gradient.neg(), []
+        # algorithm 7.4: from the newest difference to the oldest, then back
         for turned, moved, inverse in reversed(rows):
             weight = moved.dot(q) * inverse
             weights.append(weight)
@@ -208,7 +213,7 @@ class _Search:
         self.calls = 0
 
     def at(self, length: Any) -> _Point:
-        """(length, loss, gradient, slope) there; the parameters stay where they started."""
+        """Return (length, loss, gradient, slope) there. The parameters stay where they started."""
         self.optimizer._move(length, self.direction)
         loss = float(self.closure())
         gradient = self.optimizer._gradient()
@@ -217,7 +222,7 @@ class _Search:
         return length, loss, gradient, _value(gradient.dot(self.direction))
 
     def run(self, length: Any, most: int) -> _Point:
-        """The point found, after at most `most` steps, and one call of the closure more."""
+        """Return the point found, after at most `most` steps and one more call of the closure."""
         bracket, steps = self._bracket(length, most)
         if len(bracket) == 1:
             return bracket[0]
@@ -236,6 +241,7 @@ class _Search:
                 low, high = _lower_first(bracket)
                 continue
             found = self._is_flat(point)
+            # the loss rises towards the other end: a minimum lies between here and the best
             if not found and point[3] * (bracket[high][0] - bracket[low][0]) >= 0:
                 bracket[high] = bracket[low]
             bracket[low] = point
@@ -244,7 +250,8 @@ class _Search:
         return bracket[low]
 
     def _bracket(self, length: Any, most: int) -> tuple[list[_Point], int]:
-        """Two points with a good one between, or a good one alone, and how many steps it took."""
+        """Return two points with a good one between, or a good one alone, and the number of
+        steps."""
         before, point = self.origin, self.at(length)
         for steps in range(most):
             # The first two points are not compared: PyTorch begins with the third.
@@ -252,6 +259,7 @@ class _Search:
                 return [before, point], steps
             if self._is_flat(point):
                 return [point], steps
+            # the slope has turned: a minimum lies between
             if point[3] >= 0:
                 return [before, point], steps
             least = point[0] + 0.01 * (point[0] - before[0])
@@ -268,10 +276,10 @@ class _Search:
 
 
 def _value(tensor: Any) -> Any:
-    """The element, as a NumPy number of the tensor's dtype.
+    """Return the element as a NumPy number of the tensor's dtype.
 
-    Arithmetic with Python's numbers keeps that dtype, and division by zero gives inf or NaN, as
-    with tensors without dimensions.
+    Arithmetic with Python's numbers keeps that dtype, and division by zero gives inf or NaN.
+    Tensors without dimensions behave alike.
     """
     return tensor.dtype.numpy.type(float(tensor))
 
@@ -288,6 +296,7 @@ def _within(bracket: list[_Point], stuck: bool) -> tuple[Any, bool]:
     margin = 0.1 * (most - least)
     if not min(most - wanted, wanted - least) < margin:
         return wanted, False
+    # near an end once is allowed; twice, or outside, the step is moved inwards
     if not (stuck or wanted >= most or wanted <= least):
         return wanted, True
     near_top = abs(wanted - most) < abs(wanted - least)
@@ -295,10 +304,11 @@ def _within(bracket: list[_Point], stuck: bool) -> tuple[Any, bool]:
 
 
 def _cubic(one: _Point, other: _Point, least: Any, most: Any) -> Any:
-    """Where the cubic through two values and slopes is smallest, within bounds."""
+    """Return the minimum, within bounds, of the cubic through two values and slopes."""
     (x1, f1, _, g1), (x2, f2, _, g2) = one, other
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
+    # no real minimum, or NaN: the middle
     if not square >= 0:
         return (least + most) / 2.0
     d2 = np.sqrt(square)

@@ -52,7 +52,8 @@ __all__ = [
 
 
 class LambdaLR(FunctionLR):
-    """The initial rate times `lr_lambda(epoch)`: one function, or one for each group.
+    """Schedule that sets the initial rate times `lr_lambda(epoch)`: one function, or one for each
+    group.
 
     Raises ValueError for another number of functions than groups.
     """
@@ -72,7 +73,8 @@ class LambdaLR(FunctionLR):
 
 
 class MultiplicativeLR(FunctionLR):
-    """Times `lr_lambda(epoch)` in each epoch: one function, or one for each group.
+    """Schedule that multiplies the rate by `lr_lambda(epoch)` in each epoch: one function, or one
+    for each group.
 
     >>> import tracejit
     >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
@@ -107,7 +109,7 @@ class MultiplicativeLR(FunctionLR):
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` epochs."""
+    """Schedule that multiplies the rate by `gamma` every `step_size` epochs."""
 
     def __init__(
         self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -126,7 +128,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each epoch in `milestones`."""
+    """Schedule that multiplies the rate by `gamma` at each epoch in `milestones`."""
 
     def __init__(
         self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
@@ -146,7 +148,8 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times `factor` for the first `total_iters` epochs, then the initial rate.
+    """Schedule of `factor` times the initial rate for the first `total_iters` epochs, then the
+    initial rate.
 
     Raises ValueError for a factor not between 0 and 1.
     """
@@ -165,6 +168,7 @@ class ConstantLR(LRScheduler):
             return self._times(self.factor)
         if self.last_epoch != self.total_iters:
             return self._unchanged()
+        # schedules chain: the factor is divided out, not the rate set
         return self._times(1.0 / self.factor)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -173,7 +177,8 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From `start_factor` to `end_factor` times the initial rate, in `total_iters` equal steps.
+    """Schedule from `start_factor` to `end_factor` times the initial rate, in `total_iters` equal
+    steps.
 
     Raises ValueError for factors that are not between 0 and 1, or a start at 0.
     """
@@ -203,6 +208,7 @@ class LinearLR(LRScheduler):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._unchanged()
         gap = self.end_factor - self.start_factor
+        # the ratio of two neighbouring values: other schedules' changes stay
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * gap
         return self._times(1.0 + gap / before)
 
@@ -213,8 +219,8 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to zero in `total_iters` epochs: the initial rate times
-    (1 - epoch / total_iters) ** power.
+    """Schedule down to zero in `total_iters` epochs: the initial rate times
+    `(1 - epoch / total_iters) ** power`.
 
     >>> import tracejit
     >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
@@ -245,7 +251,7 @@ class PolynomialLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` every epoch."""
+    """Schedule that multiplies the rate by `gamma` every epoch."""
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -262,7 +268,7 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Along a cosine from the initial rate to `eta_min` in `T_max` epochs, and back."""
+    """Schedule along a cosine from the initial rate to `eta_min` in `T_max` epochs, and back."""
 
     def __init__(
         self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
@@ -274,8 +280,10 @@ class CosineAnnealingLR(LRScheduler):
         _warn_get_lr_called_within_step(self)
         if self._is_initial:
             return self._unchanged()
+        # resumed in the middle: there is no rate before to build on
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
+        # the height before was 0: no ratio to it
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return [
                 group["lr"] + (base - self.eta_min) * (1 - applied("cos", math.pi / self.T_max)) / 2

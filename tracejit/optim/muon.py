@@ -99,7 +99,7 @@ class Muon(Optimizer):
 
 
 def _orthogonal(matrix: Any, coefficients: tuple, count: int, eps: float) -> Any:
-    """The matrix with singular values near 1, by Newton-Schulz steps in bfloat16."""
+    """Return the matrix with singular values near 1, by Newton-Schulz steps in bfloat16."""
     if count >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if len(coefficients) != 3:
@@ -107,8 +107,10 @@ def _orthogonal(matrix: Any, coefficients: tuple, count: int, eps: float) -> Any
     a, b, c = coefficients
     x = matrix.bfloat16()
     high = matrix.shape[0] > matrix.shape[1]
+    # the shorter side is iterated: x @ x.T is smaller
     if high:
         x = x.T
+    # the iteration converges for singular values up to about 1
     x = x / x.norm().clamp(min=eps)
     for _ in range(count):
         gram = x @ x.T

@@ -1,7 +1,7 @@
-"""The one-cycle schedule: up to a peak and down again within one training run, batch by batch.
+"""One-cycle schedule: up to a peak and down again within one training run, batch by batch.
 
-In: an optimizer and the number of steps. Out: new rates, and momenta that move the other way.
-Users reach it through `optim.lr_scheduler`. PyTorch's formulas.
+In: an optimizer and the number of steps. Out: new rates, and momenta that move the other way. Users
+reach it through `optim.lr_scheduler`. PyTorch's formulas.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tracejit.optim.scheduler import (
 
 
 class OneCycleLR(LRScheduler):
-    """Up from max_lr / div_factor to max_lr, then down to that start / final_div_factor, batch by
-    batch.
+    """Schedule up from max_lr / div_factor to max_lr, then down to that start / final_div_factor,
+    batch by batch.
 
     With `cycle_momentum`, momentum (or the first beta) moves the other way, from max_momentum to
     base_momentum. Raises TypeError for what is no Optimizer; ValueError for an unknown
@@ -110,7 +110,8 @@ class OneCycleLR(LRScheduler):
 
 
 def _phases(steps: int, rise: float, three: bool) -> list[dict[str, Any]]:
-    """The last step of each phase, and between which rates and momenta it goes."""
+    """Return the last step of each phase, and the names of its first and last rate and momentum."""
+    # the first step is number 0
     up = _phase(float(rise * steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
     if not three:
         return [up, _phase(steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]

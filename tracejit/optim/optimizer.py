@@ -1,8 +1,8 @@
-"""What all optimizers share: parameter groups, state, the step around the update, and the state
+"""Base class of all optimizers: parameter groups, state, the step around the update, the state
 dict.
 
 In: parameters, or groups of them with options of their own. Out: parameters written in place by
-`step()`. Subclasses define `_new_state(p, group)` and `_update(p, grad, group, state)`; both are
+`step()`. Subclasses define `_new_state(p, group)` and `_update(p, grad, group, state)`. Both are
 plain tensor arithmetic without `.item()`, so that a captured training step holds the update too.
 
 Numbers that change while training (the learning rate, momentum) are read with `read_scalar`:
@@ -55,7 +55,7 @@ __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer
 
 
 class _RequiredParameter:
-    """The default of an option that each group has to give."""
+    """Default of an option that each group has to give."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -65,7 +65,7 @@ required = _RequiredParameter()
 
 
 class Optimizer(Hooks):
-    """The common part of all optimizers.
+    """Base class of all optimizers.
 
     params    an iterable of tensors, of (name, tensor), or of dicts with "params" and options
     defaults  options of groups that do not set their own
@@ -80,6 +80,7 @@ class Optimizer(Hooks):
     _unsaved: tuple[str, ...] = ()  # what `_new_state` makes that is kept beside the state
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        # a tensor is iterable too: its rows would be taken as parameters
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
@@ -162,12 +163,12 @@ class Optimizer(Hooks):
                 clear_gradient(p, set_to_none)
 
     def _patch_step_function(self) -> None:
-        """Nothing: hooks are called by `step` itself, also after it was replaced in a subclass."""
+        """Do nothing: `step` itself calls hooks, also after a subclass replaced it."""
 
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; returns what `closure`, called first,
-        returns. With the option `differentiable` the update is on the tape."""
+        """Update every parameter that has a gradient. Return the result of `closure`, which is
+        called first. With the option `differentiable` the update is on the tape."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -205,11 +206,11 @@ class Optimizer(Hooks):
             raise AssertionError("_foreach ops don't support autograd")
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter before its first update."""
+        """Return the state of a parameter before its first update."""
         raise NotImplementedError
 
     def _kept(self, p: Any) -> dict[str, Any]:
-        """What is kept of a parameter from step to step."""
+        """Return the values kept of a parameter from step to step."""
         kept = self.state[p] if p in self.state else {}
         return {**kept, **self._beside_state[p]} if p in self._beside_state else kept
 
@@ -220,8 +221,8 @@ class Optimizer(Hooks):
     def _update_on_tape(
         self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]
     ) -> None:
-        """`_update` with copies of the state: what backward needs of this step is not overwritten
-        by the next."""
+        """Call `_update` with copies of the state: the next step overwrites nothing that backward
+        needs."""
         names = [name for name, value in state.items() if isinstance(value, Tensor)]
         copies = {**state, **{name: state[name].clone() for name in names}}
         self._update(p, grad, group, copies)
@@ -229,12 +230,12 @@ class Optimizer(Hooks):
             state[name].copy_(copies[name])
 
     def _check_gradient(self, grad: Any) -> None:
-        """RuntimeError for a gradient that the optimizer does not take."""
+        """Raise RuntimeError for a gradient that the optimizer does not take."""
         if grad.is_sparse:
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        """`_update` with a sparse gradient, where `_check_gradient` takes them."""
+        """Update with a sparse gradient, where `_check_gradient` takes them."""
         raise NotImplementedError
 
     # -- state dict ----------------------------------------------------------------------------
@@ -268,7 +269,7 @@ class Optimizer(Hooks):
         return made
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a `state_dict()`, whose tensors are taken as they are where they have the
+        """Continue from a `state_dict()`. Its tensors are taken as they are where they have the
         parameter's dtype and device.
 
         Raises ValueError where the groups do not match.
@@ -323,28 +324,31 @@ class Optimizer(Hooks):
 
 
 def of_reals(value: Any) -> Any:
-    """A complex tensor of a state as the pairs of numbers that it holds; all else as it is."""
+    """Return a complex tensor as the pairs of numbers that it holds, and other values as they
+    are."""
     return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
 
 
 def before_write(value: Any, group: dict[str, Any]) -> Any:
-    """A tensor that the update overwrites, as backward may need it."""
+    """Return a tensor that the update overwrites, copied where backward may need it."""
     return value.clone() if group.get("differentiable") else value
 
 
 def step_counter(p: Any) -> Any:
-    """The counter of a parameter's steps, as its state begins."""
+    """Return a new counter of a parameter's steps."""
     return zeros((), dtype=_get_scalar_dtype(), device=p.device)
 
 
 def filled_like(p: Any, number: float) -> Any:
-    """A tensor like a parameter, holding the number in each part."""
+    """Return a tensor like a parameter with the number in each part."""
     return full_like(p, number * (1 + 1j) if p.is_complex() else number)
 
 
 def _fitted(name: Any, value: Any, p: Any) -> Any:
-    """A saved value for parameter p, tensors in its dtype; the step counter keeps its own."""
+    """Return a saved value for parameter p, tensors in its dtype. The step counter keeps its
+    own."""
     if isinstance(value, Tensor):
+        # a count in float16 would stop at 2048
         cast = p.is_floating_point() and name != "step"
         return value.to(p.device, p.dtype if cast else value.dtype)
     if isinstance(value, dict):
@@ -355,25 +359,25 @@ def _fitted(name: Any, value: Any, p: Any) -> Any:
 
 
 def require(holds: bool, text: str, value: Any) -> None:
-    """ValueError "Invalid <text>: <value>" for an option out of its range."""
+    """Raise ValueError "Invalid <text>: <value>" for an option out of its range."""
     if not holds:
         raise ValueError(f"Invalid {text}: {value}")
 
 
 def require_one_element(lr: Any) -> None:
-    """ValueError for a rate that is a tensor of another size."""
+    """Raise ValueError for a rate that is a tensor of another size."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
 
 
 def require_rate(lr: Any) -> None:
-    """ValueError for what is no learning rate."""
+    """Raise ValueError for a value that is no learning rate."""
     require_one_element(lr)
     require(not lr < 0, "learning rate", lr)
 
 
 def should_be(holds: bool, text: str, wanted: str, value: Any) -> None:
-    """ValueError for an option out of its range, in the newer wording."""
+    """Raise ValueError for an option out of its range, in the newer wording."""
     if not holds:
         raise ValueError(f"{text} should be {wanted} but is: {value}")
 
@@ -381,7 +385,8 @@ def should_be(holds: bool, text: str, wanted: str, value: Any) -> None:
 def require_means(
     lr: float, betas: tuple[float, float], eps: float, weight_decay: float
 ) -> None:
-    """ValueError for options out of range, of optimizers with two running means: Adam's family."""
+    """Raise ValueError for options out of range, of optimizers with two running means: Adam's
+    family."""
     require_rate(lr)
     require(eps >= 0, "epsilon value", eps)
     require(0 <= betas[0] < 1, "beta parameter at index 0", betas[0])

@@ -1,4 +1,4 @@
-"""The schedule that watches a metric: the rate goes down when the metric has stopped improving.
+"""Schedule that watches a metric: it lowers the rate when the metric has stopped improving.
 
 In: an optimizer, and a metric at each `step`. Out: new numbers in `optimizer.param_groups`.
 PyTorch's formulas. Users reach it through `optim.lr_scheduler`.
@@ -20,10 +20,10 @@ from tracejit.optim.scheduler import (
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when the metric given to `step` has not improved for more than `patience`
-    epochs.
+    """Schedule that multiplies the rate by `factor` when the metric given to `step` has not
+    improved for more than `patience` epochs.
 
-    mode       "min" or "max": which way the metric improves
+    mode       "min" or "max": the direction in which the metric improves
     threshold  the least improvement that counts: relative (`threshold_mode="rel"`) or absolute
     cooldown   epochs after a reduction in which nothing is counted
     min_lr     the least rate; one number, or one for each group
@@ -74,7 +74,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether nothing is counted, since the rate was reduced a short while ago."""
+        """Return True if epochs are not counted, soon after a reduction of the rate."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]

@@ -1,7 +1,7 @@
 """RAdam: Adam that takes plain momentum steps until its second moment can be trusted.
 
 In: parameters with gradients. Out: parameters, moments (`exp_avg`, `exp_avg_sq`) and `step` written
-in place. PyTorch's formulas. Which kind of step is taken depends on `step`, a tensor: both are
+in place. PyTorch's formulas. `step`, a tensor, decides between the two kinds of steps. Both are
 computed and one is selected, so that a captured training step is one program.
 """
 
@@ -16,10 +16,10 @@ from tracejit.optim.optimizer import Optimizer, before_write, require_means, ste
 
 
 class RAdam(Optimizer):
-    """Adam whose steps are rectified by the variance of their adaptive rate, once that is finite.
+    """Adam that rectifies its steps by the variance of the adaptive rate, once that is finite.
 
     lr                      learning rate, a number
-    betas                   how much of the mean, and of the mean of squares, each step keeps
+    betas                   share of the mean, and of the mean of squares, that each step keeps
     eps                     added to the denominator
     weight_decay            times p is added to the gradient
     decoupled_weight_decay  shrinks p directly instead, as AdamW does
@@ -88,12 +88,13 @@ class RAdam(Optimizer):
         rate = lr / (1 - beta1**count)
         trusted, factor = _rectification(count, beta2)
         scale = tracejit.where(trusted, rate * factor, rate)
+        # a plain momentum step has no denominator
         denominator = tracejit.where(trusted, square.sqrt() + group["eps"], 1.0)
         p.copy_(decayed - mean / denominator * scale)
 
 
 def _rectification(count: Any, beta2: float) -> tuple[Any, Any]:
-    """Whether the step after `count` gradients is adaptive, and what its rate is multiplied by."""
+    """Return True if the step after `count` gradients is adaptive, and the factor of its rate."""
     longest = 2 / (1 - beta2) - 1
     correction = 1 - beta2**count
     length = longest - 2 * count * beta2**count / correction

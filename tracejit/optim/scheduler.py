@@ -1,7 +1,7 @@
-"""What all schedules share: initial rates, counting, the state dict.
+"""Base class of all schedules: initial rates, counting, the state dict.
 
-In: an optimizer. Out: `lr` of its groups, set at each `step()` to what the subclass's `get_lr()`
-says. Users reach it through `optim.lr_scheduler`.
+In: an optimizer. Out: `lr` of its groups, set at each `step()` to the result of the subclass's
+`get_lr()`. Users reach it through `optim.lr_scheduler`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ EPOCH_DEPRECATION_WARNING = (
 
 
 class LRScheduler:
-    """The common part of schedules; a subclass defines `get_lr()`.
+    """Base class of schedules. A subclass defines `get_lr()`.
 
     last_epoch  -1: starts anew; else continues after that epoch, from the groups' `initial_lr`
 
-    Raises TypeError for what is no Optimizer, KeyError where no initial rates are known.
+    Raises TypeError for an object that is no Optimizer, KeyError where no initial rates are known.
 
     >>> import tracejit
     >>> class Halving(tracejit.optim.lr_scheduler.LRScheduler):
@@ -76,11 +76,11 @@ class LRScheduler:
         return self.optimizer.param_groups
 
     def get_lr(self) -> list[Any]:
-        """The rates of epoch `last_epoch`, one for each group."""
+        """Return the rates of epoch `last_epoch`, one for each group."""
         raise NotImplementedError
 
     def get_last_lr(self) -> list[Any]:
-        """The rates set last."""
+        """Return the rates set last."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -99,6 +99,7 @@ class LRScheduler:
             else:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", None)
+                # chained forms build on the epoch before, which a jump has not seen
                 rates = self.get_lr() if closed is None else closed()
         self._set(rates)
 
@@ -106,6 +107,7 @@ class LRScheduler:
         """Write the rates to the groups; a rate that is a tensor is written in place."""
         for group, rate in zip(self._groups, rates, strict=True):
             _update_param_group_val(group, "lr", rate)
+        # copies: a rate that is a tensor is written in place later
         self._last_lr = self._unchanged()
 
     def _unchanged(self) -> list[Any]:
@@ -115,7 +117,7 @@ class LRScheduler:
         return [group["lr"] * factor for group in self._groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """Return all attributes but the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -124,22 +126,23 @@ class LRScheduler:
 
 
 class _LRScheduler(LRScheduler):
-    """The older name of `LRScheduler`."""
+    """Older name of `LRScheduler`."""
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """TypeError for what is no Optimizer."""
+    """Raise TypeError for an object that is no Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 def copied(rate: Any) -> Any:
-    """A rate that no one else writes to."""
+    """Return a rate that no other code writes to."""
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 
 def for_each_group(optimizer: Any, name: str, value: Any) -> list[Any]:
-    """`value` for each group, or a list of them; ValueError for one of another length."""
+    """Return `value` for each group, or a list of them. Raise ValueError for a list of another
+    length."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [copied(value) for _ in range(count)]
@@ -153,7 +156,7 @@ def for_each_group(optimizer: Any, name: str, value: Any) -> list[Any]:
 
 @contextmanager
 def _initial_mode(scheduler: LRScheduler) -> Iterator[None]:
-    """The schedule's first step, which sets the initial rates, is taken within."""
+    """Mark the steps inside as the schedule's first, which sets the initial rates."""
     scheduler._is_initial = True
     try:
         yield
@@ -162,7 +165,7 @@ def _initial_mode(scheduler: LRScheduler) -> Iterator[None]:
 
 
 class _enable_get_lr_call:
-    """`get_lr()` may be called within, without a warning."""
+    """Allow calls of `get_lr()` inside, without a warning."""
 
     def __init__(self, o: LRScheduler) -> None:
         self.o = o
@@ -176,7 +179,7 @@ class _enable_get_lr_call:
 
 
 def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
-    """A warning where it was not `step` that called `get_lr()`."""
+    """Warn where other code than `step` called `get_lr()`."""
     if not lr_scheduler._get_lr_called_within_step:
         warnings.warn(
             "To get the last learning rate computed by the scheduler, please use "
@@ -187,21 +190,22 @@ def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
 
 
 def _param_groups_val_list(optimizer: Any, key: str) -> list[Any]:
-    """An option of each group; tensors are copied."""
+    """Return an option of each group, with tensors copied."""
     return [copied(group[key]) for group in optimizer.param_groups]
 
 
 def _update_param_group_val(param_group: dict[str, Any], key: str, val: Any) -> None:
     """Set an option of a group; one that is a tensor is written in place."""
     if isinstance(param_group[key], Tensor):
+        # captured steps hold the tensor itself
         param_group[key].fill_(val)
     else:
         param_group[key] = val
 
 
 class FunctionLR(LRScheduler):
-    """What schedules with functions share: one for all groups or one for each, left out of the
-    state dict unless they are objects with a state of their own."""
+    """Base class of schedules with functions: one for all groups or one for each. The state dict
+    leaves them out, unless they are objects with a state of their own."""
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
         count = len(optimizer.param_groups)
@@ -215,7 +219,8 @@ class FunctionLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and functions; of other callables, their attributes."""
+        """Return all attributes but the optimizer. Functions are left out; of other callables their
+        attributes are kept."""
         state = super().state_dict()
         del state["lr_lambdas"]
         state["lr_lambdas"] = [

@@ -93,7 +93,7 @@ class SGD(Optimizer):
         p.copy_(p - grad * read_scalar(group, "lr"))
 
     def _check_gradient(self, grad: Any) -> None:
-        """Sparse gradients are taken too."""
+        """Take sparse gradients too."""
 
     def _update_rows(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         """Only rows that have a gradient are written; all of them where there is momentum."""

@@ -49,7 +49,7 @@ class SparseAdam(Optimizer):
                              "complex parameters")
 
     def _check_gradient(self, grad: Any) -> None:
-        """RuntimeError for dense gradients."""
+        """Raise RuntimeError for dense gradients."""
         if not grad.is_sparse:
             raise RuntimeError(
                 "SparseAdam does not support dense gradients, please consider Adam instead"
@@ -64,6 +64,7 @@ class SparseAdam(Optimizer):
         state["step"] += 1
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         held, new = (rows.of(mean), rows.of(square)), rows.values
+        # as differences: `add_to` adds to the values that rows hold
         change = (new - held[0]) * (1 - beta1), (new * new - held[1]) * (1 - beta2)
         rows.add_to(mean, change[0])
         rows.add_to(square, change[1])

@@ -2,9 +2,10 @@
 gradient is there.
 
 In: an optimizer at the start of a step. Out: `optimizer.state[p]` filled for every parameter that
-has a gradient. They are ordinary tensors also while a step is captured, so that they become inputs
-of its program; making them is not part of the program (a replay finds them there), and capture does
-not watch this file.
+has a gradient.
+
+The tensors are ordinary ones also while a step is captured: they become inputs of its graph. Making
+them is not part of the graph (a replay finds them there), and capture does not watch this file.
 """
 
 from __future__ import annotations
@@ -68,35 +69,36 @@ def _settle(tracer: Any, optimizer: Any) -> None:
 
 
 def _ask(group: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Numbers that only the program knows are asked for: state is made of them at once."""
+    """Make numbers known that only the program knows: state is made of them at once."""
     for number in [group[name] for name in names]:
         if type(number) in AFTER_SYMS:
             number.concretize("an option with which an optimizer's state begins")
 
 
 def note_step(optimizer: Any) -> None:
-    """The optimizer steps, which schedules ask. No part of a captured program: it stays so."""
+    """Note that the optimizer steps, which schedules ask. A replay need not: it stays noted."""
     optimizer._opt_called = True
 
 
 def first_rate(group: dict[str, Any]) -> float:
-    """The rate with which state begins. State that is made at once is no part of a program, which
-    does not depend on the rate then."""
+    """Return the rate with which state begins. State that is made at once is no part of a program,
+    which does not depend on the rate then."""
     return float(ended_to_hints(group["lr"]))
 
 
 def forget_steps(optimizer: Any) -> None:
-    """The first schedule of an optimizer looks from now on whether it steps, and by which
-    function."""
+    """Note the optimizer's present `step`, for its first schedule: `warn_of_order` compares with
+    it."""
     if not hasattr(optimizer, "_step_before_schedules"):
         optimizer._step_before_schedules = _function(optimizer.step)
 
 
 def warn_of_order(schedule: Any) -> None:
-    """A warning where a schedule's second step comes before the optimizer's first.
+    """Warn where a schedule's second step comes before the optimizer's first.
 
-    This is not part of a captured program: the optimizer's first step is not either.
+    No captured program holds the warning: none holds the optimizer's first step either.
     """
+    # while captured the count may be a number of the program; `hint` is its value in this call
     count = schedule.__dict__["_step_count"]
     if getattr(count, "hint", count) != 1:
         return

@@ -36,7 +36,8 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """The `avg_fn` of exponential moving averages. ValueError for a decay not in [0, 1]."""
+    """Return the `avg_fn` of exponential moving averages. Raise ValueError for a decay not in [0,
+    1]."""
     _check_decay(decay)
 
     def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
@@ -47,18 +48,19 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """As `get_ema_avg_fn`, of lists of parameters, in place."""
+    """Return `get_ema_avg_fn` for lists of parameters, in place."""
     average = get_ema_avg_fn(decay)
 
     def ema_update(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
         for kept, current in zip(ema_param_list, current_param_list):
+            # parameters require grad: they are written through a detached alias
             kept.detach().copy_(average(kept, current, None))
 
     return ema_update
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
-    """The `avg_fn` of equal averages."""
+    """Return the `avg_fn` of equal averages."""
 
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
         with tracejit.no_grad():
@@ -68,7 +70,7 @@ def get_swa_avg_fn() -> Callable[..., Any]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """As `get_swa_avg_fn`, of lists of parameters, in place."""
+    """Return `get_swa_avg_fn` for lists of parameters, in place."""
     average = get_swa_avg_fn()
 
     def swa_update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:
@@ -79,7 +81,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
 
 class AveragedModel(Module):
-    """A copy of a model, `module`, whose parameters are averages of those seen.
+    """Copy of a model, `module`, whose parameters are averages of those seen.
 
     avg_fn        (average, parameter, how many were averaged) -> average
     multi_avg_fn  the same of lists, in place; neither: equal averages
@@ -159,6 +161,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         model.train()
         for module in momenta:
             module.reset_running_stats()
+            # None: a plain mean over all batches
             module.momentum = None
         for batch in loader:
             given = batch[0] if isinstance(batch, (list, tuple)) else batch
@@ -169,7 +172,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the present rate to `swa_lr` in `anneal_epochs`, then constant.
+    """Schedule from the present rate to `swa_lr` in `anneal_epochs`, then constant.
 
     anneal_strategy  "cos" or "linear"
 
@@ -205,15 +208,17 @@ class SWALR(LRScheduler):
         if self.anneal_epochs == 0:
             step = max(1, step)
         before, now = self._part(step - 1), self._part(step)
+        # the end is reached: the start can no longer be computed from the present rate
         if before == 1:
             return [group["swa_lr"] * now + group["swa_lr"] * (1 - now) for group in self._groups]
         found = []
         for group in self._groups:
+            # the rate at the start, from the present one: other schedules' changes stay
             start = (group["lr"] - group["swa_lr"] * before) / (1 - before)
             found.append(group["swa_lr"] * now + start * (1 - now))
         return found
 
     def _part(self, step: int) -> float:
-        """How much of the way is behind after a step."""
+        """Return the share of the way that is done after a step."""
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - applied("cos", math.pi * t)) / 2

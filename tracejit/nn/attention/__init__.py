@@ -20,11 +20,11 @@ WARN_FOR_UNFUSED_KERNELS = False  # there is one kernel, which is never missed
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The `Linear` that PyTorch has behind its attention: the same under another name."""
+    """`Linear` under the name that PyTorch uses behind its attention."""
 
 
 class MultiheadAttention(Module):
-    """softmax(q @ k.T / sqrt(E / heads)) @ v in `num_heads` parts, between projections.
+    """Attention, softmax(q @ k.T / sqrt(E / heads)) @ v, in `num_heads` parts between projections.
 
     dropout       of the weights, in training
     add_bias_kv   one more key and value that is learnt; add_zero_attn: one that is zero
@@ -87,6 +87,7 @@ class MultiheadAttention(Module):
             for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
                 setattr(self, name, Parameter(tracejit.empty(shapes[name], **kind)))
             absent = ["in_proj_weight"]
+        # registered as None: programs ask for PyTorch's names
         for name in absent:
             self.register_parameter(name, None)
         if bias:
@@ -128,6 +129,7 @@ class MultiheadAttention(Module):
         alone = query is key and key is value
         if batched and self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+            # one object still: the function then projects all three by one product
             if alone:
                 key = value = query
         out, weights = F.multi_head_attention_forward(

@@ -1,4 +1,4 @@
-"""Masks of attention by blocks: which blocks a mask shows in part, and which whole.
+"""Masks of attention by blocks: the blocks that a mask shows in part, and those it shows whole.
 
 In: a mask (B, H, L, S), or tables of blocks. Out: a `BlockMask`. Called by `flex_attention`.
 """
@@ -12,24 +12,26 @@ from tracejit.nn.functional import pad
 
 
 def _table(blocks: Any) -> tuple[Any, Any]:
-    """How many blocks each row has, and the numbers of its blocks, these first."""
+    """Return the number of blocks of each row, and block numbers with the row's own first."""
+    # stable: the numbers rise among shown blocks, and among the others
     order = blocks.to(tracejit.int32).argsort(-1, descending=True, stable=True)
     return blocks.sum(-1).to(tracejit.int32), order.to(tracejit.int32)
 
 
 def _blocks(table: tuple[Any, Any]) -> Any:
-    """The blocks, 0 or 1, that a table lists."""
+    """Return the blocks of a table as a dense tensor: 1 where listed, else 0."""
     many, order = table
     listed = (tracejit.arange(order.size(-1), device=many.device) < many.unsqueeze(-1)).int()
     return tracejit.zeros_like(listed).scatter(-1, order.long(), listed)
 
 
 class BlockMask:
-    """A mask's function, and the blocks in which it shows something.
+    """Mask function, and the blocks where the mask shows any score.
 
-    kv_num_blocks, kv_indices            (B, H, rows), (B, H, rows, columns): blocks in part
+    kv_num_blocks     (B, H, rows): the number of blocks that each row shows in part
+    kv_indices        (B, H, rows, columns): the numbers of these blocks
     full_kv_num_blocks, full_kv_indices  whole blocks, or None where they count as the others
-    q_num_blocks ...                     the same by columns
+    q_num_blocks ...  the same by columns
     """
 
     def __init__(
@@ -66,7 +68,8 @@ class BlockMask:
         seq_lengths: tuple[int, int] | None = None,
         compute_q_blocks: bool = True,
     ) -> BlockMask:
-        """The mask whose blocks these tables list by rows; without lengths, of whole blocks."""
+        """Make the mask whose blocks these tables list by rows. Without `seq_lengths`, it ends with
+        whole blocks."""
         sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
             raise AssertionError(
@@ -89,18 +92,18 @@ class BlockMask:
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:
-        """How many scores there are."""
+        """Return the number of scores."""
         return tracejit.Size(self.shape).numel()
 
     def to_dense(self) -> Any:
-        """The blocks, 1 where the mask shows something."""
+        """Return the blocks, 1 where the mask shows any score."""
         blocks = _blocks((self.kv_num_blocks, self.kv_indices))
         if self.full_kv_num_blocks is not None:
             blocks = blocks | _blocks((self.full_kv_num_blocks, self.full_kv_indices))
         return blocks
 
     def sparsity(self) -> float:
-        """How many of a hundred scores are in no block that is shown."""
+        """Return the percentage of scores that lie in no shown block."""
         shown = int(self.to_dense().sum()) * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
         return 100 * (1 - shown / self.numel())
 
@@ -109,14 +112,15 @@ class BlockMask:
                 self.q_num_blocks, self.q_indices, self.full_q_num_blocks, self.full_q_indices)
 
     def as_tuple(self, flatten: bool = True) -> tuple:
-        """What `BlockMask(...)` takes: lengths, tables, sizes of blocks, the function."""
+        """Return the arguments of `BlockMask(...)`: lengths, tables, sizes of blocks, the
+        function."""
         ends: tuple = (self.seq_lengths, self.BLOCK_SIZE)
         if flatten:
             return (*ends[0], *self._tables(), *ends[1], self.mask_mod)
         return (ends[0], *self._tables(), ends[1], self.mask_mod)
 
     def to(self, device: Any) -> BlockMask:
-        """The same mask with its tables on another device."""
+        """Return the same mask with its tables on another device."""
         moved = (None if t is None else t.to(device) for t in self._tables())
         return BlockMask(self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE,
                          mask_mod=self.mask_mod)
@@ -126,9 +130,11 @@ class BlockMask:
 
 
 def of_mask(shown: Any, mask_mod: Any, sizes: tuple[int, int], apart: bool) -> BlockMask:
-    """The blocks of a mask (B, H, L, S); whole ones `apart` from those shown in part, or not."""
+    """Return the blocks of a mask (B, H, L, S). With `apart`, whole blocks have tables of their
+    own."""
     rows, columns = (-(-n // size) for n, size in zip(shown.shape[-2:], sizes))
     lengths = (shown.shape[-2], shown.shape[-1])
+    # with False, so that a block cut at the edge is never whole
     padded = pad(shown, (0, columns * sizes[1] - lengths[1], 0, rows * sizes[0] - lengths[0]))
     counts = padded.view(*shown.shape[:2], rows, sizes[0], columns, sizes[1]).sum((3, 5))
     whole = counts == sizes[0] * sizes[1]

@@ -18,30 +18,30 @@ _Mod = Callable[..., Any]
 
 
 class AuxRequest(NamedTuple):
-    """What is wanted beside the output: the logarithms of the sums, the largest scores."""
+    """Results wanted beside the output: the logarithms of the sums, the largest scores."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was wanted beside the output, None for what was not."""
+    """Results that were requested beside the output, None for the others."""
 
     lse: Any = None
     max_scores: Any = None
 
 
 class FlexKernelOptions(TypedDict, total=False):
-    """Choices of PyTorch's kernels, which results do not depend on."""
+    """Options of PyTorch's kernels. Results do not depend on them."""
 
 
 def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
-    """The mask that hides nothing."""
+    """Show everything: True at each place."""
     return batch.new_ones(size=(), dtype=tracejit.bool)
 
 
 def and_masks(*mask_mods: _Mod) -> _Mod:
-    """The mask that shows what all of these show."""
+    """Return the mask that shows what all of these show."""
     _callable(mask_mods)
 
     def both(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -54,7 +54,7 @@ def and_masks(*mask_mods: _Mod) -> _Mod:
 
 
 def or_masks(*mask_mods: _Mod) -> _Mod:
-    """The mask that shows what any of these shows."""
+    """Return the mask that shows what any of these shows."""
     _callable(mask_mods)
 
     def either(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -72,7 +72,8 @@ def _callable(mods: tuple) -> None:
 
 
 def _everywhere(mod: _Mod, scores: tuple, places: tuple) -> Any:
-    """A function at each place: of the score there, if one is given, and of the place."""
+    """Call a function at each place, with the score there, if scores are given, and the place."""
+    # the key's place is innermost, the batch outermost: the order of dimensions
     for level in (3, 2, 1, 0):
         dims = tuple(0 if level == k else None for k in range(4))
         mod = tracejit.vmap(mod, in_dims=(*(0 for _ in scores), *dims))
@@ -85,7 +86,8 @@ def _places(sizes: tuple, device: Any) -> tuple:
 
 def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
                 device: Any = None) -> Any:
-    """The mask (B, H, Q_LEN, KV_LEN) of a function of places; for one of scores: 0 changed by it.
+    """Make the mask (B, H, Q_LEN, KV_LEN) of a function of places. A function of scores gets score
+    0 at each place.
 
     >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 2)
     tensor([[[[ True, False],
@@ -94,6 +96,7 @@ def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: 
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     places = _places(sizes, device)
     takes = getattr(mod_fn, "__code__", None)
+    # five arguments: a function of scores
     if takes is not None and takes.co_argcount == 5:
         return _everywhere(mod_fn, (tracejit.zeros(sizes, device=device),), places)
     return _everywhere(mod_fn, (), places)
@@ -112,7 +115,8 @@ def create_block_mask(
     compute_dq_write_order: bool = False,
     dq_kv_order: bool = True,
 ) -> BlockMask:
-    """Which blocks of the scores a mask shows, in part or whole; None for B or H: the same in all.
+    """Return the blocks of scores that a mask shows, in part or whole. None for B or H: the same in
+    all.
 
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 4, 4, BLOCK_SIZE=2).to_dense()
     tensor([[[[1, 0],
@@ -162,7 +166,9 @@ def flex_attention(
     _checked(query, key, value, enable_gqa)
     if enable_gqa and key.size(1) != query.size(1):
         times = query.size(1) // key.size(1)
+        # neighbouring heads of the query share one of the keys
         key, value = (x.repeat_interleave(times, 1) for x in (key, value))
+    # scores in half precision would overflow, and round too much
     working = tracejit.float64 if query.dtype is tracejit.float64 else tracejit.float32
     if scale is None:
         scale = 1.0 / math.sqrt(query.size(-1))
@@ -174,6 +180,7 @@ def flex_attention(
         shown = _everywhere(block_mask.mask_mod, (), places)
         scores = tracejit.where(shown, scores, -math.inf)
     lse = scores.logsumexp(-1)
+    # softmax of a row that is -inf everywhere would be NaN
     nothing = (lse == -math.inf).unsqueeze(-1)
     weights = tracejit.softmax(scores.masked_fill(nothing, 0), -1).masked_fill(nothing, 0)
     out = weights.to(query.dtype) @ value

@@ -1,7 +1,7 @@
-"""The layers under the places that PyTorch's own files have: `nn.modules.loss` and so on.
+"""Layers under the places that PyTorch's own files have: `nn.modules.loss` and so on.
 
-In: `from tracejit.nn.modules.loss import _Loss` and its like. Out: this package's files, which are
-named by what they hold, or what several of them hold.
+In: `from tracejit.nn.modules.loss import _Loss` and its like. Out: this package's files, or the
+contents of several of them. They are named by what they hold.
 """
 
 from __future__ import annotations
@@ -68,10 +68,12 @@ PLACES: dict[str, tuple[ModuleType, ...]] = {
 
 
 def _at(place: str, *files: ModuleType) -> ModuleType:
-    """A file under another name, or one with the names of several: the first that has one."""
+    """Return a file under another name, or a module with the names of several. The first file
+    wins."""
     if len(files) == 1:
         return files[0]
     made = ModuleType(f"{__name__}.{place}", files[0].__doc__)
+    # the first file comes last, and wins
     for file in reversed(files):
         vars(made).update({k: v for k, v in vars(file).items() if not k.startswith("__")})
     return made

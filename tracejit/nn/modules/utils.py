@@ -25,12 +25,14 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple:
-    """What is padded, for `nn.functional.pad`: the last dimension first, each number n times."""
+    """Return padding amounts for `nn.functional.pad`: the last dimension first, each number n
+    times."""
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
-    """The last of `defaults` where a size is None. ValueError for too few of them."""
+    """Replace each None by its default, counted from the last. Raise ValueError for too few
+    defaults."""
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
@@ -50,5 +52,6 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
         state_dict[key[len(prefix):]] = state_dict.pop(key)
     versions = getattr(state_dict, "_metadata", {})
     for key in list(versions):
+        # metadata has names of modules, without a dot at the end
         if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
             versions[key[len(prefix):]] = versions.pop(key)

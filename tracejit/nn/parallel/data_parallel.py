@@ -14,7 +14,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """A module under the attribute `module`; a call is a call of it. Batches are not split.
+    """Wrapper that holds a module as `module` and calls it. Batches are not split.
 
     >>> import tracejit
     >>> nn = tracejit.nn
@@ -45,7 +45,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """What the module gives for the inputs, of which there may be a tuple.
+    """Call the module with the inputs, one or a tuple.
 
     >>> import tracejit
     >>> data_parallel(tracejit.nn.ReLU(), tracejit.tensor([-1.0, 2.0]))

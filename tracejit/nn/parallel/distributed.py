@@ -11,7 +11,7 @@ __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """NotImplementedError: there is one process."""
+    """Refused with NotImplementedError: there is one process."""
 
     def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
         refuse("DistributedDataParallel")

@@ -13,7 +13,7 @@ from tracejit.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """For each device the same tree with its part of each tensor; what is no tensor goes to all.
+    """Return, for each device, the same tree with its part of each tensor. Other leaves go to all.
 
     >>> scatter({"x": tracejit.arange(4), "n": 2}, ["cpu", "cpu"])
     [{'x': tensor([0, 1]), 'n': 2}, {'x': tensor([2, 3]), 'n': 2}]
@@ -30,7 +30,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """One tree, whose tensors are those of all of them joined.
+    """Return one tree, whose tensors are those of all trees joined.
 
     >>> gather([tracejit.ones(1), tracejit.zeros(1)], "cpu")
     tensor([1., 0.])

@@ -1,4 +1,4 @@
-"""What is done to parameters of modules; PyTorch's `nn.utils`."""
+"""Changes of parameters of modules; PyTorch's `nn.utils`."""
 
 import importlib
 from typing import Any

@@ -24,7 +24,7 @@ def _gradients(parameters: Any) -> list[Any]:
 def get_total_norm(
     tensors: Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
-    """The norm of all elements of all tensors, a 0-dim tensor.
+    """Return the norm of all elements of all tensors, a 0-dim tensor.
 
     Raises RuntimeError for a norm that is not finite, where `error_if_nonfinite`.
     """
@@ -49,7 +49,8 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """Scale all gradients by one factor so that their norm is at most `max_norm`; returns the norm.
+    """Scale all gradients by one factor so that their norm is at most `max_norm`. Return the norm
+    before.
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.zeros(2))
@@ -82,6 +83,7 @@ def clip_grads_with_norm_(
 
 
 def _scale(gradients: list[Any], max_norm: float, total: Any) -> None:
+    # clamped and not compared: no step branches on the norm
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(factor.to(gradient.device))
@@ -94,7 +96,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """The older name of `clip_grad_norm_`."""
+    """Call `clip_grad_norm_`, under its older name, and warn."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
                   "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

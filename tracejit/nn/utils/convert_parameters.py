@@ -14,7 +14,7 @@ from tracejit.core.eager.modes import no_grad
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
-    """All elements, in order, as one vector; gradients flow through.
+    """Return all elements, in order, as one vector. Gradients flow through.
 
     >>> import tracejit
     >>> tracejit.nn.utils.parameters_to_vector([tracejit.zeros(2, 2), tracejit.ones(1)])

@@ -13,7 +13,7 @@ from tracejit.nn.parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of a convolution (transpose: a transposed one) with a batch norm folded in.
+    """Return a copy of a convolution (transpose: a transposed one) with a batch norm folded in.
 
     >>> import tracejit
     >>> nn = tracejit.nn
@@ -43,12 +43,13 @@ def fuse_conv_bn_weights(
     bn_b: Any,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution with a batch norm folded in."""
+    """Return weight and bias of a convolution with a batch norm folded in."""
     bias = tracejit.zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (bn_rv + bn_eps).rsqrt()
     if bn_w is not None:
         scale = bn_w * scale
     shape = [1] * conv_w.dim()
+    # the dimension of the output channels
     shape[1 if transpose else 0] = -1
     weight = (conv_w * scale.reshape(shape)).to(conv_w.dtype)
     bias = (bias - bn_rm) * scale
@@ -60,7 +61,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of a linear layer with a batch norm folded in.
+    """Return a copy of a linear layer with a batch norm folded in.
 
     Raises AssertionError for modules in training, or another number of features.
     """
@@ -80,5 +81,5 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer with a batch norm folded in."""
+    """Return weight and bias of a linear layer with a batch norm folded in."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

@@ -44,6 +44,7 @@ class _Orthogonal(Module):
         if n != k:
             rest = tracejit.zeros((*X.shape[:-2], n, n - k), dtype=X.dtype, device=X.device)
             lower = tracejit.cat([lower, rest], -1)
+        # both maps make an orthogonal matrix of a skew one
         skew = lower - lower.mH
         if self.orthogonal_map == "matrix_exp":
             made = tracejit.linalg.matrix_exp(skew)
@@ -72,14 +73,16 @@ class _Orthogonal(Module):
         else:
             rest = tracejit.randn(*Q.shape[:-2], n, n - k, dtype=Q.dtype, device=Q.device)
             whole, R = tracejit.linalg.qr(tracejit.cat([Q, rest], -1))
+            # with a positive diagonal QR is unique: its first k columns are Q itself
             self.base = whole * R.diagonal(0, -2, -1).sgn().unsqueeze(-2)
+            # its image is the identity: the maps ignore the diagonal, reflections take its sign
             X = -tracejit.eye(n, k, dtype=Q.dtype, device=Q.device)
             X = X.expand(tuple(Q.shape)).contiguous()
         return X.mT if wide else X
 
 
 def _reflected(X: Any) -> Any:
-    """The product of the reflections at the columns below the diagonal, times its signs."""
+    """Return the product of the reflections at the columns below the diagonal, times its signs."""
     n, k = X.shape[-2:]
     below = X.tril(-1)
     one = tracejit.eye(n, k, dtype=X.dtype, device=X.device)
@@ -92,7 +95,7 @@ def _reflected(X: Any) -> Any:
 
 
 def _reflectors(Q: Any) -> Any:
-    """The columns of Householder's QR decomposition, and signs on the diagonal."""
+    """Return the columns of Householder's QR decomposition, with signs on the diagonal."""
     result = Q.detach().clone()
     k = Q.shape[-1]
     for j in range(k):
@@ -101,6 +104,7 @@ def _reflectors(Q: Any) -> Any:
         first = column[..., :1]
         plain = rest == 0
         size = (first * first + rest * rest).sqrt()
+        # the sign with which `first - beta` loses no digits
         beta = tracejit.where(plain, first, tracejit.where(first < 0, size, -size))
         scale = tracejit.where(plain, 1, first - beta)
         v = tracejit.cat([tracejit.ones_like(first), column[..., 1:] / scale], -1).unsqueeze(-1)

@@ -36,8 +36,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """A tensor as its lengths along `dim` (None: one length), `original0`, times its direction,
-    `original1`.
+    """Compute a tensor as its lengths along `dim` (None: one length), `original0`, times its
+    direction, `original1`.
 
     >>> import tracejit
     >>> nn = tracejit.nn
@@ -50,7 +50,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def renamed(state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        """States saved with `nn.utils.weight_norm`."""
+        """Take states saved with `nn.utils.weight_norm`."""
         old = [f"{prefix}{name}_{letter}" for letter in "gv"]
         if all(key in state_dict for key in old):
             for k, key in enumerate(old):
@@ -82,6 +82,7 @@ class _SpectralNorm(Module):
                 rows, columns = matrix.shape
                 self.register_buffer("_u", random_direction(weight, rows, eps))
                 self.register_buffer("_v", random_direction(weight, columns, eps))
+                # as often as in PyTorch, so that the first call is near the singular vectors
                 self._iterate(matrix, 15)
 
     def _iterate(self, matrix: Any, count: int) -> None:
@@ -98,6 +99,7 @@ class _SpectralNorm(Module):
         matrix = as_matrix(weight, self.dim)
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
+        # copies: the next iteration overwrites what backward needs
         u, v = self._u.clone(), self._v.clone()
         return weight / tracejit.vdot(u, tracejit.mv(matrix, v))
 
@@ -112,7 +114,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """A tensor divided by its largest singular value, which power iteration follows.
+    """Divide a tensor by its largest singular value, which power iteration follows.
 
     >>> import tracejit
     >>> nn = tracejit.nn

@@ -1,8 +1,8 @@
-"""Parametrizations: a module's tensor computed from others by modules, whenever it is read.
+"""Parametrizations: modules compute a module's tensor from others, whenever it is read.
 
 In: a module, the name of one of its tensors, a module that maps a tensor to one. Out: the same
-object, of a class made for it, whose attribute is computed; what it is computed from are the
-parameters `parametrizations.<name>.original`.
+object, of a class made for it, whose attribute is computed. It is computed from the parameters
+`parametrizations.<name>.original`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _cache: dict[tuple[int, str], Any] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within, each parametrized tensor is computed once, when it is first read."""
+    """Compute each parametrized tensor once inside, when it is first read."""
     global _depth
     _depth += 1
     try:
@@ -42,11 +42,11 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and the tensor or tensors they start from: `original`,
-    or `original0`, `original1` ... where the first one takes several.
+    """Parametrizations of one tensor, and the tensors they start from: `original`, or `original0`,
+    `original1` ... where the first one takes several.
 
-    Raises ValueError where right_inverse gives what is no tensor, or (unless `unsafe`) the tensor
-    would change its dtype or shape.
+    Raises ValueError where right_inverse returns an object that is no tensor. Unless `unsafe`, also
+    where the tensor would change its dtype or shape.
     """
 
     def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
@@ -57,6 +57,7 @@ class ParametrizationList(ModuleList):
         before = original.shape, original.dtype
         new = original
         with no_grad():
+            # the last one applied is inverted first
             for module in reversed(self):
                 new = _inverted(module, new)
         _check_inverse(new)
@@ -144,12 +145,13 @@ def _check_unchanged(value: Any, shape: Any, dtype: Any) -> None:
 
 
 def _take(original: Any, new: Any) -> None:
-    """The values of `new` in `original`, which stays the object it is."""
+    """Write the values of `new` to `original`, which stays the same object."""
     if new is original:
         return
     if original.shape == new.shape and original.dtype == new.dtype:
         original.detach().copy_(new)
     else:
+        # copy_ takes no other shape, and would cast to the old dtype
         original.data = new.detach().clone()
 
 
@@ -179,6 +181,7 @@ def _class_of(module: Module) -> None:
             made.__dict__ = copy.deepcopy(self.__dict__, memo)
         return made
 
+    # properties lie in a class: this one's own, so that other modules stay plain
     members = {"__getstate__": refuse, "__deepcopy__": copied}
     module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 
@@ -245,7 +248,7 @@ def register_parametrization(
 
 
 def _check_another(value: Any, name: str, parametrization: Any) -> None:
-    """ValueError where one more parametrization of a tensor changes its dtype or shape."""
+    """Raise ValueError where one more parametrization of a tensor changes its dtype or shape."""
     with no_grad():
         before = value
         if hasattr(parametrization, "right_inverse"):
@@ -276,7 +279,7 @@ def _check_another(value: Any, name: str, parametrization: Any) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module has parametrizations, or one of the tensor `tensor_name`."""
+    """Return True if a module has parametrizations, or one of the tensor `tensor_name`."""
     found = module._modules.get("parametrizations")
     if not isinstance(found, ModuleDict):
         return False
@@ -325,7 +328,7 @@ def remove_parametrizations(
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that a module had before it was parametrized."""
+    """Return the class that a module had before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

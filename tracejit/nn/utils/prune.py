@@ -16,7 +16,7 @@ import tracejit
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what is pruned: subclasses write `compute_mask` and set `PRUNING_TYPE`.
+    """Base class of pruning methods. Subclasses write `compute_mask` and set `PRUNING_TYPE`.
 
     "unstructured": elements one by one; "structured": slices along `dim`; "global": as it likes.
     """
@@ -29,10 +29,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The mask for scores `t`: `default_mask`, and zeros where more is to be pruned."""
+        """Return the mask for scores `t`: `default_mask`, and zeros where more is to be pruned."""
 
     def apply_mask(self, module: Any) -> Any:
-        """The pruned tensor of the module."""
+        """Return the pruned tensor of the module."""
         mask = getattr(module, self._tensor_name + "_mask")
         orig = getattr(module, self._tensor_name + "_orig")
         return mask.to(dtype=orig.dtype) * orig
@@ -40,7 +40,7 @@ class BasePruningMethod(ABC):
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Any = None,
               **kwargs: Any) -> Any:
-        """Prune a parameter of the module, further where it was pruned before; the hook."""
+        """Prune a parameter of the module, further where it was pruned before. Return the hook."""
         method = cls(*args, **kwargs)
         method._tensor_name = name
         before = _taken_off(module, name)
@@ -60,14 +60,16 @@ class BasePruningMethod(ABC):
         made = method.compute_mask(scores, mask)
         if before is None:
             module.register_parameter(name + "_orig", tensor)
+            # else a tensor that is no parameter would be refused under this name
             del module._parameters[name]
         module.register_buffer(name + "_mask", made)
+        # there before the first call, too
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
         return method
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
-        """`t` with zeros where this method prunes it."""
+        """Return `t` with zeros where this method prunes it."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError("importance_scores should have the same shape as tensor t")
@@ -75,19 +77,20 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, mask)
 
     def remove(self, module: Any) -> None:
-        """Make what was pruned the parameter itself; the hook is taken off by `remove`."""
+        """Make the pruned values the parameter itself. The function `remove` takes the hook off."""
         name = self._tensor_name
         pruned = self.apply_mask(module)
         if hasattr(module, name):
             delattr(module, name)
         orig = module._parameters[name + "_orig"]
+        # the same parameter, which optimizers hold
         orig.data = pruned.data
         del module._parameters[name + "_orig"], module._buffers[name + "_mask"]
         setattr(module, name, orig)
 
 
 def _taken_off(module: Any, name: str) -> BasePruningMethod | None:
-    """The hook that prunes a parameter, taken off the module."""
+    """Take the hook that prunes a parameter off the module, and return it."""
     hooks = module._forward_pre_hooks
     found = [key for key, hook in hooks.items()
              if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
@@ -95,7 +98,7 @@ def _taken_off(module: Any, name: str) -> BasePruningMethod | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods, each of which prunes what those before it left."""
+    """Several methods. Each prunes what those before it left."""
 
     def __init__(self, *args: Any) -> None:
         self._pruning_methods: tuple = ()
@@ -125,7 +128,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[k]
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """What the last method makes of the elements, or slices, that are left."""
+        """Return the last method's mask of the elements, or slices, that are left."""
         method = self._pruning_methods[-1]
         left = _left(method, default_mask)
         mask = default_mask.clone().to(t.dtype)
@@ -134,7 +137,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def _left(method: Any, mask: Any) -> Any:
-    """An index of what is not pruned yet."""
+    """Return an index of what is not pruned yet."""
     if method.PRUNING_TYPE == "global":
         return slice(None)
     if method.PRUNING_TYPE == "unstructured":
@@ -150,14 +153,14 @@ def _left(method: Any, mask: Any) -> Any:
 
 
 class Identity(BasePruningMethod):
-    """Nothing is pruned; the mask is ones."""
+    """Pruning of nothing: the mask is ones."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         return default_mask
 
 
 class _Elements(BasePruningMethod):
-    """`amount` elements: a number of them, or the share of all."""
+    """Pruning of `amount` elements: a number of them, or the share of all."""
 
     def __init__(self, amount: Any) -> None:
         self.amount = _checked(amount)
@@ -174,21 +177,21 @@ class _Elements(BasePruningMethod):
 
 
 class RandomUnstructured(_Elements):
-    """Elements chosen at random."""
+    """Pruning of elements chosen at random."""
 
     def _chosen(self, t: Any, count: int) -> Any:
         return tracejit.rand_like(t).view(-1).topk(count).indices
 
 
 class L1Unstructured(_Elements):
-    """The elements of the least magnitude."""
+    """Pruning of the elements of least magnitude."""
 
     def _chosen(self, t: Any, count: int) -> Any:
         return t.abs().reshape(-1).topk(count, largest=False).indices
 
 
 class _Slices(BasePruningMethod):
-    """`amount` slices along `dim`: a number of them, or the share of all."""
+    """Pruning of `amount` slices along `dim`: a number of them, or the share of all."""
 
     PRUNING_TYPE = "structured"
 
@@ -214,14 +217,14 @@ class _Slices(BasePruningMethod):
 
 
 class RandomStructured(_Slices):
-    """Slices chosen at random."""
+    """Pruning of slices chosen at random."""
 
     def _scores(self, t: Any) -> Any:
         return tracejit.rand(t.shape[self.dim])
 
 
 class LnStructured(_Slices):
-    """The slices of the least norm of order `n`."""
+    """Pruning of the slices of least norm of order `n`."""
 
     def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -233,7 +236,7 @@ class LnStructured(_Slices):
 
 
 class CustomFromMask(BasePruningMethod):
-    """What a given mask says."""
+    """Pruning by a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -246,7 +249,7 @@ class CustomFromMask(BasePruningMethod):
 
 # -- functions -------------------------------------------------------------------------------------
 def identity(module: Any, name: str) -> Any:
-    """Mask a parameter without pruning anything; the module."""
+    """Mask a parameter without pruning anything. Return the module."""
     Identity.apply(module, name)
     return module
 
@@ -305,6 +308,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     scores = [given.get(pair, tensor) for pair, tensor in zip(pairs, tensors)]
     masks = [getattr(module, f"{name}_mask", None) for module, name in pairs]
     method = pruning_method(**kwargs)
+    # the container asks for a name; this method is put on no module
     method._tensor_name = "temp"
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError("Only \"unstructured\" PRUNING_TYPE supported for the `pruning_method`. "
@@ -320,8 +324,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Any, name: str) -> Any:
     """Make the pruned values the parameter, without mask or hook. ValueError where it is not
-    pruned.
-    """
+    pruned."""
     method = _taken_off(module, name)
     if method is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning "
@@ -331,7 +334,7 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a parameter of the module, or of one inside it, is pruned.
+    """Return True if a parameter of the module, or of one inside it, is pruned.
 
     >>> import tracejit
     >>> is_pruned(tracejit.nn.Linear(2, 2))
@@ -353,7 +356,7 @@ def _checked(amount: Any) -> Any:
 
 
 def _count(amount: Any, size: int) -> int:
-    """How many of `size`."""
+    """Return the number of elements to prune among `size`."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

@@ -26,10 +26,10 @@ class _Packed(NamedTuple):
 
 
 class PackedSequence(_Packed):
-    """The elements of several sequences, step by step: all first ones, all second ones, ...
+    """Elements of several sequences, step by step: all first ones, all second ones, ...
 
     data            (total length, ...)
-    batch_sizes     how many sequences have a first element, a second one, ...; int64
+    batch_sizes     the numbers of sequences that have a first element, a second one, ...; int64
     sorted_indices, unsorted_indices  from the caller's order to one by decreasing length, and back
 
     `pack_padded_sequence` and `pack_sequence` make it; not to be put together by hand.
@@ -51,7 +51,7 @@ class PackedSequence(_Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """`data.to(...)`, packed as before; itself where nothing changes."""
+        """Return `data.to(...)`, packed as before, or the object itself where nothing changes."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -59,53 +59,53 @@ class PackedSequence(_Packed):
         return type(self)(data, self.batch_sizes, *indices)
 
     def cpu(self) -> PackedSequence:
-        """On the CPU."""
+        """Move the data to the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> PackedSequence:
-        """On a CUDA device."""
+        """Move the data to a CUDA device."""
         return self.to("cuda" if device is None else device)
 
     def double(self) -> PackedSequence:
-        """As float64."""
+        """Cast the data to float64."""
         return self.to(tracejit.float64)
 
     def float(self) -> PackedSequence:
-        """As float32."""
+        """Cast the data to float32."""
         return self.to(tracejit.float32)
 
     def half(self) -> PackedSequence:
-        """As float16."""
+        """Cast the data to float16."""
         return self.to(tracejit.float16)
 
     def long(self) -> PackedSequence:
-        """As int64."""
+        """Cast the data to int64."""
         return self.to(tracejit.int64)
 
     def int(self) -> PackedSequence:
-        """As int32."""
+        """Cast the data to int32."""
         return self.to(tracejit.int32)
 
     def short(self) -> PackedSequence:
-        """As int16."""
+        """Cast the data to int16."""
         return self.to(tracejit.int16)
 
     def char(self) -> PackedSequence:
-        """As int8."""
+        """Cast the data to int8."""
         return self.to(tracejit.int8)
 
     def byte(self) -> PackedSequence:
-        """As uint8."""
+        """Cast the data to uint8."""
         return self.to(tracejit.uint8)
 
     @property
     def is_cuda(self) -> bool:
-        """Whether `data` lies on a CUDA device."""
+        """True if `data` lies on a CUDA device."""
         return self.data.is_cuda
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each number stands in a permutation of 0 .. n - 1.
+    """Return the position of each number in a permutation of 0 .. n - 1.
 
     >>> import tracejit
     >>> tracejit.nn.utils.rnn.invert_permutation(tracejit.tensor([2, 0, 1])).tolist()
@@ -116,14 +116,14 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 # -- steps that sequences have ---------------------------------------------------------------------
 def present_steps(batch_sizes: Tensor) -> Tensor:
-    """(T, N) whether a sequence, in packed order, has a step."""
+    """Return a bool tensor (T, N): True where a sequence, in packed order, has a step."""
     count = tracejit.arange(int(batch_sizes[0]), device=batch_sizes.device)
     return count < batch_sizes.unsqueeze(1)
 
 
 def as_padded(data: Tensor, present: Tensor, value: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Packed data as (T, N, ...), `value` where a sequence has no such step, and the rows of
-    (T * N, ...) that packed elements lie in."""
+    """Return packed data as (T, N, ...), `value` where a sequence has no such step. Return also the
+    rows of (T * N, ...) that packed elements lie in."""
     rows = present.flatten().nonzero().squeeze(1).to(data.device)
     if len(rows) != len(data):
         raise RuntimeError(f"batch_sizes count {len(rows)} elements, but there are {len(data)}")
@@ -135,7 +135,7 @@ def as_padded(data: Tensor, present: Tensor, value: float = 0.0) -> tuple[Tensor
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """The first `lengths[k]` elements of each sequence of a padded batch (T, N, ...).
+    """Pack the first `lengths[k]` elements of each sequence of a padded batch (T, N, ...).
 
     lengths         a list of ints or a 1-dimensional tensor
     batch_first     the input is (N, T, ...)
@@ -162,6 +162,7 @@ def pack_padded_sequence(
     _check_lengths(counts, *steps.shape[:2])
     longest = int(counts[0])
     present = tracejit.arange(longest).unsqueeze(1) < counts
+    # packed data are the padded elements, step by step, without those behind an end
     rows = present.flatten().nonzero().squeeze(1).to(input.device)
     data = steps[:longest].flatten(0, 1).index_select(0, rows)
     return PackedSequence(data, present.sum(1), order)
@@ -206,7 +207,8 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(T, N, ...) or, with `batch_first`, (N, T, ...) and the lengths, in the caller's order.
+    """Return (T, N, ...) or, with `batch_first`, (N, T, ...), and the lengths, in the caller's
+    order.
 
     total_length  T, if not the length of the longest sequence
 
@@ -236,12 +238,13 @@ def pad_packed_sequence(
     padded = padded.transpose(0, 1) if batch_first else padded
     if back is not None:
         padded = padded.index_select(0 if batch_first else 1, back)
+        # lengths stay on the CPU
         lengths = lengths.index_select(0, back.to("cpu"))
     return padded, lengths
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences (T, ...) of different lengths packed; see `pack_padded_sequence`.
+    """Pack sequences (T, ...) of different lengths. See `pack_padded_sequence`.
 
     >>> import tracejit
     >>> a, b = tracejit.tensor([1, 2, 3]), tracejit.tensor([4, 5])
@@ -253,7 +256,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that were packed, in the caller's order.
+    """Return the sequences that were packed, in the caller's order.
 
     >>> import tracejit
     >>> from tracejit.nn.utils.rnn import pack_sequence, unpack_sequence
@@ -270,7 +273,7 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Sequences (T, ...) as one (longest, N, ...) or, with `batch_first`, (N, longest, ...).
+    """Return sequences (T, ...) as one (longest, N, ...) or, with `batch_first`, (N, longest, ...).
 
     padding_side  "right": behind the elements; "left": before them
 
@@ -305,7 +308,7 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
-    """The first `lengths[k]` elements of each sequence of a padded batch.
+    """Return the first `lengths[k]` elements of each sequence of a padded batch.
 
     >>> import tracejit
     >>> x = tracejit.tensor([[1, 2], [3, 0]])

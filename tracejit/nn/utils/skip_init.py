@@ -10,7 +10,8 @@ from tracejit.nn.module import Module
 
 
 def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
-    """`module_cls(*args, **kwargs)`, with any values, leaving the random generator as it was.
+    """Call `module_cls(*args, **kwargs)`. Its values are any, and the random generator stays as it
+    was.
 
     >>> import tracejit
     >>> tracejit.nn.utils.skip_init(tracejit.nn.Linear, 3, 2)
@@ -22,6 +23,7 @@ def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    # PyTorch makes the module on the meta device, where nothing is drawn
     state = tracejit.get_rng_state()
     made = module_cls(*args, **kwargs)
     tracejit.set_rng_state(state)

@@ -1,5 +1,7 @@
-"""Spectral normalisation by a hook: before each call `weight` is divided by its largest singular
-value, which power iteration follows; and the steps that `parametrizations.spectral_norm` shares.
+"""Spectral normalisation by a hook: before each call it divides `weight` by its largest singular
+value, which power iteration follows.
+
+`parametrizations.spectral_norm` shares the steps.
 """
 
 from __future__ import annotations
@@ -13,19 +15,20 @@ from tracejit.nn.parameter import Parameter
 
 
 def as_matrix(weight: Any, dim: int) -> Any:
-    """A weight as a matrix whose rows are its slices along `dim`."""
+    """Return a weight as a matrix whose rows are its slices along `dim`."""
     if dim != 0:
         weight = weight.movedim(dim, 0)
     return weight.flatten(1)
 
 
 def default_dim(module: Any) -> int:
-    """Along which dimension a layer's outputs lie in its weight."""
+    """Return the dimension of a layer's weight along which its outputs lie."""
+    # the weights of these are (in, out, ...)
     return int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
 
 
 def check_iterations(count: int) -> None:
-    """ValueError where nothing is iterated."""
+    """Raise ValueError for less than one iteration."""
     if count <= 0:
         raise ValueError(
             f"Expected n_power_iterations to be positive, but got n_power_iterations={count}"
@@ -33,13 +36,13 @@ def check_iterations(count: int) -> None:
 
 
 def random_direction(weight: Any, count: int, eps: float) -> Any:
-    """A vector of length 1."""
+    """Draw a vector of length 1."""
     drawn = tracejit.randn(count, dtype=weight.dtype, device=weight.device)
     return F.normalize(drawn, dim=0, eps=eps)
 
 
 class SpectralNorm:
-    """The hook of one tensor of a module."""
+    """Hook of one tensor of a module."""
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
         check_iterations(n_power_iterations)
@@ -47,7 +50,7 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Any:
-        """The weight over its largest singular value; u and v are written where they iterate."""
+        """Return the weight over its largest singular value. An iteration writes u and v."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = as_matrix(weight, self.dim)
@@ -56,6 +59,7 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(tracejit.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(tracejit.mv(matrix, v), dim=0, eps=self.eps))
+                # copies: the next iteration overwrites what backward needs
                 u, v = u.clone(), v.clone()
         return weight / tracejit.dot(u, tracejit.mv(matrix, v))
 
@@ -95,6 +99,7 @@ def spectral_norm(
         u, v = random_direction(weight, rows, eps), random_direction(weight, columns, eps)
     delattr(module, name)
     module.register_parameter(name + "_orig", weight)
+    # no parameter: the hook replaces it before each call
     setattr(module, name, weight.detach())
     module.register_buffer(name + "_u", u)
     module.register_buffer(name + "_v", v)

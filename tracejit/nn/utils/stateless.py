@@ -14,7 +14,7 @@ __all__ = ["functional_call"]
 def functional_call(module: Any, parameters_and_buffers: dict[str, Any], args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
                     strict: bool = False) -> Any:
-    """`tracejit.func.functional_call`, which it warns to use."""
+    """Call `tracejit.func.functional_call`, and warn to use that."""
     warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and "
                   "will be removed in a future version of PyTorch. Please use "
                   "`torch.func.functional_call` instead which is a drop-in replacement.",

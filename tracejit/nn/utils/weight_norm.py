@@ -1,5 +1,7 @@
-"""Weight normalisation by a hook: before each call `weight` is computed as a length times a
-direction; and the formula that `parametrizations.weight_norm` shares.
+"""Weight normalisation by a hook: before each call it computes `weight` as a length times a
+direction.
+
+`parametrizations.weight_norm` shares the formula.
 """
 
 from __future__ import annotations
@@ -11,21 +13,23 @@ from tracejit.nn.parameter import Parameter
 
 
 def norm_except(v: Any, dim: int | None) -> Any:
-    """The norms of the slices of `v` along `dim`, in its other sizes 1; None or -1: of all."""
+    """Return the norms of the slices of `v` along `dim`, with size 1 in others. None or -1: of
+    all."""
     if dim is None or dim == -1:
         return v.norm()
     others = [k for k in range(v.dim()) if k != dim % v.dim()]
+    # the slices of a vector are single numbers
     return v.norm(dim=others, keepdim=True) if others else v.abs()
 
 
 class WeightNorm:
-    """The hook of one tensor of a module."""
+    """Hook of one tensor of a module."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module: Any) -> Any:
-        """The direction times the length."""
+        """Return the direction times the length."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return v * (g / norm_except(v, self.dim))
 
@@ -35,7 +39,7 @@ class WeightNorm:
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Replace a parameter by its lengths `<name>_g` along `dim` (None: one length) and its
-    direction `<name>_v`; before each call it is computed of them.
+    direction `<name>_v`. Before each call it is computed from them.
 
     >>> import tracejit
     >>> layer = tracejit.nn.utils.weight_norm(tracejit.nn.Linear(3, 2))
