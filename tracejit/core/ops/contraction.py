@@ -145,7 +145,7 @@ def _summed(x: Any, labels: list[str], kept: set[str]) -> tuple[Any, list[str]]:
 
 def _joined(x: Any, left: list[str], y: Any, right: list[str],
             kept: set[str]) -> tuple[Any, list[str]]:
-    """Multiply two operands and sum over the labels that both have and `kept` has not."""
+    """Multiply two operands and sum over the labels that are not in `kept`."""
     x, left = _summed(x, left, kept | set(right))
     y, right = _summed(y, right, kept | set(left))
     same = [n for n in left if n in right and n in kept]
