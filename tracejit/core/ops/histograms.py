@@ -134,8 +134,9 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
 
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
                 density: bool = False) -> Any:
-    """(hist, bin_edges) of points, the last dimension of `input`: a dimension of `hist` and a
-    vector of edges for each coordinate; see `histogram`.
+    """Return (hist, bin_edges) of points, the last dimension of `input`; see `histogram`.
+
+    `hist` has a dimension, and `bin_edges` a vector, for each coordinate.
 
     bins: a number, a list of numbers or a list of vectors; range: low and high of each coordinate.
     """

@@ -363,7 +363,7 @@ def _source(view: Any, dims: list[int], indices: list[Any], value: Any) -> Any:
 
 
 def _is_one_number(value: Any) -> bool:
-    """Return True for a number to PyTorch: Python's, and of NumPy's integers, float64 and
+    """Return True for a number to PyTorch: a Python number, or a NumPy integer, float64 or
     complex128."""
     if isinstance(value, (np.inexact, np.bool_)):
         return isinstance(value, (float, complex))
