@@ -55,7 +55,7 @@ def _check(name: str, n: int, input: Any, out: tuple) -> None:
             f"adaptive_avg_pool{max(n, 2)}d: elements of output_size must be greater than or equal "
             f"to 0 but received {{{shown}}}"
         )
-    # Means of no channels are no means; the largest element of none is asked for all the same.
+    # PyTorch's maxima, and means in 3d, refuse an image without channels; other means do not.
     first = ndim - n if mean and n < 3 else ndim - n - 1
     for k in range(first, ndim):
         if input.shape[k] == 0:

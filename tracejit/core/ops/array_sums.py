@@ -16,10 +16,10 @@ import numpy as np
 
 ROWS = 128  # added one after another
 FEW = 1024  # elements that need no blocks
-NARROW = 8  # columns that are added each for itself
-PART = 1 << 16  # products that BLAS adds by itself: its error grows with how many they are
-# What elements are added in where an index says: places may repeat any number of times. Halves
-# add in a wider type however few they are.
+NARROW = 8  # columns that are added one by one
+PART = 1 << 16  # products that BLAS may add: its error grows with their number
+# Dtypes for sums at indices, where a place may repeat any number of times. Halves always add in a
+# wider dtype.
 _WIDER: dict[Any, Any] = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 _HALVES = {np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}
 

@@ -181,7 +181,7 @@ def _cast(x: Any, target: dtype, device: str) -> Any:
 
 
 # -- the questions and switches of users -----------------------------------------------------------
-# of PyTorch's, for which there is no device here: programs ask whether autocast is on for them
+# PyTorch's device types that do not exist here: programs ask whether autocast is on for them.
 _ELSEWHERE = dict.fromkeys(("ipu", "xpu", "mps", "mtia", "privateuseone"), float16) | dict.fromkeys(
     ("xla", "hpu", "maia"), bfloat16)
 

@@ -2,8 +2,7 @@
 
 In: a body in ops, how the result's type follows, gradient rules where the body's own would be
 unstable or wasteful. Out: a record of kind "composite": one node in graphs, opened by lowering;
-eager mode runs the body. `activations.py`, `softmax.py`, `normalization.py` and `losses.py` use
-it.
+eager mode runs the body. `activations.py`, `softmax.py`, `normalization.py` and `losses.py` use it.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ def must_float(name: str, d: dtype) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_NAMES[d.name]}'")
 
 
-# A gradient that nothing was computed of, as it is where `grad` arrives: graphs tell by it whose
-# it is.
+# A gradient that does not depend on `grad`, in a node that reads `grad`: graphs then show which
+# gradient it belongs to.
 follow = composite("follow", ("input", "grad"), lambda input, grad: input.clone(),
                    input=lambda grad: grad)
 

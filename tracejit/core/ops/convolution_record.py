@@ -164,6 +164,7 @@ def _weight_array(
     out = other.shape[2:]
     images = other.reshape(other.shape[0], groups, outputs // groups, math.prod(out))
     wide = xp.complex128 if input.dtype.kind == "c" else xp.float64
+    # A sum over all images and windows loses digits in float32.
     total = xp.zeros((groups, outputs // groups, inputs * math.prod(kernel)), wide)
     columns = _columns(xp, input, kernel, out, stride, padding, dilation, groups)
     for image, column in zip(images, columns):

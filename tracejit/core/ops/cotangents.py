@@ -1,9 +1,9 @@
 """Calling an op's gradient rules: the one place that saves, un-broadcasts and casts.
 
-In: an op's record, what it was applied to, and the gradients of its outputs. Out: the gradients
-of the operands that are asked for. The tape and the graph differentiator both call `cotangents`;
-what they must keep until then is told by `saved`. Rules are written in ops, so everything here
-works on tensors, deferred tensors and graph values alike.
+In: an op's record, what it was applied to, and the gradients of its outputs. Out: the gradients of
+the operands that are asked for. The tape and the graph differentiator both call `cotangents`; what
+they must keep until then is told by `saved`. Rules are written in ops, so everything here works on
+tensors, deferred tensors and graph values alike.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
         if not pointwise.is_tensor(value):  # no program has an int so large
             return full_of(like, sizes, value, kind, device)
         made = value if kind is value.dtype else pointwise.convert(value, kind)
-        if not pointwise.is_tensor(made):  # it was known by now
+        if not pointwise.is_tensor(made):  # the conversion found its value
             return full_of(like, sizes, made, kind, device)
         return pointwise.copy(made).expand(sizes).clone()
     if isinstance(value, np.generic):  # NumPy's bools are floats to PyTorch

@@ -1,5 +1,5 @@
-"""Connectionist temporal classification: how likely a sequence of labels is where nobody knows
-when each of them was said.
+"""Connectionist temporal classification: how likely a sequence of labels is where nobody knows when
+each of them was said.
 
 In: log probabilities (T, N, C), labels, lengths. Out: negative log likelihoods (N,), summed over
 all ways to say the labels with blanks between. Called by users as `nn.functional.ctc_loss`.
@@ -103,10 +103,11 @@ def _gradients(xp: Any, grad: Any, log_probs: Any, targets: Any, steps: Any, cou
         loss, states, skips, each, ways = _loss_of(xp, rows, labels, blank)
         if not len(rows) or zero_infinity and loss == np.inf:
             continue
-        # What is still to come, a state's own probability included: the same sums backward.
+        # Ways from each state to the end, its own probability included: the same sums backward.
         back = xp.zeros(len(states), bool)
         back[2:] = skips[2:][::-1]
         onward = _sums(xp, each[::-1, ::-1], back)[::-1, ::-1]
+        # Both sums count the state's own probability.
         shares = xp.exp(ways + onward - each + loss)
         said = xp.zeros(rows.shape)
         xp.add.at(said, (slice(None), states), shares)

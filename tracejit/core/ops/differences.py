@@ -1,5 +1,5 @@
-"""Differences of neighbours, and sums of areas between them: diff, trapezoid,
-cumulative_trapezoid, gradient.
+"""Differences of neighbours, and sums of areas between them: diff, trapezoid, cumulative_trapezoid,
+gradient.
 
 In: values along a dimension, and where they are taken: a distance, or a tensor of places. Out: a
 tensor. Written in slices and arithmetic. Called by users.

@@ -106,7 +106,7 @@ def _shorten(weight: Any, places: Any, max_norm: float, norm_type: float) -> Non
     yes = creation.full_of(weight, tuple(places.shape), True, bool_)
     read = index_put_record(no, yes, places, dims=(0,), wrap=False)
     norms = weight.norm(p=norm_type, dim=1, keepdim=True)
-    shorter = weight * (max_norm / (norms + 1e-7))
+    shorter = weight * (max_norm / (norms + 1e-7))  # PyTorch's constant
     weight.copy_(where(read.unsqueeze(1) & (norms > max_norm), shorter, weight))
 
 

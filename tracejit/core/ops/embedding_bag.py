@@ -172,4 +172,4 @@ def _largest(rows: Any, bags: Any, start: Any) -> Any:
     sized = where(values != values, where(begin, float("inf"), -float("inf")), values)
     most = index_reduce(start, 0, bags, sized, "amax", include_self=False).index_select(0, bags)
     found = index_reduce(none, 0, bags, where(sized == most, places, rows.shape[0]), "amin")
-    return cat([rows, start[:1]]).gather(0, found)  # the last row is that of bags of nothing
+    return cat([rows, start[:1]]).gather(0, found)  # the last row serves empty bags

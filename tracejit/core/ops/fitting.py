@@ -74,6 +74,7 @@ def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = Fal
         return value
     unsigned = dtype is uint8
     highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
+    # Negative ints wrap in uint8, negative floats do not.
     least = 0 if unsigned and fraction else -highest if unsigned else -highest - 1
     if not least <= value <= highest:
         _refuse(kind or _C_NAMES.get(dtype.name, f"{dtype.name}_t"))
@@ -146,7 +147,7 @@ def _is_beyond(value: Any, name: str) -> bool:
         return name == "float16" and not -highest <= value <= highest
     if not isinstance(value, float):
         return False
-    # The rest of what is infinite or NaN is NaN: one question, one program for those that fit.
+    # The remainder of inf or NaN is NaN: one comparison, so one guard for all numbers that fit.
     return bool(abs(value) * 0.5 % _BEYOND_HALVES > highest * 0.5)
 
 

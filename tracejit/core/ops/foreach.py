@@ -17,7 +17,7 @@ _UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
     "neg reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
 ).split()
-# name -> the method; numbers and tensors alike are bounds
+# name -> method; bounds may be numbers or tensors
 _BINARY = {
     "div": "div", "mul": "mul", "clamp_max": "clamp_max", "clamp_min": "clamp_min",
     "maximum": "clamp_min", "minimum": "clamp_max",

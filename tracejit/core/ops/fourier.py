@@ -254,6 +254,7 @@ def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 @autocasts(cpu="float32")
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """Apply `fft` to a tensor with `input` as first half and its conjugate as the other: real."""
+    # hfft is irfft of the conjugate, with the divisor of the other direction.
     return real_transformed(conj(input), *_one(input, n, dim), _ADJOINT[_norm(norm)], "hfft")
 
 

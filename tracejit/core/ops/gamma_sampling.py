@@ -17,7 +17,7 @@ from tracejit.core.ops.record import Op
 from tracejit.core.ops.sampling import _on_host, _stream
 from tracejit.core.ops.types import TensorType
 
-_LARGE = 200.0
+_LARGE = 200.0  # parameters from which the series has too many terms
 _POINTS = 64
 
 
@@ -27,6 +27,7 @@ def _gamma_array(xp: Any, state: Any, alpha: Any, offset: int) -> Any:
     drawn = _stream(state, offset).standard_gamma(np.where(known, shape, 1))
     drawn = np.asarray(np.where(known, drawn, np.nan)).astype(alpha.dtype)
     kind = np.float32 if alpha.dtype.itemsize == 2 else alpha.dtype
+    # As in PyTorch no sample is 0.
     return xp.asarray(np.maximum(drawn, np.finfo(kind).tiny.astype(alpha.dtype)))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from tracejit.core.ops import overriding
 from tracejit.core.ops.overriding import PLAIN, asking, carriers, has_carrier, inside
 
-_ARGUMENT = "the gate"  # stands for it in the text of its code
+_ARGUMENT = "the gate"  # constant of the template that the gate replaces
 
 
 class Gate:
@@ -161,7 +161,7 @@ def _gate_code(code: CodeType, gate: Gate) -> CodeType:
     template = _templates.get(count)
     if template is None:
         cells = [f"cell{k}" for k in range(count)]
-        # A method of a constant, which is the gate in the end.
+        # The gate replaces the constant below. `if 0` reads the cells, so that the code has them.
         text = (f"def around({', '.join(cells)}):\n"
                 "    def through(*arguments, **named):\n"
                 f"        if 0: {' + '.join(cells) or 'pass'}\n"

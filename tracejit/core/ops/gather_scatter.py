@@ -406,6 +406,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     >>> x.gather(1, tracejit.tensor([[0], [1]])).tolist()
     [[1], [4]]
     """
+    # PyTorch does not compare the ranks for an empty index.
     if len(index.shape) != len(input.shape) and any(equal(n, 0) for n in index.shape):
         return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
     data, places, k = index_checks.of_gather(input, dim, index, "gather")

@@ -19,7 +19,7 @@ from tracejit.core.memory.devices import as_device
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.types import TensorType, uint8
 
-_SEED = 67280421310721
+_SEED = 67280421310721  # PyTorch's default
 MASK = (1 << 64) - 1
 STATE_BYTES = 16
 

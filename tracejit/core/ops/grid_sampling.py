@@ -71,7 +71,7 @@ def _read(rows: Any, places: Sequence[Any], sizes: Sequence[Any], weight: Any) -
     index = linear.unsqueeze(1).expand((rows.shape[0], rows.shape[1], linear.shape[1]))
     found = gather_record(rows, index, dim=2)
     if len(sizes) == 2:
-        # A place that is no number has no weights either: NaN in images, 0 in volumes.
+        # At a NaN place the weights are NaN, too: the result is NaN in images, 0 in volumes.
         found = where(within.unsqueeze(1), found, 0)
         return found if weight is None else found * weight.unsqueeze(1)
     if weight is not None:
@@ -117,7 +117,7 @@ def _cubic(rows: Any, places: Sequence[Any], sizes: Sequence[Any], padding: str,
             _inside(before + (step - 1), size, padding, align)
             for before, step, size in zip(low, (i, j), sizes)
         ]
-        # What the padding brought in lies at an element, but for rounding.
+        # Places that the padding moved are whole, but for rounding.
         whole = [x if padding == "zeros" else x.round() for x in whole]
         total = _read(rows, whole, sizes, weights[0][i] * weights[1][j]) + total
     return total

@@ -48,7 +48,7 @@ from tracejit.core.ops.types import (
 )
 
 _HEAP_TYPE = 1 << 9
-_MOST_ITEMS = 32  # of a list that is a key as a tuple is
+_MOST_ITEMS = 32  # of a list that counts as a tuple of keys
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int, reads: bool) -> i
         if reads and not item.shape:
             found.view = _selected_by(found.view, dim, position, source)
             return dim
-        if not item.shape:  # the number of now: history keeps it, whatever is written to the tensor
+        if not item.shape:  # the gradient reads it, even if the tensor is written later
             position = position.clone()
         found.dims.append(dim)
         found.indices.append(position)
@@ -280,7 +280,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if is_int(value):
         value = _written_int(value, view.dtype)
     elif view.dtype.category == INTEGER:
-        value = constant(value)  # what has a fraction is looked at: not every one fits
+        value = constant(value)  # a float must be known: not every one fits
     else:
         value = as_written(value, view.dtype)
     if not found.indices:
@@ -409,7 +409,7 @@ def _constant(view: Any, value: Any, shape: Any = None) -> Any:
 def _fitted(value: Any, view: Any) -> Any:
     """Convert `value` to the view's dtype and shape; leading dimensions of size 1 are dropped."""
     value = convert(value, view.dtype)
-    if not is_tensor(value):  # a number of the running program that was known by now
+    if not is_tensor(value):  # the conversion found a runtime number's value
         return _constant(view, value)
     while len(value.shape) > len(view.shape) and equal(value.shape[0], 1):
         value = value.squeeze(0)

@@ -1,9 +1,9 @@
 """In-place twins: `x.add_(y)` and `x += y`, for every function that has one in PyTorch.
 
 In: a tensor to write and the arguments of the function. Out: that tensor. A twin computes the
-function's result and hands it to `_assign`, which checks, casts and stores it, and tells the
-tape. Graph values have no memory of their own and hence no `_assign`: `value += y` makes a new
-value, the named twins are refused.
+function's result and hands it to `_assign`, which checks, casts and stores it, and tells the tape.
+Graph values have no memory of their own and hence no `_assign`: `value += y` makes a new value, the
+named twins are refused.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ ALIASES: dict[str, Callable[..., Any]] = {
     "not_equal": pointwise.ne, "subtract": pointwise.sub,
 }  # fmt: skip
 
-# What PyTorch has as functions beside the methods.
+# In-place twins that PyTorch has as functions, too.
 TOP_LEVEL = tuple(f"{name}_" for name in (
     "as_strided detach resize_as abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin "
     "asinh atan atanh ceil clamp "
@@ -100,7 +100,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-# Written in many ops, whose gradients read what is overwritten.
+# Composed of ops whose gradients read what is overwritten.
 _READ_LATER = (gamma_functions.mvlgamma, moments.renorm, scatter_reduce.index_reduce,
                scatter_reduce.scatter_reduce)  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Several tensors to one, and one to several: cat, stack, split, chunk, unbind.
 
-In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and
-its kin). Called by users and by `nn`.
+In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and its
+kin). Called by users and by `nn`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _cat_type(*tensors: Any, dim: int, count: int) -> TensorType:
         _must_join(first, x, dim, k)
         total = total + x.shape[dim]
     shape = list(first.shape)
-    for x in tensors[1:]:  # a size that is known is the better one to go on with
+    for x in tensors[1:]:  # prefer a known size to a symbolic one
         for d, size in enumerate(x.shape):
             shape[d] = size if type(size) is int else shape[d]
     shape[dim] = total

@@ -56,7 +56,7 @@ def _cofactors(xp: Any, a: Any) -> Any:
     others = xp.where(xp.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
     turn = xp.linalg.det(u) * xp.linalg.det(vh)
     if a.dtype.kind != "c":
-        turn = xp.rint(turn)
+        turn = xp.rint(turn)  # determinants of orthogonal matrices are 1 or -1
     found = (u.conj() * (turn[..., None] * others)[..., None, :]) @ vh.conj()
     return xp.where(bad, np.nan, found).astype(a.dtype)
 
@@ -130,7 +130,7 @@ def _slogdet_types(input: Any) -> tuple[TensorType, TensorType]:
 
 def _slogdet_rule(grad_sign: Any, grad_logabsdet: Any, sign: Any, input: Any) -> Any:
     grad = grad_logabsdet
-    if input.is_complex():  # the sign turns, too
+    if input.is_complex():  # a complex sign has a gradient, too
         turn = imag(conj(grad_sign) * sign)
         grad = complex(grad, -turn)
     return _each(grad) * adjoint(inv_record(input, check="")[0])

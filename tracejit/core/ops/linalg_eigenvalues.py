@@ -63,7 +63,7 @@ def _found(name: str, A: Any) -> tuple[Any, Any]:
     must_be_square(name, A)
     if A.dtype.category == FLOATING and A.dtype.itemsize == 2:
         raise NotImplementedError(f"\"linalg_eig_out_cpu\" not implemented for '{title(A)}'")
-    A.dtype.to_complex()  # the error of integers
+    A.dtype.to_complex()  # raises the error for integers
     return eig_record(A)
 
 

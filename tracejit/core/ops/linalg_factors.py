@@ -114,7 +114,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
 
 @autocasts(cpu="float32")
 def old_cholesky(input: Any, upper: bool = False) -> Any:
-    """Do `linalg.cholesky`."""
+    """Call `linalg.cholesky`."""
     must_be_square("cholesky", input)
     return _cholesky(input, upper, "cholesky")[0]
 
@@ -209,7 +209,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
 
 @method("qr")
 def old_qr(input: Any, some: bool = True) -> Any:
-    """Do `linalg.qr`, reduced or complete."""
+    """Call `linalg.qr`, reduced or complete."""
     return qr(input, "reduced" if some else "complete")
 
 
@@ -372,7 +372,8 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
 
 @autocasts(cpu="float32")
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """Do `linalg.solve` with the result of `linalg.lu_factor` for A; for A.mH where `adjoint`."""
+    """Solve as `linalg.solve` with the result of `linalg.lu_factor` for A; for A.mH where
+    `adjoint`."""
     check_sides("linalg.lu_solve", LU, B, left)
     must_have_kernel("linalg.lu_solve", LU, "lu_solve_cpu", analytic=True)
     must_agree("linalg.lu_solve", LU, B, ("LU", "B"))
@@ -391,12 +392,13 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 @method("lu_solve")
 def old_lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """Do `linalg.lu_solve`."""
+    """Call `linalg.lu_solve`."""
     return lu_solve(LU_data, LU_pivots, input)
 
 
 @method("lu")
 def old_lu(input: Any, pivot: bool = True, get_infos: bool = False) -> tuple:
-    """Do `linalg.lu_factor`, for singular matrices too; with `get_infos` `linalg.lu_factor_ex`."""
+    """Factor as `linalg.lu_factor`, but singular matrices too; with `get_infos` as
+    `linalg.lu_factor_ex`."""
     found = lu_factor_ex(input, pivot=pivot)
     return tuple(found) if get_infos else tuple(found[:2])

@@ -112,7 +112,7 @@ def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None
 
 @method()
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
-    """Do `linalg.pinv`."""
+    """Call `linalg.pinv`."""
     return pinv(input, rcond)
 
 

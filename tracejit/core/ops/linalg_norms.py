@@ -147,7 +147,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:  # fmt: skip
-    """Do `matrix_norm` where an order is given and the dimensions are two, else `vector_norm`.
+    """Call `matrix_norm` where an order is given and the dimensions are two, else `vector_norm`.
 
     >>> import tracejit
     >>> x = tracejit.ones(2, 2)

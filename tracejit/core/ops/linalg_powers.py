@@ -40,7 +40,7 @@ def matrix_power(A: Any, n: int) -> Any:
     exponent = as_size(n)
     if exponent == 0:
         one = eye_of(A, A.shape[-1], A.shape[-1], A.dtype)
-        return where(one == one, one, A)  # all of it, and a gradient of 0
+        return where(one == one, one, A)  # the identity, with a gradient of 0 to A
     power = inv(A) if exponent < 0 else A
     left, result = abs(exponent), None
     while True:
@@ -180,7 +180,7 @@ def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 def _chained(matrices: Sequence[Any]) -> Any:
     if len(matrices) == 2:
         return matmul(*matrices)
-    # The order decides how sums are rounded: so it is that of the sizes at hand.
+    # The order decides how sums are rounded, so known sizes choose it, as in eager mode.
     splits = _cheapest([as_size(matrices[0].shape[0]), *(as_size(x.shape[1]) for x in matrices)])
 
     def part(i: int, j: int) -> Any:
@@ -218,7 +218,7 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
 
 @autocasts(cpu="lower", cuda="lower")
 def chain_matmul(*matrices: Any) -> Any:
-    """Do `linalg.multi_dot` of the arguments, which are matrices; one alone is returned."""
+    """Call `linalg.multi_dot` with the arguments, which are matrices; one alone is returned."""
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for x in matrices:

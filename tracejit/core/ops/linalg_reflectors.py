@@ -59,7 +59,7 @@ def householder_product(A: Any, tau: Any) -> Any:
     product = eye_of(A, A.shape[-2], A.shape[-1], A.dtype).expand(tuple(A.shape))
     for v, scale in reversed(found):
         product = _reflected(v, scale, product)
-    return product if found else product + A * 0
+    return product if found else product + A * 0  # a gradient of 0 to A
 
 
 @method()
@@ -89,7 +89,7 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     for v, scale in found if transpose == left else reversed(found):
         result = _reflected(v, scale.conj() if transpose == left else scale, result)
     result = result if left else result.mH
-    return result if found else result + 0
+    return result if found else result + 0  # a new tensor, not `other`
 
 
 # -- low rank --------------------------------------------------------------------------------------

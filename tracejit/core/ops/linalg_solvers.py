@@ -110,7 +110,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 @method()
 @autocasts(cpu="float32")
 def inverse(input: Any) -> Any:
-    """Do `linalg.inv`."""
+    """Call `linalg.inv`."""
     return inv(input)
 
 
@@ -236,7 +236,7 @@ triangular_record = Op(
 
 def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Any:  # fmt: skip
-    """Do `solve` for triangular A; only one triangle is read; inf or nan for a singular one.
+    """Solve as `solve` for triangular A; only one triangle is read; inf or nan for a singular one.
 
     unitriangular  the diagonal counts as ones and is not read
 

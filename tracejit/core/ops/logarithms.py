@@ -107,6 +107,7 @@ def log_of_sum(xp: Any, x: Any, y: Any) -> Any:
     if x.dtype.kind != "c":
         return xp.logaddexp(x, y)
     large, small = xp.where(x.real < y.real, y, x), xp.where(x.real < y.real, x, y)
+    # Where both are the same infinity, their difference would be NaN.
     ends = xp.isinf(small.real) & (small.real == large.real)
     found = large + xp.log1p(xp.exp(xp.where(ends, 0, small - large)))
     end = xp.where(small.real < 0, -math.inf, xp.log(xp.exp(small) + xp.exp(large)))

@@ -112,7 +112,7 @@ def _rule_of(element: Op, operand: str | None) -> Callable[..., Any]:
     return rule
 
 
-# what PyTorch calls them where it refuses complex numbers
+# PyTorch's kernel names, for its error about complex numbers
 _KERNELS = {"mse_loss": "mse_cpu", "huber_loss": "huber_cpu", "smooth_l1_loss": "smooth_l1_cpu",
             "binary_cross_entropy": "binary_cross_entropy",
             "binary_cross_entropy_with_logits": "log_sigmoid_cpu"}  # fmt: skip
@@ -127,7 +127,7 @@ def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
         raise NotImplementedError(f"\"{_KERNELS[record.name]}\" not implemented for "
                                   f"'{SCALAR_NAMES[kinds[0].name]}'")
     if any(is_tensor(x) and x.dtype.itemsize == 2 for x in operands):
-        operands = tuple(map(constant, operands))  # the element's record would round it
+        operands = tuple(map(constant, operands))  # else runtime numbers round to halves
     return apply(record, promote((*operands, weight)), {"reduction": reduction})
 
 
