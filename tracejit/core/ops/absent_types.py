@@ -14,9 +14,9 @@ from tracejit.core.ops.types import COMPLEX, FLOATING, INTEGER, dtype
 
 
 class AbsentType(dtype):
-    """An element type that no tensor has: its name, its size and what numbers it could hold.
+    """Element type that no tensor has: its name, its size and the kind of numbers it could hold.
 
-    NotImplementedError where its elements are asked for.
+    Code that needs its elements gets NotImplementedError.
 
     >>> import tracejit
     >>> tracejit.zeros(2).dtype == tracejit.float8_e4m3fn, tracejit.float8_e4m3fn.itemsize

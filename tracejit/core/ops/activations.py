@@ -43,7 +43,7 @@ def _inexact(op: Op, operands: tuple) -> None:
 
 # -- rectifiers ------------------------------------------------------------------------------------
 _relu = pointwise(
-    "relu", lambda xp, input: xp.maximum(0, input),  # of equals the second: -0.0 stays
+    "relu", lambda xp, input: xp.maximum(0, input),  # keeps -0.0: of equals the second
     "({input} if ({input} >= {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
     check=real_only(_UNBOUNDED, first=_no_bool),
     input=lambda grad, out: where(out <= 0, 0, grad))
@@ -54,7 +54,7 @@ def placed(result: Any, input: Any, inplace: bool) -> Any:
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
-    """The larger of `input` and 0; the gradient at 0 is 0.
+    """Return the larger of `input` and 0; the gradient at 0 is 0.
 
     >>> import tracejit
     >>> tracejit.relu(tracejit.tensor([-1., 2.]))
@@ -67,7 +67,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
 
 
 def relu_(input: Any) -> Any:
-    """In-place version of `relu`."""
+    """Apply `relu` in place."""
     return relu(input, True)
 
 
@@ -79,12 +79,13 @@ _leaky_relu = pointwise(
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
-    """`input` where positive, else `negative_slope` times it."""
+    """Return `input` where positive, else `negative_slope` times it."""
     return placed(_leaky_relu(input, negative_slope), input, inplace)
 
 
 def negative_part(input: Any) -> Any:
-    """`input` where negative or NaN, else 0: no exponential of it overflows, in no derivative."""
+    """Return `input` where negative or NaN, else 0, so that its exponential overflows in no
+    derivative."""
     return where(input >= 0, 0, input)
 
 
@@ -101,17 +102,17 @@ _elu = pointwise(
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """`input` where positive, else alpha * (exp(input) - 1)."""
+    """Return `input` where positive, else alpha * (exp(input) - 1)."""
     return placed(_elu(input, alpha, 1.0), input, inplace)
 
 
 def selu(input: Any, inplace: bool = False) -> Any:
-    """The self-normalising exponential unit."""
+    """Apply the self-normalising exponential unit: `elu` with two fixed constants."""
     return placed(_elu(input, 1.6732632423543772, 1.0507009873554805), input, inplace)
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
-    """`input` bounded to [0, 6]."""
+    """Bound `input` to [0, 6]."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -124,9 +125,9 @@ _hardtanh = pointwise(
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """`input` bounded to [min_val, max_val]; the gradient at the bounds is 0.
+    """Bound `input` to [min_val, max_val]; the gradient at the bounds is 0.
 
-    ValueError where `min_val` is larger.
+    ValueError if `min_val` is larger than `max_val`.
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
@@ -151,7 +152,7 @@ _silu = pointwise(
 
 
 def silu(input: Any, inplace: bool = False) -> Any:
-    """input * sigmoid(input)."""
+    """Return input * sigmoid(input)."""
     return placed(_silu(input), input, inplace)
 
 
@@ -189,7 +190,9 @@ _gelu_tanh = pointwise(
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
-    """input times the normal distribution function; `approximate` "tanh" is the usual fit.
+    """Multiply `input` by the normal distribution function of it.
+
+    approximate  "none", or "tanh" for the usual fit
 
     >>> import tracejit
     >>> tracejit.nn.functional.gelu(tracejit.tensor([0., 1.]))
@@ -219,7 +222,8 @@ _softplus = pointwise(
 
 @autocasts(cuda="float32")
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """log(1 + exp(beta * input)) / beta; `input` itself where beta * input > threshold."""
+    """Return log(1 + exp(beta * input)) / beta, and `input` itself where beta * input >
+    threshold."""
     return _softplus(input, beta, threshold)
 
 

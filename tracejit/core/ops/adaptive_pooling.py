@@ -18,7 +18,7 @@ from tracejit.core.ops.types import FLOATING, SCALAR_NAMES
 
 
 def _sizes(name: str, n: int, input: Any, output_size: Any) -> tuple:
-    """An output size for each dimension; None keeps the input's."""
+    """Return an output size for each dimension; None keeps the input's."""
     if n == 1:
         given = integers(name, "output_size", 2, output_size)
         if len(given) != 1:
@@ -55,7 +55,7 @@ def _check(name: str, n: int, input: Any, out: tuple) -> None:
             f"adaptive_avg_pool{max(n, 2)}d: elements of output_size must be greater than or equal "
             f"to 0 but received {{{shown}}}"
         )
-    # Means of no channels are no means; the largest element of none is asked for all the same.
+    # PyTorch's maxima, and means in 3d, refuse an image without channels; other means do not.
     first = ndim - n if mean and n < 3 else ndim - n - 1
     for k in range(first, ndim):
         if input.shape[k] == 0:
@@ -97,15 +97,15 @@ def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: boo
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """The means of `output_size` windows that cover (N, C, L) or (C, L): see
+    """Average over `output_size` windows that cover (N, C, L) or (C, L): see
     `adaptive_avg_pool2d`."""
     return _adaptive_avg_pool(1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """The means of windows that cover `input`, (N, C, H, W) or (C, H, W), floating.
+    """Average over windows that cover `input`, (N, C, H, W) or (C, H, W), floating.
 
-    output_size  one integer, or (rows, columns); None for the size that there is
+    output_size  one integer, or (rows, columns); None keeps the input's size
 
     >>> import tracejit
     >>> x = tracejit.arange(16.0).reshape(1, 1, 4, 4)
@@ -119,22 +119,23 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
 @autocasts(cpu="float32")
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """The means of windows that cover (N, C, D, H, W) or (C, D, H, W): see
+    """Average over windows that cover (N, C, D, H, W) or (C, D, H, W): see
     `adaptive_avg_pool2d`."""
     return _adaptive_avg_pool(3, input, output_size)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of `output_size` windows that cover (N, C, L) or (C, L): see
-    `adaptive_max_pool2d`."""
+    """Return the largest element of each of `output_size` windows that cover (N, C, L) or (C, L):
+    see `adaptive_max_pool2d`."""
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of windows that cover `input`, (N, C, H, W) or (C, H, W), floating.
+    """Return the largest elements of windows that cover `input`, (N, C, H, W) or (C, H, W),
+    floating.
 
-    output_size  one integer, or (rows, columns); None for the size that there is
-    return_indices  also where in H * W they are, as int64
+    output_size  one integer, or (rows, columns); None keeps the input's size
+    return_indices  also return their positions in H * W, as int64
 
     >>> import tracejit
     >>> x = tracejit.arange(16.0).reshape(1, 1, 4, 4)
@@ -148,6 +149,6 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 
 @autocasts(cpu="float32")
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of windows that cover (N, C, D, H, W) or (C, D, H, W): see
+    """Return the largest elements of windows that cover (N, C, D, H, W) or (C, D, H, W): see
     `adaptive_max_pool2d`."""
     return _adaptive_max_pool(3, input, output_size, return_indices)

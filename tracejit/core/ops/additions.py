@@ -36,7 +36,7 @@ _add_scaled = pointwise(
 
 
 def _is_half(input: Any, other: Any, alpha: Any) -> bool:
-    """Return True if a half and a factor are to be computed with in float32."""
+    """Return True if a half times a factor must be computed in float32."""
     plain = type(alpha) in (int, bool, complex) and (alpha == 1 or type(alpha) is not int)
     return not plain and result_type(input, other) in (float16, bfloat16)
 
@@ -69,7 +69,7 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
 
 @older_order("alpha")
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """input + alpha * other.
+    """Return input + alpha * other.
 
     >>> import tracejit
     >>> tracejit.add(tracejit.tensor([1., 2.]), 3, alpha=2)
@@ -82,7 +82,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @older_order("alpha")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """input - alpha * other. RuntimeError for bool tensors."""
+    """Return input - alpha * other. RuntimeError for bool tensors."""
     if _is_half(input, other, alpha):
         no_bools(None, (input, other))
         return _add_scaled(input, other, fitting(-alpha, result_type(input, other)))
@@ -93,7 +93,7 @@ subtract = sub
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """other - alpha * input."""
+    """Return other - alpha * input."""
     must_be_tensors("rsub", ("input",), (input,))
     return sub(other, input, alpha=alpha)
 

@@ -1,8 +1,10 @@
-"""Sums of arrays whose error grows with the logarithm of how many elements they add.
+"""Sums of arrays whose error grows with the logarithm of the number of elements.
 
 In: an array of floats and dimensions. Out: their sum. Called by the eager function of `sum` and by
-those that add where an index says. NumPy adds in pairs along the last dimension alone; along any
-other it adds row after row, so here rows are first added in blocks, then the blocks' sums.
+those that add at indices.
+
+NumPy adds in pairs along the last dimension alone, and row after row along any other. Here rows are
+first added in blocks, then the blocks' sums.
 """
 
 from __future__ import annotations
@@ -14,16 +16,16 @@ import numpy as np
 
 ROWS = 128  # added one after another
 FEW = 1024  # elements that need no blocks
-NARROW = 8  # columns that are added each for itself
-PART = 1 << 16  # products that BLAS adds by itself: its error grows with how many they are
-# What elements are added in where an index says: places may repeat any number of times. Halves
-# add in a wider type however few they are.
+NARROW = 8  # columns that are added one by one
+PART = 1 << 16  # products that BLAS may add: its error grows with their number
+# Dtypes for sums at indices, where a place may repeat any number of times. Halves always add in a
+# wider dtype.
 _WIDER: dict[Any, Any] = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 _HALVES = {np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)}
 
 
 def summed(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """`x.sum(dims)`.
+    """Return `x.sum(dims)`.
 
     >>> summed(np, np.ones((3, 1000), np.float32), (1,), False).tolist()
     [1000.0, 1000.0, 1000.0]
@@ -41,7 +43,8 @@ def summed(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
 
 
 def _joined(x: Any, dims: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
-    """The same elements with neighbouring dimensions joined where all or none of them are added."""
+    """Join neighbouring dimensions that are all reduced, or all kept. Return also the reduced
+    ones."""
     sizes: list[int] = []
     kinds: list[bool] = []
     for d, n in enumerate(x.shape):
@@ -57,7 +60,7 @@ def _joined(x: Any, dims: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
 
 
 def _along(xp: Any, x: Any, d: int) -> Any:
-    """The sum along one dimension."""
+    """Sum along one dimension."""
     n, after = x.shape[d], x.shape[d + 1 :]
     if n <= ROWS or xp is np and not after and x.strides[d]:
         return x.sum(d)
@@ -76,8 +79,10 @@ def _along(xp: Any, x: Any, d: int) -> Any:
 
 
 def in_parts(product: Any, a: Any, b: Any) -> Any:
-    """`product(a, b)` of NumPy's matrices of floats; a sum of more than PART products is made of
-    parts, whose results are added wider."""
+    """Return `product(a, b)` of NumPy's matrices of floats.
+
+    A sum of more than PART products is split into parts, whose results are added in a wider dtype.
+    """
     k = a.shape[-1]
     if k <= PART:
         return product(a, b)
@@ -90,7 +95,7 @@ def in_parts(product: Any, a: Any, b: Any) -> Any:
 
 
 def add_at(xp: Any, whole: Any, place: Any, values: Any) -> Any:
-    """`whole` with `values` added at `place`, each as often as it is named; may write `whole`."""
+    """Add `values` to `whole` at `place`, each as often as it is named; may write `whole`."""
     wide: Any = np.float64 if whole.dtype in _HALVES else None
     if values.size > ROWS:
         wide = _WIDER.get(whole.dtype, wide)

@@ -1,10 +1,12 @@
-"""Autocast: in which dtype the ops that a front function stands for are computed.
+"""Autocast: casts the arguments of front functions to the dtype that they compute in.
 
 In: `@autocasts(cpu=..., cuda=...)` on a front function says what happens to its floating point
-arguments where autocast is on: "lower" (the lower precision that was asked for), "float32",
-"widest" (of them), "unsafe" (an error). Out: the function. The switches are of the thread; the
-arguments of float64 and what is no floating point tensor stay as they are. Inside an op nothing is
-cast again. Casts are not kept: each is made anew, so that none can be older than its weight.
+arguments where autocast is on. "lower": the lower precision that the user chose; "float32";
+"widest": the widest of them; "unsafe": an error. Out: the function.
+
+The switches belong to the thread. Arguments of float64, and all that are no floating point tensors,
+stay as they are. Inside an op nothing is cast again. Casts are not kept: a kept one could be older
+than its weight.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from tracejit.core.ops.types import FLOATING, bfloat16, dtype, float16, float32,
 
 
 class State(NamedTuple):
-    """What is switched on, and the lower precisions, by device; `cache` is what was asked for."""
+    """Switches and lower precisions, by device. `cache` only keeps what the user set."""
 
     cpu: bool = False
     cuda: bool = False
@@ -31,7 +33,8 @@ class State(NamedTuple):
 
 
 class _Switches(threading.local):
-    """`on`: whether calls of front functions may cast now; False while an op runs."""
+    """State of a thread. `on` is True while calls of front functions may cast, False while an op
+    runs."""
 
     on = False
     state = State()
@@ -44,7 +47,7 @@ switches = _Switches()
 
 
 class _Used:
-    """Whether any thread ever switched: until then nobody need look."""
+    """Flag that is True once any thread has switched: until then calls skip the other checks."""
 
     ever = False
 
@@ -53,7 +56,7 @@ used = _Used()
 
 
 def switch(state: State) -> None:
-    """Switch as a state says."""
+    """Make a state the thread's current one."""
     used.ever = True
     switches.state = state
     switches.on = state.cpu or state.cuda
@@ -61,7 +64,7 @@ def switch(state: State) -> None:
 
 @contextmanager
 def switched_off() -> Iterator[None]:
-    """What runs inside an op: nothing is cast."""
+    """Turn casts off for what runs inside an op."""
     before, switches.on = switches.on, False
     try:
         yield
@@ -70,7 +73,7 @@ def switched_off() -> Iterator[None]:
 
 
 def not_cast(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is part of an op: what it calls is not cast."""
+    """Make a function part of an op: casts are off in the calls that it makes."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -86,7 +89,7 @@ def not_cast(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def autocasts(cpu: str | None = None, cuda: str | None = None) -> Callable[[Any], Any]:
-    """Decorator of front functions, and of records that are called directly."""
+    """Decorate a front function, or a record that is called directly."""
     policy = {"cpu": cpu, "cuda": cuda}
 
     def decorate(function: Any) -> Any:
@@ -131,7 +134,7 @@ def cast_call(function: Callable[..., Any], policy: dict[str, str | None], argum
 
 
 def _uncast(function: Callable[..., Any], arguments: tuple, named: dict) -> Any:
-    """The call as it is; what a function in Python calls may be cast, a record is one op."""
+    """Make the call without a cast. A Python function's own calls may cast; a record is one op."""
     if named.get("out") is None and not hasattr(function, "casts"):
         return function(*arguments, **named)
     with switched_off():
@@ -178,13 +181,13 @@ def _cast(x: Any, target: dtype, device: str) -> Any:
 
 
 # -- the questions and switches of users -----------------------------------------------------------
-# of PyTorch's, for which there is no device here: programs ask whether autocast is on for them
+# PyTorch's device types that do not exist here: programs ask whether autocast is on for them.
 _ELSEWHERE = dict.fromkeys(("ipu", "xpu", "mps", "mtia", "privateuseone"), float16) | dict.fromkeys(
     ("xla", "hpu", "maia"), bfloat16)
 
 
 def device_kind(device_type: Any) -> str:
-    """"cpu" or "cuda"; RuntimeError for names of no device."""
+    """Return "cpu" or "cuda"; RuntimeError for names of no device."""
     return device(str(device_type)).type
 
 
@@ -193,7 +196,7 @@ def _set(**changes: Any) -> None:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on for a type of device.
+    """Return True if autocast is on for a type of device.
 
     >>> import tracejit
     >>> with tracejit.autocast("cpu"):
@@ -206,13 +209,16 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 
 def set_autocast_enabled(*given: Any) -> None:
-    """`set_autocast_enabled(device_type, enabled)`; without a device type: of CUDA."""
+    """Switch autocast of a type of device: `set_autocast_enabled(device_type, enabled)`.
+
+    Without a device type: of CUDA.
+    """
     device_type, enabled = given if len(given) == 2 else ("cuda", *given)
     _set(**{device_kind(device_type): bool(enabled)})
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The lower precision of a type of device.
+    """Return the lower precision of a type of device.
 
     >>> import tracejit
     >>> tracejit.get_autocast_dtype("cpu")
@@ -232,44 +238,44 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """`is_autocast_enabled("cpu")`."""
+    """Return `is_autocast_enabled("cpu")`."""
     return switches.state.cpu
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """`set_autocast_enabled("cpu", enabled)`."""
+    """Call `set_autocast_enabled("cpu", enabled)`."""
     _set(cpu=bool(enabled))
 
 
 def get_autocast_cpu_dtype() -> dtype:
-    """`get_autocast_dtype("cpu")`."""
+    """Return `get_autocast_dtype("cpu")`."""
     return switches.state.cpu_dtype
 
 
 def get_autocast_gpu_dtype() -> dtype:
-    """`get_autocast_dtype("cuda")`."""
+    """Return `get_autocast_dtype("cuda")`."""
     return switches.state.cuda_dtype
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
-    """`set_autocast_dtype("cpu", dtype)`."""
+    """Call `set_autocast_dtype("cpu", dtype)`."""
     _set(cpu_dtype=dtype)
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
-    """`set_autocast_dtype("cuda", dtype)`."""
+    """Call `set_autocast_dtype("cuda", dtype)`."""
     _set(cuda_dtype=dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """What was asked for; casts of weights are never kept."""
+    """Return what the user set. Casts of weights are never kept."""
     return switches.state.cache
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Accepted for PyTorch's sake: casts of weights are never kept."""
+    """Accept PyTorch's switch. Casts of weights are never kept."""
     _set(cache=bool(enabled))
 
 
 def clear_autocast_cache() -> None:
-    """Does nothing: casts of weights are never kept."""
+    """Do nothing: casts of weights are never kept."""

@@ -24,7 +24,7 @@ def _affine(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _of_batch(input: Any, weight: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, ...]:
-    """(input - mean) / deviation, 1 / deviation, mean, variance.
+    """Return (input - mean) / deviation, 1 / deviation, mean and variance.
 
     Beside a weight in halves, PyTorch keeps the mean and the deviation of halves in halves.
     """
@@ -91,7 +91,7 @@ fixed_norm_record = composite(
 
 # -- checks ----------------------------------------------------------------------------------------
 def check_channel_types(input: Any, *parameters: Any) -> None:
-    """Parameters of the input's dtype, or of float32 beside a half; else RuntimeError."""
+    """Check that parameters have the input's dtype, or float32 beside a half; else RuntimeError."""
     given = [x.dtype for x in parameters if x is not None]
     if not given or all(d is input.dtype for d in given):
         return
@@ -113,7 +113,10 @@ def _check_both(running_mean: Any, running_var: Any) -> None:
 
 
 def _check_vectors(vectors: tuple[Any, ...], channels: Any, count: Any) -> None:
-    """Running statistics, weight and bias have C elements, told as if repeated to `count`."""
+    """Check that running statistics, weight and bias have C elements.
+
+    Errors tell sizes as if the vectors were repeated to `count`.
+    """
     for name, x in zip(("running_mean", "running_var", "weight", "bias"), vectors):
         if x is None:
             continue
@@ -145,12 +148,12 @@ def _check_training(input: Any, eps: float) -> None:
 
 # -- what users call -------------------------------------------------------------------------------
 def _per_channel(x: Any, like: Any) -> Any:
-    """A vector of channels that broadcasts along the other dimensions of `like`."""
+    """Reshape a vector of channels so that it broadcasts along the other dimensions of `like`."""
     return None if x is None else x.reshape((-1, *(1,) * (len(like.shape) - 2)))
 
 
 def _check_constant(mean: Any, variance: Any) -> None:
-    """No gradient goes to what is computed from running statistics."""
+    """Refuse running statistics that require a gradient: nothing computes one."""
     for name, x in (("running_mean", mean), ("running_var", variance)):
         if x.requires_grad:
             raise RuntimeError(
@@ -169,8 +172,8 @@ def _take_in(running: tuple[Any, Any], of_batch: tuple[Any, Any], momentum: Any)
 
 def _normalised(input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any,
                 dims: tuple, momentum: Any, eps: float) -> Any:  # fmt: skip
-    """`input` by its own statistics over `dims`, of which the running ones take in what they
-    are over the batch."""
+    """Normalise `input` by its own statistics over `dims`; move the running ones towards their
+    means over the batch."""
     out, center, variance = apply(
         batch_norm_record, (input, _per_channel(weight, input), _per_channel(bias, input)),
         {"dims": dims, "eps": eps},
@@ -187,12 +190,13 @@ def _normalised(input: Any, running_mean: Any, running_var: Any, weight: Any, bi
 def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None,
                bias: Any = None, training: bool = False, momentum: Any = 0.1,
                eps: float = 1e-5) -> Any:  # fmt: skip
-    """(x - mean) / sqrt(variance + eps) of each channel of (N, C, ...), times `weight`, plus
-    `bias`.
+    """Normalise each channel of (N, C, ...): (x - mean) / sqrt(variance + eps) * weight + bias.
 
-    training  mean and variance are those of the batch, and `running_mean` and `running_var`, where
-    given, move towards them by `momentum` (the variance counted with n - 1), in place; else they
-    are the running ones. Vectors have C elements, of the input's dtype (or float32 beside halves).
+    training  use mean and variance of the batch, and move `running_mean` and `running_var`, where
+              given, in place towards them by `momentum`; else use the running ones
+
+    The running variance takes in the variance that is divided by n - 1. Vectors have C elements, of
+    the input's dtype (or float32 beside halves).
 
     >>> import tracejit
     >>> mean, variance = tracejit.zeros(1), tracejit.ones(1)
@@ -233,10 +237,11 @@ def _by_running(input: Any, vectors: tuple[Any, ...], eps: float) -> Any:
 def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
                   weight: Any = None, bias: Any = None, use_input_stats: bool = True,
                   momentum: Any = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
-    """`batch_norm` with the statistics of each channel of each element of a batch (N, C, ...).
+    """Apply `batch_norm` with the statistics of each channel of each element of a batch (N, C,
+    ...).
 
-    use_input_stats  False: by the running ones; else those, where given, move by `momentum`
-    towards the mean over the batch.
+    use_input_stats  True: move the running statistics, where given, by `momentum` towards the mean
+                     over the batch; False: normalise by the running ones
 
     >>> import tracejit
     >>> x = tracejit.tensor([[[1.0, 3.0]], [[4.0, 8.0]]])

@@ -19,7 +19,7 @@ from tracejit.core.ops.record import Op
 
 
 def _over(grad: Any, input: Any, quotient: Callable[[Any], Any], at_zero: float) -> Any:
-    """grad times a quotient by `input`, which has a limit at 0."""
+    """Multiply grad by a quotient by `input`, which has the limit `at_zero` at 0."""
     zero = input == 0
     return grad * where(zero, at_zero, quotient(where(zero, 1, input)))
 
@@ -41,7 +41,7 @@ i1e: Op = library(
 
 
 def _of_whole_floats(name: str, function: str | Callable[..., Any]) -> Op:
-    """A function of float32 and float64 that PyTorch has no gradient of."""
+    """Make a record for float32 and float64 alone, without a gradient, as in PyTorch."""
     array = special(function) if isinstance(function, str) else function
     refused = only(lambda kind: kind.itemsize < 4, f"{name}_cpu", promote_float)
     return library(name, array, refused, methods=())

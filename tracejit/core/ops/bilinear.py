@@ -12,7 +12,8 @@ from tracejit.core.ops.shapes import equal, hint
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    """input1 (..., m) and input2 (..., n) with `weight` (k, m, n) between, plus `bias` (k,).
+    """Multiply input1 (..., m) and input2 (..., n) with `weight` (k, m, n) between; add `bias`
+    (k,).
 
     >>> import tracejit
     >>> x, y, w = tracejit.ones(1, 2), tracejit.ones(1, 3), tracejit.ones(1, 2, 3)

@@ -1,9 +1,10 @@
 """Losses over class indices: cross_entropy and nll_loss.
 
 In: scores (N, C, ...) and class numbers (N, ...). Out: the weighted mean, the sum, or each
-element's loss. The gradient of cross_entropy is written as (softmax - one-hot) times a scale, the
-one-hot being a comparison with the class numbers, so that it fuses and nothing but input and
-target is kept.
+element's loss.
+
+The gradient of cross_entropy is (softmax - one-hot) times a scale. Its one-hot is a comparison with
+the class numbers: so it fuses, and only input and target are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _class_dim(input: Any) -> int:
 
 
 def _importance(target: Any, weight: Any, ignore_index: int, d: Any) -> Any:
-    """The weight of every element: that of its class, 0 where it is ignored."""
+    """Return the weight of each element: that of its class, 0 where it is ignored."""
     kept = target != ignore_index
     if weight is None:
         return convert(kept, d)
@@ -38,14 +39,15 @@ def _importance(target: Any, weight: Any, ignore_index: int, d: Any) -> Any:
 
 
 def _picked(scores: Any, target: Any, dim: int, ignore_index: int) -> Any:
-    """Each element's score of its own class; 0, whatever the scores are, where it is ignored."""
+    """Return each element's score of its own class; 0 where it is ignored, even if scores are inf
+    or NaN."""
     kept = target != ignore_index
     safe = where(kept, target, 0).unsqueeze(dim)
     return where(kept, gather_record(scores, safe, dim=dim, naming="target").squeeze(dim), 0)
 
 
 def _along_classes(weight: Any, ndim: int) -> Any:
-    """Class weights in the shape (C, 1 ...) that broadcasts with scores."""
+    """Reshape class weights to (C, 1 ...), which broadcasts with scores."""
     for _ in range(ndim - 2):
         weight = weight.unsqueeze(-1)
     return weight
@@ -89,13 +91,13 @@ def _cross_entropy_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_
 
 
 def _shared(grad: Any, importance: Any) -> Any:
-    """The gradient of each of the terms of a mean; 0 where all of them are ignored."""
+    """Return the gradient of each term of a mean; 0 where all of them are ignored."""
     total = importance.sum()
     return where(total == 0, 0, grad / total)
 
 
 def _is_own(input: Any, target: Any, dim: int) -> Any:
-    """A bool tensor like the scores: whether a class is the element's own."""
+    """Return a bool tensor like the scores: True for the element's own class."""
     classes = _along_classes(iota(input.shape[dim], target), len(input.shape))
     return classes == target.unsqueeze(dim)
 
@@ -158,7 +160,7 @@ def _check_shapes(input: Any, target: Any) -> None:
 
 
 def _check(input: Any, target: Any, weight: Any, reduction: str) -> Any:
-    """`target` as it goes into the records, when all that PyTorch asks holds."""
+    """Check arguments as PyTorch does; return `target` as the records take it."""
     checked(reduction)
     if len(input.shape) == 1 and len(target.shape) == 1 and shapes.equal(target.shape[0], 1):
         target = target.reshape(())
@@ -190,7 +192,8 @@ def _check_tensors(name: str, input: Any, target: Any, weight: Any, ignore_index
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
-    """-log_softmax(input) at the class `target` names, or its mean under `target`'s probabilities.
+    """Return -log_softmax(input) at the class `target` names, or its mean under `target`'s
+    probabilities.
 
     input (N, C, ...) or (C,); target class numbers (N, ...) or (), or probabilities like `input`;
     weight (C,). "mean" divides by the sum of the weights of the targets' classes.
@@ -218,7 +221,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: boo
 
 def _soft_cross_entropy(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str,
                         label_smoothing: float) -> Any:
-    """Targets are probabilities."""
+    """Compute `cross_entropy` for targets that are probabilities."""
     if target.dtype.category != FLOATING:
         raise RuntimeError("Expected floating point type for target with class probabilities, got "
                            f"{SCALAR_NAMES[target.dtype.name]}")
@@ -245,7 +248,7 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, ignore_index: int,
 @autocasts(cpu="float32", cuda="float32")
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Any:
-    """-input at the class `target` names: `cross_entropy` of logarithms of probabilities."""
+    """Return -input at the class `target` names: `cross_entropy` of logarithms of probabilities."""
     reduction = legacy(reduction, size_average, reduce)
     _check_tensors("nll_loss_nd", input, target, weight, ignore_index)
     target = _check(input, target, weight, reduction)

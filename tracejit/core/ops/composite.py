@@ -2,8 +2,7 @@
 
 In: a body in ops, how the result's type follows, gradient rules where the body's own would be
 unstable or wasteful. Out: a record of kind "composite": one node in graphs, opened by lowering;
-eager mode runs the body. `activations.py`, `softmax.py`, `normalization.py` and `losses.py` use
-it.
+eager mode runs the body. `activations.py`, `softmax.py`, `normalization.py` and `losses.py` use it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
               infer: Callable[..., Any] | None = None, node_name: str | None = None,
               outputs: tuple[str, ...] = ("out",), may_fail: bool = False,
               **rules: Callable[..., Any]) -> Op:
-    """The record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
+    """Make the record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
 
     infer  None: the result has the type of the first operand. rules  operand name -> gradient rule
     """
@@ -39,24 +38,24 @@ def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
 
 
 def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:
-    """The type of the first operand."""
+    """Return the type of the first operand."""
     return TensorType(input.dtype, tuple(input.shape), input.device)
 
 
 def widened(x: Any) -> Any:
-    """`x` in the dtype its sums are computed in: float32 for halves."""
+    """Return `x` in the dtype its sums are computed in: float32 for halves."""
     half = x.dtype.category == FLOATING and x.dtype.itemsize == 2
     return convert(x, float32) if half else x
 
 
 def must_float(name: str, d: dtype) -> None:
-    """NotImplementedError unless `d` is a floating point dtype."""
+    """Raise NotImplementedError unless `d` is a floating point dtype."""
     if d.category != FLOATING:
         raise NotImplementedError(f"\"{name}\" not implemented for '{SCALAR_NAMES[d.name]}'")
 
 
-# A gradient that nothing was computed of, as it is where `grad` arrives: graphs tell by it whose
-# it is.
+# A gradient that does not depend on `grad`, in a node that reads `grad`: graphs then show which
+# gradient it belongs to.
 follow = composite("follow", ("input", "grad"), lambda input, grad: input.clone(),
                    input=lambda grad: grad)
 
@@ -65,12 +64,12 @@ follow = composite("follow", ("input", "grad"), lambda input, grad: input.clone(
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None,
                                  dropout_p: float = 0.0, is_causal: bool = False,
                                  scale: float | None = None, enable_gqa: bool = False) -> Any:
-    """softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
+    """Return softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
     query (..., L, E), key (..., S, E), value (..., S, V); `attn_mask` broadcasts to (..., L, S):
     bool (True takes part) or additive, or a `nn.attention.bias`. `scale` None: 1 / sqrt(E). A query
-    that may look at no key gives zeros. `enable_gqa`: key and value may have fewer heads (third
-    dimension from the end), each of which serves as many heads of the query one after the other.
+    that may look at no key gives zeros. With `enable_gqa` key and value may have fewer heads (third
+    dimension from the end): each serves several consecutive heads of the query.
 
     RuntimeError if both a mask and `is_causal` are given, for dtypes that differ, for fewer than
     two dimensions, and for a mask of other numbers.
@@ -131,7 +130,7 @@ def _must_attend(query: Any, key: Any, value: Any, mask: Any) -> None:
 
 
 def _for_heads(query: Any, shared: Any) -> Any:
-    """Keys or values, once for each head of the query that looks at them."""
+    """Repeat keys or values, once for each head of the query that looks at them."""
     from tracejit.core.ops.indexing import repeat_interleave
 
     heads, given = query.size(-3), shared.size(-3)
@@ -142,7 +141,7 @@ def _for_heads(query: Any, shared: Any) -> Any:
 
 
 def causal_mask(like: Any, rows: Any, columns: Any) -> Any:
-    """A bool (rows, columns) tensor: True at and below the diagonal."""
+    """Return a bool (rows, columns) tensor: True at and below the diagonal."""
     from tracejit.core.ops.creation import iota
 
     return iota(columns, like) <= iota(rows, like).unsqueeze(-1)

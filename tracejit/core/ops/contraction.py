@@ -20,7 +20,7 @@ _ELLIPSIS = [chr(code) for code in range(0x2460, 0x2480)]  # labels no equation 
 
 
 def einsum(equation: Any, *operands: Any) -> Any:
-    """The sum over all letters that are not in the output of the product of the operands.
+    """Multiply the operands and sum over all letters that are not in the output.
 
     Without "->", the output has the letters that occur once, in alphabetical order; "..." stands
     for any dimensions, which broadcast. A letter twice in one operand takes its diagonal.
@@ -56,7 +56,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
 
 
 def _from_lists(given: tuple) -> tuple[str, tuple]:
-    """The equation and the operands of operands each of which a list follows."""
+    """Return (equation, operands) of arguments in which a list follows each operand."""
     count = len(given) // 2
     terms = [_written(numbers) for numbers in given[1 : 2 * count : 2]]
     output = f"->{_written(given[-1])}" if len(given) % 2 else ""
@@ -72,7 +72,7 @@ def _written(numbers: Sequence[Any]) -> str:
 
 
 def _parsed(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
-    """The labels of each operand, and of the output."""
+    """Return the labels of each operand, and of the output."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     texts = left.split(",")
     if len(texts) != len(operands):
@@ -88,7 +88,8 @@ def _parsed(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], li
 
 
 def _output(text: str, wide: Sequence[str], inputs: list[list[str]]) -> list[str]:
-    """The labels of the output, each of which some operand must have, and the output once."""
+    """Return the labels of the output. RuntimeError unless each occurs once here and in some
+    operand."""
     found = _spelled(text, wide)
     for k, label in enumerate(found):
         if label not in _ELLIPSIS and all(label not in row for row in inputs):
@@ -126,7 +127,7 @@ def _between(labels: Sequence[str]) -> list[str]:
 
 
 def _diagonals(x: Any, labels: list[str]) -> tuple[Any, list[str]]:
-    """An operand whose labels occur once each."""
+    """Take diagonals until each of an operand's labels occurs once."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
@@ -137,14 +138,14 @@ def _diagonals(x: Any, labels: list[str]) -> tuple[Any, list[str]]:
 
 
 def _summed(x: Any, labels: list[str], kept: set[str]) -> tuple[Any, list[str]]:
-    """Without the labels that nobody reads any more."""
+    """Sum over the labels that are not in `kept`."""
     gone = [k for k, label in enumerate(labels) if label not in kept]
     return (x.sum(gone) if gone else x), [label for label in labels if label in kept]
 
 
 def _joined(x: Any, left: list[str], y: Any, right: list[str],
             kept: set[str]) -> tuple[Any, list[str]]:
-    """The product of two operands, summed over what they share and nobody reads later."""
+    """Multiply two operands and sum over the labels that are not in `kept`."""
     x, left = _summed(x, left, kept | set(right))
     y, right = _summed(y, right, kept | set(left))
     same = [n for n in left if n in right and n in kept]
@@ -167,12 +168,13 @@ def _joined(x: Any, left: list[str], y: Any, right: list[str],
 
 
 def _spread(y: Any, same: int, rows: int) -> Any:
-    """`y` with dimensions of size 1 for the other operand's rows."""
+    """Give `y` dimensions of size 1 for the other operand's rows."""
     return y.reshape((*y.shape[:same], *(1,) * rows, *y.shape[same:]))
 
 
 def _common(x: Any, y: Any, same: int, rows: int, inner: int) -> tuple[Any, Any]:
-    """Both operands with equal sizes of what they share: those of size 1 are repeated."""
+    """Expand the dimensions that both operands have to equal sizes: those of size 1 are
+    repeated."""
     batch = shapes.broadcast(tuple(x.shape[:same]), tuple(y.shape[:same]))
     summed = shapes.broadcast(tuple(x.shape[same + rows:]), tuple(y.shape[same:same + inner]))
     return (x.expand((*batch, *x.shape[same:same + rows], *summed)),

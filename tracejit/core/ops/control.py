@@ -1,10 +1,10 @@
 """Structured control flow: the records of `cond`, `for_loop`, `while_loop`, `unwind_loop` and
 `raise_if`.
 
-In: operands, and regions: graphs that the node carries, which see their own inputs only. Out: what
-the taken branch or the last iteration gives. `infer` gets the regions as they are, graphs whose
-`inputs` and `outputs` have a `type`; `eager` gets callables (`Region`). Called by the tracer,
-which makes these nodes, and by whoever runs a graph: each loop is written once here, over arrays
+In: operands, and regions: graphs that the node carries, which see their own inputs only. Out: the
+results of the taken branch or of the last iteration. `infer` gets the regions as they are, graphs
+whose `inputs` and `outputs` have a `type`; `eager` gets callables (`Region`). Called by the tracer,
+which makes these nodes, and by all that run a graph: each loop is written once here, over arrays
 and over Tensors alike.
 
     cond(predicate, *captured)                          -> outputs of the region taken
@@ -42,7 +42,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 @dataclass(frozen=True)
 class ErrorOf:
-    """The exception that a `raise_if` raises: its class and plain arguments.
+    """Exception that a `raise_if` raises: its class and plain arguments.
 
     >>> ErrorOf.of(ValueError("no", 3))
     ErrorOf(kind=<class 'ValueError'>, arguments=('no', 3))
@@ -53,7 +53,7 @@ class ErrorOf:
 
     @classmethod
     def of(cls, error: BaseException) -> ErrorOf:
-        """The description of an exception; TypeError where an argument is no plain data."""
+        """Describe an exception; TypeError where an argument is no plain data, or it holds more."""
         for argument in error.args:
             if not isinstance(argument, _PLAIN):
                 raise TypeError(f"an argument of {type(error).__name__} is a "
@@ -66,18 +66,19 @@ class ErrorOf:
         return made
 
     def exception(self) -> BaseException:
-        """A new exception as described."""
+        """Make a new exception as described."""
         return self.kind(*self.arguments)
 
     @property
     def name(self) -> str:
-        """Where the class is found: `ValueError`, `package.module:Error`."""
+        """Name of the class with its module, except of builtins: `ValueError`,
+        `package.module:Error`."""
         module, name = self.kind.__module__, self.kind.__qualname__
         return name if module == "builtins" else f"{module}:{name}"
 
 
 class Region(Protocol):
-    """A region made ready to run; `outputs` are its outputs' types, with all sizes known."""
+    """Region made ready to run; `outputs` are its outputs' types, with all sizes known."""
 
     outputs: Sequence[TensorType]
 
@@ -97,7 +98,8 @@ def _text(type: TensorType) -> str:
 
 
 def _agree(what: str, found: Sequence[TensorType], expected: Sequence[TensorType]) -> None:
-    """TypeError where two lists of types differ; sizes by structure, without a guard."""
+    """Raise TypeError where two lists of types differ. Sizes compare by structure, without a
+    guard."""
     if len(found) != len(expected):
         raise TypeError(f"{what}: expected {len(expected)}, got {len(found)}")
     for k, (a, b) in enumerate(zip(found, expected)):
@@ -174,7 +176,7 @@ def _raise_type(predicate: Any, error: ErrorOf) -> TensorType:
 
 
 class Arrays:
-    """What loops need of an array library."""
+    """Operations of loops over arrays of a library."""
 
     def __init__(self, xp: Any):
         self.xp = xp
@@ -195,7 +197,7 @@ class Arrays:
 
 
 class Tensors:
-    """The same over Tensors: ops, so that the tape records them."""
+    """Operations of loops over Tensors: ops, so that the tape records them."""
 
     def index(self, number: int) -> Any:
         return full_of(None, (), number, int64)
@@ -266,7 +268,8 @@ def _raise(xp: Any, predicate: Any, error: ErrorOf) -> Any:
 
 
 def _raise_element(emit: Any, index: Sequence[Any], error: ErrorOf) -> Any:
-    """The predicate, which as a position in a dimension of size 1 may only be 0."""
+    """Emit the predicate as a checked position in a dimension of size 1: only 0 passes the
+    check."""
     position = emit.to_index(emit.operand(0, index))
     return emit.from_index(emit.checked(position, 1, f"{error.name} is raised", wrap=False))
 

@@ -68,7 +68,7 @@ transposed_record = composite(
 
 # -- checks ----------------------------------------------------------------------------------------
 def per_dimension(value: Any, count: int, what: str) -> tuple[int, ...]:
-    """An integer for each of `count` dimensions, from one or as many."""
+    """Return an integer for each of `count` dimensions, from one or as many."""
     given = tuple(map(as_size, value)) if isinstance(value, (tuple, list)) else (as_size(value),)
     if len(given) == 1:
         return given * count
@@ -103,7 +103,7 @@ def _check_numbers(stride: tuple, padding: tuple, dilation: tuple, groups: int) 
 
 
 def _check_shapes(input: Any, weight: Any, bias: Any, groups: int, transposed: bool) -> None:
-    """The channels of batched `input` (N, C, ...), weight and bias agree."""
+    """Check that the channels of batched `input` (N, C, ...), weight and bias agree."""
     if len(weight.shape) != len(input.shape):
         rank = len(weight.shape)
         raise RuntimeError(
@@ -154,7 +154,7 @@ def _check_kernel(sizes: Sequence[Any], kernel: Sequence[Any], padding: tuple,
 
 
 def _batched(name: str, count: int, input: Any) -> Any:
-    """`input` as (N, C, *spatial)."""
+    """Return `input` as (N, C, *spatial)."""
     ndim = len(input.shape)
     if ndim not in (count + 1, count + 2):
         raise RuntimeError(
@@ -166,7 +166,7 @@ def _batched(name: str, count: int, input: Any) -> Any:
 
 # -- what users call -------------------------------------------------------------------------------
 def _same(input: Any, kernel: Sequence[Any], stride: tuple, dilation: tuple) -> tuple[Any, tuple]:
-    """The input and the padding with which as many windows fit as there are elements."""
+    """Return the input and the padding that give as many windows as elements."""
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [d * (k - 1) for k, d in zip(kernel, dilation)]
@@ -249,15 +249,16 @@ def _transpose(
 @autocasts(cpu="lower", cuda="lower")
 def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
-    """Sums of products over windows of (N, C, L): see `conv2d`."""
+    """Sum products over windows of (N, C, L): see `conv2d`."""
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @autocasts(cpu="lower", cuda="lower")
 def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
-    """Sums of products over windows of `input` (N, C, H, W) or (C, H, W), for each of the O filters
-    of `weight` (O, C / groups, kH, kW), plus `bias` (O,): a cross-correlation.
+    """Sum products over windows of `input` (N, C, H, W) or (C, H, W): a cross-correlation.
+
+    Each of the O filters of `weight` (O, C / groups, kH, kW) gives a channel, plus `bias` (O,).
 
     stride    from one window to the next; padding: zeros at both ends, or "valid", or "same"
     dilation  from one element of a window to the next; groups: of channels that do not meet
@@ -275,7 +276,7 @@ def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 @autocasts(cpu="lower", cuda="lower")
 def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
-    """Sums of products over windows of (N, C, D, H, W): see `conv2d`."""
+    """Sum products over windows of (N, C, D, H, W): see `conv2d`."""
     return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -283,7 +284,7 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
-    """The transpose of `conv1d`: see `conv_transpose2d`."""
+    """Apply the transpose of `conv1d`: see `conv_transpose2d`."""
     return _transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -291,7 +292,8 @@ def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
-    """What `conv2d` of an output of this size maps onto `input`, transposed: its gradient.
+    """Apply the transpose of `conv2d`: its gradient, from a tensor like its output to one like its
+    input.
 
     weight (C, O / groups, kH, kW); output_padding: further elements at the end, which the strides
     of a convolution would skip.
@@ -308,5 +310,5 @@ def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
-    """The transpose of `conv3d`: see `conv_transpose2d`."""
+    """Apply the transpose of `conv3d`: see `conv_transpose2d`."""
     return _transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

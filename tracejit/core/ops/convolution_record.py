@@ -33,7 +33,7 @@ def windows_of(
     sizes: Sequence[Any], kernel: Sequence[Any], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
 ) -> tuple[Any, ...]:  # fmt: skip
-    """How many windows fit along each dimension."""
+    """Return the number of windows that fit along each dimension."""
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation)
@@ -86,8 +86,11 @@ def _columns(
     xp: Any, x: Any, kernel: tuple, out: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
 ) -> Iterator[Any]:  # fmt: skip
-    """For each image (groups, channels of a group * kernel, windows): `out` windows along each
-    dimension, there may be more. Valid until the next."""
+    """Yield each image's windows as (groups, channels of a group * kernel, windows).
+
+    `out` is the number of windows along each dimension; more may fit. Each result is valid until
+    the next.
+    """
     x = _padded(xp, x, padding)
     n, channels = x.shape[:2]
     spatial = x.strides[2:]
@@ -105,7 +108,7 @@ def _columns(
 
 
 def _matrices(weight: Any, groups: int) -> Any:
-    """(groups, outputs of a group, inputs of a group * kernel)"""
+    """Reshape weights to (groups, outputs of a group, inputs of a group * kernel)."""
     outputs, inputs, *kernel = weight.shape
     return weight.reshape(groups, outputs // groups, inputs * math.prod(kernel))
 
@@ -161,6 +164,7 @@ def _weight_array(
     out = other.shape[2:]
     images = other.reshape(other.shape[0], groups, outputs // groups, math.prod(out))
     wide = xp.complex128 if input.dtype.kind == "c" else xp.float64
+    # A sum over all images and windows loses digits in float32.
     total = xp.zeros((groups, outputs // groups, inputs * math.prod(kernel)), wide)
     columns = _columns(xp, input, kernel, out, stride, padding, dilation, groups)
     for image, column in zip(images, columns):
@@ -183,7 +187,8 @@ def _to_weight(grad: Any, input: Any, weight_type: TensorType, stride: tuple, pa
 
 def _to_windows(grad: Any, weight: Any, like: TensorType, stride: tuple, padding: tuple,
                 dilation: tuple, groups: int) -> Any:  # fmt: skip
-    """`conv`, where a transposed convolution may have left room for more windows than it had."""
+    """Apply `conv`, cut to the windows of `like`: a transposed convolution may leave room for
+    more."""
     result = conv_record(grad, weight, stride=stride, padding=padding, dilation=dilation,
                          groups=groups)  # fmt: skip
     for dim in range(2, len(like.shape)):

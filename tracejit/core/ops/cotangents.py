@@ -1,9 +1,9 @@
 """Calling an op's gradient rules: the one place that saves, un-broadcasts and casts.
 
-In: an op's record, what it was applied to, and the gradients of its outputs. Out: the gradients
-of the operands that are asked for. The tape and the graph differentiator both call `cotangents`;
-what they must keep until then is told by `saved`. Rules are written in ops, so everything here
-works on tensors, deferred tensors and graph values alike.
+In: an op's record, what it was applied to, and the gradients of its outputs. Out: the gradients of
+the operands that are asked for. The tape and the graph differentiator both call `cotangents`; what
+they must keep until then is told by `saved`. Rules are written in ops, so everything here works on
+tensors, deferred tensors and graph values alike.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tracejit.core.ops.types import COMPLEX, TensorType, dtype_of_number
 
 
 class Saved(NamedTuple):
-    """Positions of the operands and outputs that rules read; of the rest a TensorType will do."""
+    """Positions of the operands and outputs that rules read. Of the others they need only a
+    TensorType."""
 
     operands: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -27,7 +28,8 @@ class Saved(NamedTuple):
 
 @cache
 def saved_names(op: Op, needed: tuple[int, ...]) -> frozenset[str]:
-    """Names of the operands and outputs that the rules of these operand positions read."""
+    """Return the names of the operands and outputs that the rules of these operand positions
+    read."""
     tensors = {name.lstrip("*") for name in op.operands} | set(op.outputs)
     rules = {op.operand_name(k) for k in needed if op.differentiable(k)}
     return frozenset(p for name in rules for p in op.needs[name] if p in tensors)
@@ -35,7 +37,7 @@ def saved_names(op: Op, needed: tuple[int, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def saved(op: Op, needed: tuple[int, ...], count: int) -> Saved:
-    """Which of `count` operands, and which outputs, the gradients of `needed` will read."""
+    """Return which of `count` operands, and which outputs, the gradients of `needed` read."""
     names = saved_names(op, needed)
     return Saved(tuple(k for k in range(count) if op.operand_name(k) in names),
                  tuple(k for k, name in enumerate(op.outputs) if name in names))
@@ -43,16 +45,17 @@ def saved(op: Op, needed: tuple[int, ...], count: int) -> Saved:
 
 def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: Sequence[Any],
                attributes: dict[str, Any], needed: Sequence[int]) -> list[Any]:
-    """Gradients of the operands at positions `needed`, in that order; None where there is none.
+    """Return gradients of the operands at positions `needed`, in that order; None where there is
+    none.
 
     grads      of the outputs, None for those that nothing depends on; at least one is a tensor
     operands, outputs  tensors; what `saved` does not name may be a TensorType (outputs: or None)
 
     A rule of a variadic operand (`*tensors`) returns one gradient for each operand of the tail.
 
-    Autocast does not reach into rules: they compute in the dtypes of what they are given.
-    Rules are written for real numbers: grad times a derivative. Where the derivative is complex,
-    PyTorch's gradient is grad times its conjugate, the conjugate of (conj(grad) times it).
+    Autocast does not reach into rules: they compute in the dtypes of what they are given. Rules are
+    written for real numbers: grad times a derivative. For a complex derivative PyTorch multiplies
+    by its conjugate: here, conj(conj(grad) * derivative).
     """
     if autocast.switches.on:
         with autocast.switched_off():
@@ -81,7 +84,7 @@ def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: S
 
 def _complex_slope(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: Sequence[Any],
                    needed: tuple[int, ...]) -> bool:
-    """Whether the rules of these operands multiply gradients by complex values."""
+    """Return True if the rules of these operands multiply gradients by complex values."""
     if not any(g is not None and g.dtype.category == COMPLEX for g in grads):
         return False
     read = saved(op, needed, len(operands))
@@ -101,7 +104,7 @@ def _conjugate(result: Any) -> Any:
 
 
 class _Call(NamedTuple):
-    """One application of an op, looked up by the parameter names of its rules."""
+    """Application of an op, looked up by the parameter names of its rules."""
 
     op: Op
     grads: Sequence[Any]
@@ -127,7 +130,7 @@ class _Call(NamedTuple):
         return self.attributes.get(name)
 
     def operand(self, name: str) -> tuple[Any] | None:
-        """The operand of that name in a 1-tuple; a variadic tail is one tuple."""
+        """Return the operand of that name in a 1-tuple; a variadic tail is one tuple."""
         for k, own in enumerate(self.op.operands):
             if own == name:
                 return (self.operands[k] if k < len(self.operands) else None,)
@@ -136,7 +139,8 @@ class _Call(NamedTuple):
         return None
 
     def grad(self, k: int) -> Any:
-        """Gradient of output k; zeros, made only when a rule asks, where nothing depends on it."""
+        """Return the gradient of output k; zeros, made only when a rule asks, where nothing depends
+        on it."""
         if self.grads[k] is not None:
             return self.grads[k]
         like = next(g for g in self.grads if g is not None)
@@ -146,7 +150,7 @@ class _Call(NamedTuple):
 
 
 def type_of(x: Any) -> TensorType | None:
-    """The TensorType of a tensor, a number or a TensorType; None of None."""
+    """Return the TensorType of a tensor, a number or a TensorType; None of None."""
     if x is None or type(x) is TensorType:
         return x
     shape = getattr(x, "shape", None)
@@ -156,7 +160,7 @@ def type_of(x: Any) -> TensorType | None:
 
 
 def fit(grad: Any, operand: Any) -> Any:
-    """`grad` summed to the operand's shape and cast to its dtype."""
+    """Sum `grad` to the operand's shape and cast it to its dtype."""
     grad = sum_to_shape(grad, operand.shape)
     return grad if grad.dtype is operand.dtype else pointwise.convert(grad, operand.dtype)
 

@@ -54,9 +54,9 @@ def _weights(given: Any, name: str, kind: str, observations: Any) -> Any:
 
 @method()
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """The covariances of the rows of `input` (variables) over its columns (observations).
+    """Return the covariances of the rows of `input` (variables) over its columns (observations).
 
-    correction  what is taken off the number of observations
+    correction  subtracted from the number of observations
     fweights    how often each observation occurs, integers; aweights: how much it counts
 
     >>> import tracejit
@@ -94,7 +94,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 @method()
 def corrcoef(input: Any) -> Any:
-    """The correlations of the rows of `input` (variables) over its columns (observations).
+    """Return the correlations of the rows of `input` (variables) over its columns (observations).
 
     >>> import tracejit
     >>> tracejit.corrcoef(tracejit.tensor([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))

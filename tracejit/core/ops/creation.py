@@ -1,8 +1,8 @@
 """Tensors made from nothing: constants, counting, and everything written with those two.
 
 In: sizes (ints or symbolic), Python numbers, a dtype, a device. Out: new tensors, contiguous.
-Called by users and by gradient rules, which say with `like` (or through `new_*`, `*_like`) in
-whose company the result is needed: next to a graph value a node is added to its graph.
+Called by users and by gradient rules. Rules pass `like` (or call `new_*`, `*_like`), a value that
+the result belongs with: for a graph value the creation is a node of its graph.
 
 There are two records only, `full` and `iota`; `arange`, `linspace` and `eye` are arithmetic on
 `iota`, computed in float64 and rounded once to the result's dtype.
@@ -73,7 +73,7 @@ def create(record: Op, like: Any = None, **attributes: Any) -> Any:
 
 
 def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: Any = None) -> Any:
-    """A tensor of `value`s; `like` only says where it is needed."""
+    """Return a tensor of `value`s; `like` gives only its place: device, graph and trace."""
     dtype = asked_dtype(dtype)
     place = like.device if device is None and like is not None else device
     value = fitting(value, dtype)
@@ -86,19 +86,21 @@ def full_of(like: Any, shape: Sequence[Any], value: Any, dtype: dtype, device: A
 
 
 def zeros_of(like: Any, type: TensorType) -> Any:
-    """Zeros of a TensorType, in the company of `like`."""
+    """Return zeros of a TensorType, in the place of `like`."""
     return full_of(like, type.shape, 0, type.dtype, type.device)
 
 
 def iota(size: Any, like: Any = None, device: Any = None) -> Any:
-    """The int64 tensor 0, 1 ... size-1."""
+    """Return the int64 tensor 0, 1 ... size-1."""
     place = like.device if device is None and like is not None else device
     return create(iota_record, like, size=size, device=as_device(place))
 
 
 def sizes_given(size: tuple, named: Any = None) -> tuple:
-    """The sizes of `zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`; RuntimeError if one is
-    negative."""
+    """Return the sizes of `zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`.
+
+    RuntimeError if one is negative, TypeError if one is no integer.
+    """
     if named is not None:
         return sizes_given((*size, named))
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
@@ -121,7 +123,7 @@ def _marked(result: Any, requires_grad: bool) -> Any:
 @makes_tensors
 def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
          requires_grad: bool = False) -> Any:
-    """A tensor of shape `size` filled with a number (or a 0-dim tensor).
+    """Return a tensor of shape `size` filled with a number (or a 0-dim tensor).
 
     Without `dtype`: bool, int64 or the default floating dtype, by the number.
 
@@ -134,14 +136,15 @@ def full(size: Sequence[Any], fill_value: Any, *, dtype: dtype | None = None, de
 
 
 def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) -> Any:
-    """A tensor of a number, which may be known only when a program runs, or of a 0-dim tensor."""
+    """Return a tensor filled with a number, which only the program may know, or with a 0-dim
+    tensor."""
     if getattr(value, "is_weak", False):  # a runtime number counts as a Python number
         kind = d or (get_default_dtype() if value.dtype is float64 else value.dtype)
         value = fitting(value, kind)
         if not pointwise.is_tensor(value):  # no program has an int so large
             return full_of(like, sizes, value, kind, device)
         made = value if kind is value.dtype else pointwise.convert(value, kind)
-        if not pointwise.is_tensor(made):  # it was known by now
+        if not pointwise.is_tensor(made):  # the conversion found its value
             return full_of(like, sizes, made, kind, device)
         return pointwise.copy(made).expand(sizes).clone()
     if isinstance(value, np.generic):  # NumPy's bools are floats to PyTorch
@@ -154,7 +157,7 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
 @makes_tensors
 def zeros(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any = None,
           requires_grad: bool = False) -> Any:
-    """Zeros of shape `size`, of the default floating dtype unless told.
+    """Return zeros of shape `size`, of the default floating dtype unless told.
 
     >>> import tracejit
     >>> tracejit.zeros(2, 3).shape
@@ -167,7 +170,7 @@ def zeros(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any
 @makes_tensors
 def ones(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any = None,
          requires_grad: bool = False) -> Any:
-    """Ones of shape `size`, of the default floating dtype unless told.
+    """Return ones of shape `size`, of the default floating dtype unless told.
 
     >>> import tracejit
     >>> tracejit.ones(2).tolist()
@@ -180,7 +183,7 @@ def ones(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any 
 @makes_tensors
 def empty(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any = None,
           requires_grad: bool = False) -> Any:
-    """A tensor to be written later; it holds zeros, so that captured and plain calls agree.
+    """Return a tensor to be written later. It holds zeros, so that captured and plain calls agree.
 
     >>> import tracejit
     >>> tracejit.empty(2, 0).numel()
@@ -193,7 +196,7 @@ def empty(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any
 @makes_dense
 def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
-    """`fill_value` in the shape, dtype and device of `input`."""
+    """Return `fill_value` in the shape, dtype and device of `input`."""
     place = input.device if device is None else device
     made = filled(tuple(input.shape), fill_value, dtype or input.dtype, place, input)
     return _marked(made, requires_grad)
@@ -203,7 +206,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device
 @makes_dense
 def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
                requires_grad: bool = False) -> Any:
-    """Zeros in the shape, dtype and device of `input`."""
+    """Return zeros in the shape, dtype and device of `input`."""
     return full_like(input, 0, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -211,7 +214,7 @@ def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 @makes_dense
 def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
-    """Ones in the shape, dtype and device of `input`."""
+    """Return ones in the shape, dtype and device of `input`."""
     return full_like(input, 1, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -219,7 +222,7 @@ def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 @makes_dense
 def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
                requires_grad: bool = False) -> Any:
-    """A tensor to be written later, like `input`; it holds zeros."""
+    """Return a tensor to be written later, like `input`; it holds zeros."""
     return zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -227,7 +230,7 @@ def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 @makes_dense
 def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
-    """`fill_value` in shape `size`, in the dtype and on the device of `input`."""
+    """Return `fill_value` in shape `size`, in the dtype and on the device of `input`."""
     sizes = sizes_given(tuple(size) if isinstance(size, (tuple, list)) else (size,))
     place = input.device if device is None else device
     return _marked(filled(sizes, fill_value, dtype or input.dtype, place, input), requires_grad)
@@ -237,7 +240,7 @@ def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = No
 @makes_dense
 def new_zeros(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
               device: Any = None, requires_grad: bool = False) -> Any:
-    """Zeros of shape `size` in the dtype and on the device of `input`."""
+    """Return zeros of shape `size` in the dtype and on the device of `input`."""
     return new_full(input, sizes_given(sizes, size), 0, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
@@ -246,7 +249,7 @@ def new_zeros(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = N
 @makes_dense
 def new_ones(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
-    """Ones of shape `size` in the dtype and on the device of `input`."""
+    """Return ones of shape `size` in the dtype and on the device of `input`."""
     return new_full(input, sizes_given(sizes, size), 1, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
@@ -255,7 +258,7 @@ def new_ones(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = No
 @makes_dense
 def new_empty(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
               device: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor to be written later, of shape `size`, like `input`; it holds zeros."""
+    """Return a tensor to be written later, of shape `size`, like `input`; it holds zeros."""
     return new_full(input, sizes_given(sizes, size), 0, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
@@ -263,7 +266,7 @@ def new_empty(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = N
 @makes_tensors
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | None = None,
            device: Any = None, requires_grad: bool = False) -> Any:
-    """start, start + step ... up to but without `end`.
+    """Return start, start + step ... up to but without `end`.
 
     int64 when all three are integers, else the default floating dtype.
 
@@ -271,7 +274,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | 
     >>> tracejit.arange(1, 10, 3).tolist()
     [1, 4, 7]
 
-    Raises RuntimeError for a zero step, or bounds on the wrong side of each other.
+    RuntimeError for a zero step, or bounds on the wrong side of each other.
     """
     if start is None and end is None:
         raise TypeError("arange() missing 1 required positional arguments: \"end\"")
@@ -299,7 +302,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: dtype | 
 
 
 def _number(x: Any) -> Any:
-    """A bound as a number of Python's; RuntimeError where it is complex."""
+    """Return a bound as a Python number; RuntimeError where it is complex."""
     if isinstance(x, np.number) or pointwise.is_tensor(x) and not getattr(x, "is_weak", False):
         x = x.item()
     if isinstance(x, complex):
@@ -318,7 +321,7 @@ def _steps(start: Any, end: Any, step: Any) -> int:
 
 
 def _counted(numbers: Any, start: Any, step: Any, d: dtype) -> Any:
-    """start + step * numbers, rounded once to `d`."""
+    """Return start + step * numbers, rounded once to `d`."""
     simple = type(start) is int and start == 0 and type(step) is int and step == 1
     if not simple:
         if d.category == FLOATING:
@@ -330,7 +333,7 @@ def _counted(numbers: Any, start: Any, step: Any, d: dtype) -> Any:
 @makes_tensors
 def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
-    """`steps` evenly spaced numbers from `start` to `end`, both included.
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included.
 
     >>> import tracejit
     >>> tracejit.linspace(0, 1, 3).tolist()
@@ -361,7 +364,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: dtype | None = None,
 
 
 def _bound(x: Any) -> Any:
-    """A number, or a tensor of which no gradient is recorded."""
+    """Return a bound as a number, or as a tensor without a gradient."""
     if pointwise.is_tensor(x):
         return pointwise.convert(x if getattr(x, "is_weak", False) else x.detach(), float64)
     return int(x) if type(x) is bool else x
@@ -370,7 +373,7 @@ def _bound(x: Any) -> Any:
 @makes_tensors
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
              dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """`base` to the powers of `linspace(start, end, steps)`.
+    """Raise `base` to the powers of `linspace(start, end, steps)`.
 
     >>> import tracejit
     >>> tracejit.logspace(0, 2, 3).tolist()
@@ -393,7 +396,8 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
 def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
                     dtype: dtype | None = None, device: Any = None,
                     requires_grad: bool = False) -> Any:
-    """start, start + step ... up to and with `end`; PyTorch's older `range`: use `arange`."""
+    """Return start, start + step ... up to and with `end`; PyTorch's older `range`: use
+    `arange`."""
     if end is None:
         start, end = 0, start
     warnings.warn(
@@ -413,13 +417,13 @@ def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
 @makes_tensors
 def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
                   requires_grad: bool = False) -> Any:
-    """A 0-dim tensor of a number, of the default dtype unless told."""
+    """Return a 0-dim tensor of a number, of the default dtype unless told."""
     kind = asked_dtype(dtype) or get_default_dtype()
     return full((), as_written(s, kind), dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def number_tensor(number: Any) -> Any:
-    """A 0-dim tensor of the dtype that a number has by itself."""
+    """Return a 0-dim tensor of the dtype that a number has by itself."""
     return full((), number, dtype=dtype_of_number(number))
 
 
@@ -429,7 +433,7 @@ def _is_complex(x: Any) -> bool:
 
 def _complex_linspace(start: Any, end: Any, steps: int, dtype: dtype | None, device: Any,
                       requires_grad: bool) -> Any:
-    """Both parts evenly spaced."""
+    """Space the real and the imaginary parts evenly."""
     d = dtype or get_default_dtype().to_complex()
     if d.category != COMPLEX:
         raise RuntimeError("torch.linspace(): inferred dtype ComplexFloat can't be safely cast to "
@@ -442,7 +446,7 @@ def _complex_linspace(start: Any, end: Any, steps: int, dtype: dtype | None, dev
 @makes_tensors
 def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any = None,
         requires_grad: bool = False) -> Any:
-    """Ones on the diagonal of an (n, m) matrix of zeros.
+    """Return an (n, m) matrix of zeros with ones on the diagonal.
 
     >>> import tracejit
     >>> tracejit.eye(2).tolist()
@@ -457,7 +461,7 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Any
 
 
 def eye_of(like: Any, n: Any, m: Any, d: dtype, device: Any = None) -> Any:
-    """`eye` in the company of `like`."""
+    """Return `eye` in the place of `like`."""
     check_memory((n, m), asked_dtype(d).itemsize)
     rows, columns = iota(n, like, device), iota(m, like, device)
     return pointwise.convert(rows.unsqueeze(-1) == columns, d)

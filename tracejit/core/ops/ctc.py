@@ -1,5 +1,5 @@
-"""Connectionist temporal classification: how likely a sequence of labels is where nobody knows
-when each of them was said.
+"""Connectionist temporal classification: how likely a sequence of labels is where nobody knows when
+each of them was said.
 
 In: log probabilities (T, N, C), labels, lengths. Out: negative log likelihoods (N,), summed over
 all ways to say the labels with blanks between. Called by users as `nn.functional.ctc_loss`.
@@ -25,7 +25,8 @@ from tracejit.core.ops.types import FLOATING, INTEGER, SCALAR_NAMES, TensorType,
 
 
 def _with_blanks(xp: Any, labels: Any, blank: int) -> tuple[Any, Any]:
-    """blank a blank b blank, and where a blank may be skipped: between different labels."""
+    """Return labels with blanks around them, and where a blank may be skipped: between different
+    labels."""
     states = xp.full(2 * len(labels) + 1, blank)
     states[1::2] = labels
     skips = xp.zeros(len(states), bool)
@@ -34,7 +35,8 @@ def _with_blanks(xp: Any, labels: Any, blank: int) -> tuple[Any, Any]:
 
 
 def _sums(xp: Any, logs: Any, skips: Any) -> Any:
-    """Log of the sum of the probabilities of all ways to each state, step by step; logs (T, S)."""
+    """Return the log of the summed probabilities of all ways to each state, step by step; logs (T,
+    S)."""
     steps, count = logs.shape
     ways = xp.full((steps, count), -np.inf)
     ways[0, :2] = logs[0, :2]
@@ -84,7 +86,7 @@ def _check(log_probs: Any, targets: Any, steps: Any, counts: Any) -> None:
 
 
 def _sequences(log_probs: Any, targets: Any, steps: Any, counts: Any) -> Any:
-    """Log probabilities and labels of each element of the batch."""
+    """Yield log probabilities and labels of each element of the batch."""
     begin = 0
     for n in range(log_probs.shape[1]):
         count = int(counts[n])
@@ -101,10 +103,11 @@ def _gradients(xp: Any, grad: Any, log_probs: Any, targets: Any, steps: Any, cou
         loss, states, skips, each, ways = _loss_of(xp, rows, labels, blank)
         if not len(rows) or zero_infinity and loss == np.inf:
             continue
-        # What is still to come, a state's own probability included: the same sums backward.
+        # Ways from each state to the end, its own probability included: the same sums backward.
         back = xp.zeros(len(states), bool)
         back[2:] = skips[2:][::-1]
         onward = _sums(xp, each[::-1, ::-1], back)[::-1, ::-1]
+        # Both sums count the state's own probability.
         shares = xp.exp(ways + onward - each + loss)
         said = xp.zeros(rows.shape)
         xp.add.at(said, (slice(None), states), shares)
@@ -137,7 +140,7 @@ loss_record: Op = Op(
 @autocasts(cpu="float32", cuda="float32")
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
              blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> Any:
-    """Minus the log of the probability that the steps say the labels, with blanks between.
+    """Return minus the log of the probability that the steps say the labels, with blanks between.
 
     log_probs       (T, N, C) or (T, C), from `log_softmax`
     targets         (N, S), or all labels one after the other; without a batch (S,)

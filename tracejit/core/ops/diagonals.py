@@ -25,7 +25,7 @@ from tracejit.core.ops.types import FLOATING, TensorType, dtype, int64, promote_
 
 @method()
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Matrices of zeros with the vectors in the last dimension of `input` as diagonals.
+    """Return matrices of zeros with the vectors in the last dimension of `input` as diagonals.
 
     offset: of the diagonal, above the main one. dim1, dim2: where the rows and columns stand in the
     result.
@@ -48,7 +48,8 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 @method()
 def diag(input: Any, diagonal: int = 0) -> Any:
-    """The matrix with the vector `input` on diagonal number `diagonal`; of a matrix, that diagonal.
+    """Return the matrix with the vector `input` on diagonal number `diagonal`; of a matrix, that
+    diagonal.
 
     >>> import tracejit
     >>> tracejit.tensor([[1, 2], [3, 4]]).diag().tolist()
@@ -66,12 +67,12 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 @method()
 def diagflat(input: Any, offset: int = 0) -> Any:
-    """The matrix with all elements of `input` on diagonal number `offset`."""
+    """Return the matrix with all elements of `input` on diagonal number `offset`."""
     return diag_embed(input.reshape((-1,)), offset)
 
 
 def block_diag(*tensors: Any) -> Any:
-    """The matrix with these matrices (vectors as rows) along its diagonal, zeros elsewhere.
+    """Return the matrix with these matrices (vectors as rows) along its diagonal, zeros elsewhere.
 
     >>> import tracejit
     >>> tracejit.block_diag(tracejit.ones(1, 2), tracejit.tensor(3.0)).tolist()
@@ -99,7 +100,10 @@ def block_diag(*tensors: Any) -> Any:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """The powers N - 1 .. 0 (0 .. N - 1) of a vector's elements, as rows; N: its length.
+    """Return the powers N - 1 .. 0 of a vector's elements, as rows.
+
+    N           the vector's length if None
+    increasing  from power 0 to N - 1
 
     >>> import tracejit
     >>> tracejit.vander(tracejit.tensor([2, 3]), increasing=True).tolist()
@@ -148,7 +152,7 @@ def _triangle(row: Any, col: Any, offset: Any, lower: bool, kind: dtype, device:
 @makes_tensors
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Any = None,
                  layout: Any = None) -> Any:
-    """(2, n): rows and columns of the lower triangle of a (row, col) matrix, in order.
+    """Return (2, n): rows and columns of the lower triangle of a (row, col) matrix, in order.
 
     >>> import tracejit
     >>> tracejit.tril_indices(2, 2).tolist()
@@ -162,5 +166,5 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, d
 @makes_tensors
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Any = None,
                  layout: Any = None) -> Any:
-    """(2, n): rows and columns of the upper triangle of a (row, col) matrix, in order."""
+    """Return (2, n): rows and columns of the upper triangle of a (row, col) matrix, in order."""
     return _triangle(row, col, offset, False, dtype, device)

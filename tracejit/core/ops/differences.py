@@ -1,5 +1,5 @@
-"""Differences of neighbours, and sums of areas between them: diff, trapezoid,
-cumulative_trapezoid, gradient.
+"""Differences of neighbours, and sums of areas between them: diff, trapezoid, cumulative_trapezoid,
+gradient.
 
 In: values along a dimension, and where they are taken: a distance, or a tensor of places. Out: a
 tensor. Written in slices and arithmetic. Called by users.
@@ -23,7 +23,9 @@ from tracejit.core.ops.types import bool_, uint8
 
 @method()
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Each element less the one before along `dim`, `n` times over; of bools, whether they differ.
+    """Subtract from each element the one before along `dim`, `n` times over; of bools, test if they
+    differ.
+
     `prepend` and `append` are put at the ends first.
 
     >>> import tracejit
@@ -60,7 +62,7 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
 
 # -- areas -----------------------------------------------------------------------------------------
 def _areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
-    """The area over each pair of neighbours, and the dimension."""
+    """Return the area over each pair of neighbours, and the dimension."""
     if not y.shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     k = normalize_dim(dim, len(y.shape))
@@ -80,8 +82,9 @@ def _areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 
 @method()
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """The area under `y` along `dim`, its values joined by lines; taken at the places `x`, or `dx`
-    (1) apart.
+    """Return the area under `y` along `dim`, its values joined by lines.
+
+    The values are taken at the places `x`, or `dx` (1) apart.
 
     >>> import tracejit
     >>> tracejit.trapezoid(tracejit.tensor([1.0, 2.0, 4.0]), dx=2)
@@ -93,7 +96,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
 
 @method()
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """The areas under `y` up to each of its values but the first; see `trapezoid`."""
+    """Return the areas under `y` up to each of its values but the first; see `trapezoid`."""
     distance = _distance("cumulative_trapezoid", x, dx)
     areas, k = _areas("cumulative_trapezoid", y, x, distance, dim)
     return cumsum(areas, k - len(y.shape))
@@ -110,8 +113,9 @@ trapz = trapezoid
 
 # -- slopes ----------------------------------------------------------------------------------------
 def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple:
-    """The slope of `input` at each element along each of the dimensions `dim` (None: all), by
-    second order differences, at the ends by those of `edge_order`.
+    """Estimate the slope of `input` at each element along each of the dimensions `dim` (None: all).
+
+    Differences are of second order; at the ends of order `edge_order`.
 
     spacing: a distance (1), one for each dimension, or the places as vectors.
 

@@ -1,4 +1,4 @@
-"""How far vectors are from each other, by angle or by norm.
+"""Distances between vectors, by angle or by norm.
 
 In: two tensors that broadcast, a dimension. Out: tensors without it. Called by users as
 `nn.functional.cosine_similarity`, `pairwise_distance`, `cdist`, `pdist`, `dist`, by `nn`.
@@ -20,9 +20,10 @@ from tracejit.core.ops.types import FLOATING, SCALAR_NAMES, result_type
 @numpy_names
 @autocasts(cuda="float32")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
-    """The cosine of the angle between vectors along `dim` of two floating tensors that broadcast.
+    """Return the cosine of the angle between vectors along `dim` of two floating tensors that
+    broadcast.
 
-    eps  the least that norms count as
+    eps  lower bound of the norms
 
     >>> import tracejit
     >>> x = tracejit.tensor([[1.0, 0.0], [1.0, 1.0]])
@@ -47,14 +48,15 @@ def _differing(away: Any) -> Any:
 
 
 def _at_least(norm: Any, eps: float) -> Any:
-    """`norm`, at least `eps`; gradients go back as if it had not been limited, as in PyTorch."""
+    """Return `norm`, at least `eps`; gradients go back as if it had not been limited, as in
+    PyTorch."""
     return norm + (norm.clamp(min=eps) - norm).detach()
 
 
 @numpy_names
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Any:  # fmt: skip
-    """The p-norm of x1 - x2 + eps along the last dimension of two tensors that broadcast.
+    """Return the p-norm of x1 - x2 + eps along the last dimension of two tensors that broadcast.
 
     >>> import tracejit
     >>> x, y = tracejit.tensor([[0.0, 0.0]]), tracejit.tensor([[3.0, 4.0]])
@@ -69,7 +71,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6,
 @method()
 @autocasts(cuda="float32")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
-    """The p-norm of input - other, which broadcast.
+    """Return the p-norm of input - other, which broadcast.
 
     >>> import tracejit
     >>> tracejit.dist(tracejit.tensor([0.0, 0.0]), tracejit.tensor([3.0, 4.0])).item()
@@ -89,10 +91,11 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
 @autocasts(cpu="float32", cuda="float32")
 def cdist(x1: Any, x2: Any, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:  # fmt: skip
-    """The p-norms of the differences of all rows of `x1` (..., n, k) and `x2` (..., m, k).
+    """Return (..., n, m): p-norms of the differences of all rows of `x1` (..., n, k) and `x2` (...,
+    m, k).
 
-    Returns (..., n, m). Rows are subtracted whatever `compute_mode` says, as products would lose
-    digits where rows are near each other.
+    Rows are subtracted whatever `compute_mode` says: products would lose digits where rows are near
+    each other.
 
     >>> import tracejit
     >>> x = tracejit.tensor([[0.0, 0.0], [3.0, 4.0]])
@@ -129,8 +132,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0,
 
 
 def pdist(input: Any, p: float = 2.0) -> Any:
-    """The p-norms of the differences of all pairs of rows of a matrix: those of `cdist` above the
-    diagonal, row by row.
+    """Return the p-norms of the differences of all pairs of rows of a matrix.
+
+    They are those of `cdist` above the diagonal, row by row.
 
     >>> import tracejit
     >>> tracejit.pdist(tracejit.tensor([[0.0], [1.0], [3.0]])).tolist()

@@ -1,4 +1,4 @@
-"""Dropout: what leaves elements, or whole channels, out of a training step.
+"""Dropout: zeros for random elements, or whole channels, in a training step.
 
 In: a tensor, a probability. Out: the tensor with zeros, the rest scaled so that the mean stays.
 Called by users, by layers and by attention. One draw of the default generator per call.
@@ -41,7 +41,7 @@ def _checked(input: Any, p: float, applies: bool) -> None:
 
 
 def _masked(input: Any, shape: tuple, p: float) -> tuple[Any, Any]:
-    """The input times a mask of `shape`, which broadcasts to it; and the mask."""
+    """Return the input times a mask of `shape`, which broadcasts to it; and the mask."""
     keep = float(1 - p)  # a plain number for both: kernels draw with a constant
     mask = coin(shape, keep, input.device)
     return masked_scale(input, mask, 1 / keep if keep else 0.0), mask
@@ -53,7 +53,7 @@ def _dropped(input: Any, shape: tuple, p: float, inplace: bool) -> Any:
 
 
 def with_mask(input: Any, p: float) -> tuple[Any, Any]:
-    """`dropout` in training, and where elements were kept.
+    """Return `dropout` in training, and the mask of the elements that were kept.
 
     ValueError if `p` is not in [0, 1].
     """
@@ -77,7 +77,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 
 def _channels(input: Any, batched: bool) -> tuple:
-    """The shape of one decision per channel."""
+    """Return the shape of a mask with one element for each channel."""
     lead = 2 if batched else 1
     return (*tuple(input.shape)[:lead], *(1,) * (len(input.shape) - lead))
 
@@ -155,7 +155,7 @@ def _alpha_dropped(input: Any, p: float, training: bool, inplace: bool, shape: t
 
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
-    """Dropout that keeps mean 0 and variance 1 after SELU: what is left out takes its limit.
+    """Drop elements so that mean 0 and variance 1 stay after SELU: dropped ones take SELU's limit.
 
     ValueError if `p` is not in [0, 1].
     """
@@ -164,5 +164,5 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
 
 def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False,
                           inplace: bool = False) -> Any:
-    """`alpha_dropout` of whole channels of (N, C, ...)."""
+    """Apply `alpha_dropout` to whole channels of (N, C, ...)."""
     return _alpha_dropped(input, p, training, inplace, _channels(input, True))

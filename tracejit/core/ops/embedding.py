@@ -27,7 +27,7 @@ _sparse: list[Callable[[Any, Any, tuple], Any]] = []
 
 
 def install_rows(make: Callable[[Any, Any, tuple], Any]) -> None:
-    """`make(places, rows, size)` gives a gradient of which only some rows are kept."""
+    """Install `make(places, rows, size)`, which gives a gradient that keeps only some rows."""
     _sparse[:] = [make]
 
 
@@ -72,12 +72,12 @@ embedding_record: Op = Op(
 def embedding(input: Any, weight: Any, padding_idx: int | None = None,
               max_norm: float | None = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
-    """Rows of `weight` at the positions in `input`; row `padding_idx` gets no gradient.
+    """Return the rows of `weight` at the positions in `input`; row `padding_idx` gets no gradient.
 
     input (...) of integers, weight (n, width); out (..., width).
 
     max_norm            rows that are read and longer are first shortened to this, in `weight`
-    norm_type           which norm that is
+    norm_type           p of that norm
     scale_grad_by_freq  a row's gradient is divided by how often it was read
     sparse              the gradient of `weight` keeps the rows that were read, no others
 
@@ -101,17 +101,17 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None,
 
 
 def _shorten(weight: Any, places: Any, max_norm: float, norm_type: float) -> None:
-    """Rows at `places` that are longer than `max_norm`, brought to it in place."""
+    """Scale rows at `places` that are longer than `max_norm` to this length, in place."""
     no = creation.full_of(weight, weight.shape[:1], False, bool_)
     yes = creation.full_of(weight, tuple(places.shape), True, bool_)
     read = index_put_record(no, yes, places, dims=(0,), wrap=False)
     norms = weight.norm(p=norm_type, dim=1, keepdim=True)
-    shorter = weight * (max_norm / (norms + 1e-7))
+    shorter = weight * (max_norm / (norms + 1e-7))  # PyTorch's constant
     weight.copy_(where(read.unsqueeze(1) & (norms > max_norm), shorter, weight))
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """int64 vectors with a 1 at the place each element of `tensor` names, zeros elsewhere.
+    """Return int64 vectors with a 1 at the place each element of `tensor` names, zeros elsewhere.
 
     num_classes -1 takes the largest element plus one, which reads the values.
     """

@@ -32,7 +32,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    """The sum, mean or maximum of bags of rows of `weight`.
+    """Return the sum, mean or maximum of bags of rows of `weight`.
 
     input               (bags, length); or (n,) with `offsets`, (bags,): where each bag begins
     include_last_offset `offsets` has one number more: where the last bag ends
@@ -46,8 +46,7 @@ def embedding_bag(
     [[3.0], [3.0]]
 
     Out (bags, width). Other arguments as for `embedding`. ValueError for arguments that do not fit
-    each other, RuntimeError for offsets that do not fit the input, and for
-    positions outside.
+    each other, RuntimeError for offsets that do not fit the input, and for positions outside.
     """
     _check_weights(input, per_sample_weights)
     # PyTorch's kernel for sums and means of these keeps to the end of the last bag.
@@ -101,7 +100,7 @@ def _check_weights(input: Any, factors: Any) -> None:
 
 
 def _bags(input: Any, offsets: Any, ends: bool) -> tuple[Any, Any]:
-    """The indices in a row, and the number of the bag of each."""
+    """Return the indices in a row, and for each the number of its bag."""
     if len(input.shape) == 2:
         if offsets is not None:
             raise ValueError(
@@ -146,7 +145,7 @@ def _bag_count(input: Any, offsets: Any, ends: bool) -> Any:
 
 
 def _reduced(rows: Any, bags: Any, count: Any, keep: Any, mode: str) -> Any:
-    """What is left out goes to one bag more, which is cut off."""
+    """Reduce bags of rows. Rows that are left out go to one bag more, which is cut off."""
     if keep is not None:
         bags = where(keep, bags, count)
     start = creation.full_of(rows, (count + 1, rows.shape[1]), 0, rows.dtype)
@@ -161,7 +160,7 @@ def _reduced(rows: Any, bags: Any, count: Any, keep: Any, mode: str) -> Any:
 
 
 def _largest(rows: Any, bags: Any, start: Any) -> Any:
-    """The first of each bag's largest elements, which alone has a gradient.
+    """Take the first of each bag's largest elements, which alone has a gradient.
 
     As in PyTorch NaN counts only where it begins a bag: nothing is larger than it then.
     """
@@ -173,4 +172,4 @@ def _largest(rows: Any, bags: Any, start: Any) -> Any:
     sized = where(values != values, where(begin, float("inf"), -float("inf")), values)
     most = index_reduce(start, 0, bags, sized, "amax", include_self=False).index_select(0, bags)
     found = index_reduce(none, 0, bags, where(sized == most, places, rows.shape[0]), "amin")
-    return cat([rows, start[:1]]).gather(0, found)  # the last row is that of bags of nothing
+    return cat([rows, start[:1]]).gather(0, found)  # the last row serves empty bags

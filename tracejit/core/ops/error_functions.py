@@ -1,5 +1,4 @@
-"""What belongs to the error function and the normal distribution: erfinv, erfcx, ndtr, ndtri,
-log_ndtr.
+"""Error function and normal distribution: erfinv, erfcx, ndtr, ndtri, log_ndtr.
 
 In: a tensor, integers as floating numbers. Out: a tensor of its shape. Programs call SciPy here.
 Called by users, under the names of `tracejit.special`.

@@ -23,27 +23,27 @@ _EXAMPLES = {"index_put_": "tensor[indices] = tensor", "masked_fill_": "tensor[m
 
 
 def shared(x: Any) -> list[int]:
-    """The dimensions along which elements share memory; those of a graph's values never do."""
+    """Return the dimensions along which elements share memory; none for a graph's values."""
     ask = getattr(x, "_shared_dims", None)
     return [] if ask is None else ask()
 
 
 def warn(name: str) -> None:
-    """That this op should not be used so."""
+    """Warn that this op should not be used on expanded tensors."""
     warnings.warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor "
                   "before performing this operation. This also applies to advanced indexing e.g. "
                   f"{_EXAMPLES[name]}", UserWarning, stacklevel=4)
 
 
 def _once(x: Any, dims: Sequence[int]) -> Any:
-    """The view of `x` that has each place in memory once."""
+    """Return the view of `x` that has each place in memory once."""
     for d in dims:
         x = x.narrow(d, 0, 1)
     return x
 
 
 def fill(x: Any, dims: Sequence[int], mask: Any, value: Any, name: str) -> Any:
-    """`x.masked_fill_(mask, value)`; `name`: what the caller called."""
+    """Do `x.masked_fill_(mask, value)`; `name` is the op that the caller used."""
     warn(name)
     mask = mask.expand(x.shape)
     for d in dims:
@@ -55,7 +55,8 @@ def fill(x: Any, dims: Sequence[int], mask: Any, value: Any, name: str) -> Any:
 
 def put(x: Any, dims: Sequence[int], indexed: Sequence[int], indices: Sequence[Any], src: Any,
         accumulate: bool) -> Any:
-    """`gather_scatter.put`, into `x`; `indexed`: the dimensions that the index tensors are for."""
+    """Do `gather_scatter.put` in `x`; `indexed` are the dimensions that the index tensors are
+    for."""
     wide = together(indices)
     shape = indexed_shape(x.shape, wide[0].shape, tuple(indexed))
     labels = indexed_shape(range(len(x.shape)), (None,) * len(wide[0].shape), tuple(indexed))
@@ -72,24 +73,24 @@ def put(x: Any, dims: Sequence[int], indexed: Sequence[int], indices: Sequence[A
 
 
 def _first(x: Any, d: int, index: Any) -> Any:
-    """Zeros for positions along a dimension; IndexError where one is outside."""
+    """Return zeros for positions along a dimension; IndexError where one is outside."""
     zeros = x.new_zeros((x.shape[d],), dtype=int64)
     return gather_scatter.index(zeros, [0], [index])
 
 
 def masked_fill_(x: Any, dims: Sequence[int], mask: Any, value: Any) -> Any:
-    """`x.masked_fill_`."""
+    """Do `x.masked_fill_`."""
     return fill(x, dims, mask, value, "masked_fill_")
 
 
 def index_fill_(x: Any, dims: Sequence[int], dim: int, index: Any, value: Any) -> Any:
-    """`x.index_fill_`."""
+    """Do `x.index_fill_`."""
     mask = convert(x.new_zeros(x.shape, dtype=bool_).index_fill(dim, index, True), bool_)
     return fill(x, dims, mask, value, "index_fill_")
 
 
 def or_shared(twin: Callable[..., Any], write: Callable[..., Any]) -> Callable[..., Any]:
-    """An in-place op that calls `write` where elements share memory."""
+    """Make an in-place op that calls `write` where elements share memory, else `twin`."""
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
         dims = shared(self)
         if dims:

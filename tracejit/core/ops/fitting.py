@@ -1,8 +1,8 @@
-"""Numbers as elements of a dtype: of those that no element is, the error.
+"""Numbers as elements of a dtype, and the error for numbers that it does not hold.
 
-In: a number of Python's or one known only when a program runs, a dtype. Out: the number, in the
-range of the dtype. Called where PyTorch looks before it converts: filling, writing, bounds,
-factors; elsewhere integers wrap and floats become infinite.
+In: a Python number or one known only when a program runs, a dtype. Out: the number, in the range of
+the dtype. Called where PyTorch looks before it converts: filling, writing, bounds, factors;
+elsewhere integers wrap and floats become infinite.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ _C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "flo
 
 
 def is_int(value: Any) -> bool:
-    """Whether this is an int, a symbolic size, or an int known only when a program runs."""
+    """Return True for an int, a symbolic size, or an int known only when a program runs."""
     kind = type(value)
     return kind is int or getattr(kind, "kind", None) is int or hasattr(kind, "same_as")
 
 
 def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = False) -> Any:
-    """A number as an element of a dtype; negative ints wrap in uint8.
+    """Return a number as an element of a dtype; negative ints wrap in uint8.
 
-    RuntimeError if the dtype has no such element, OverflowError beyond 64 bits. A program made for
-    a value known only when it runs serves as long as that fits. `kind`: what the error calls the
-    dtype; `as_computed`: halves are computed with in float32, which the number must fit.
+    RuntimeError if the dtype has no such element, OverflowError beyond 64 bits. For a number known
+    only when a program runs, the comparison is a guard: the program serves numbers that fit.
+    `kind`: the dtype's name in the error; `as_computed`: halves are computed with in float32, which
+    the number must fit.
 
     >>> import tracejit
     >>> fitting(-1, tracejit.uint8)
@@ -73,6 +74,7 @@ def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = Fal
         return value
     unsigned = dtype is uint8
     highest = (1 << (8 * dtype.itemsize - (not unsigned))) - 1
+    # Negative ints wrap in uint8, negative floats do not.
     least = 0 if unsigned and fraction else -highest if unsigned else -highest - 1
     if not least <= value <= highest:
         _refuse(kind or _C_NAMES.get(dtype.name, f"{dtype.name}_t"))
@@ -80,8 +82,10 @@ def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = Fal
 
 
 def as_written(value: Any, dtype: dtype) -> Any:
-    """As `fitting`, but where halves have no element so large they become infinite: what writing
-    an element does."""
+    """Return `fitting(value, dtype)`, but infinity where halves have no element so large.
+
+    So does PyTorch when it writes an element.
+    """
     if dtype not in HALVES:
         return fitting(value, dtype)
     if type(value) is int:
@@ -93,8 +97,10 @@ def as_written(value: Any, dtype: dtype) -> Any:
 
 
 def fitting_tensor(value: Any, dtype: dtype) -> Any:
-    """A 0-dim tensor in a dtype, which must have its element: what is filled in by PyTorch as the
-    number it holds."""
+    """Return a 0-dim tensor in a dtype, which must have its element.
+
+    PyTorch fills with such a tensor as with the number it holds.
+    """
     wider = promote_types(value.dtype, dtype) is not dtype
     wider = wider or dtype is float16 and value.dtype.itemsize > 2  # int64 promotes to it
     if getattr(value, "is_weak", False) or not wider:
@@ -116,21 +122,21 @@ _fitted: Op = Op(
 
 
 def promote_fitting(operands: Sequence[Any]) -> tuple:
-    """As `promote`; RuntimeError for numbers of which the common dtype has none."""
+    """Do `promote`; RuntimeError for numbers that the common dtype does not hold."""
     common = common_dtype(operands)
     return promote([fitting(x, common) for x in operands])
 
 
 def promote_computed(operands: Sequence[Any]) -> tuple:
-    """As `promote_fitting`, where the common dtype's numbers are computed with."""
+    """Do `promote_fitting` for ops that compute with the numbers: halves must fit float32."""
     common = common_dtype(operands)
     return promote([fitting(x, common, as_computed=True) for x in operands])
 
 
 def _is_beyond(value: Any, name: str) -> bool:
-    """Whether a number is beyond the largest element of a floating dtype, but not infinite.
+    """Return True if a number is beyond the largest element of a floating dtype, but not infinite.
 
-    One that only the program knows is not asked for: it is what an element of a tensor was.
+    A number that only the program knows is not checked: it was an element of a tensor.
     """
     highest = _LARGEST.get(name)
     if highest is None or not getattr(value, "on_host", True):
@@ -141,7 +147,7 @@ def _is_beyond(value: Any, name: str) -> bool:
         return name == "float16" and not -highest <= value <= highest
     if not isinstance(value, float):
         return False
-    # The rest of what is infinite or NaN is NaN: one question, one program for those that fit.
+    # The remainder of inf or NaN is NaN: one comparison, so one guard for all numbers that fit.
     return bool(abs(value) * 0.5 % _BEYOND_HALVES > highest * 0.5)
 
 

@@ -42,7 +42,7 @@ _signbit = library("signbit", "signbit", promote, methods=(), result=bool_)
 
 @method()
 def signbit(input: Any) -> Any:
-    """Whether the sign is minus, that of -0.0 and of nan too.
+    """Return True where the sign is minus, that of -0.0 and of nan too.
 
     >>> import tracejit
     >>> tracejit.signbit(tracejit.tensor([-0.0, 0.0, -2.0]))
@@ -53,14 +53,14 @@ def signbit(input: Any) -> Any:
 
 @method()
 def isposinf(input: Any) -> Any:
-    """Where `input` is plus infinity."""
+    """Return True where `input` is plus infinity."""
     must_be_real("isposinf does not support complex inputs.", (input,), RuntimeError)
     return input == float("inf")
 
 
 @method()
 def isneginf(input: Any) -> Any:
-    """Where `input` is minus infinity."""
+    """Return True where `input` is minus infinity."""
     must_be_real("isneginf does not support complex inputs.", (input,), RuntimeError)
     return input == -float("inf")
 
@@ -96,7 +96,7 @@ frexp_record = Op(
 
 @method()
 def frexp(input: Any) -> Any:
-    """(mantissa, exponent): input = mantissa * 2 ** exponent, 0.5 <= |mantissa| < 1.
+    """Return (mantissa, exponent): input = mantissa * 2 ** exponent, 0.5 <= |mantissa| < 1.
 
     >>> import tracejit
     >>> mantissa, exponent = tracejit.frexp(tracejit.tensor([8.0, -3.0]))
@@ -112,7 +112,7 @@ def frexp(input: Any) -> Any:
 
 @method()
 def ldexp(input: Any, other: Any) -> Any:
-    """input * 2 ** other."""
+    """Return input * 2 ** other."""
     must_be_tensors("ldexp", BOTH, (input, other))
     return input * pow(2.0, other)
 
@@ -125,7 +125,7 @@ nextafter = library(
 
 # -- extremes that skip nan ------------------------------------------------------------------------
 def _skipping(name: str, comparison: str) -> Op:
-    """The extreme of two; of nan and a number, the number."""
+    """Make the record of an extreme of two; of nan and a number it takes the number."""
     first = "({input} != {input})", "({other} != {other})"
     scalar = (f"({{other}} if {first[0]} else ({{input}} if {first[1]} else "
               f"({{input}} if {{input}} {comparison} {{other}} else {{other}})))")
@@ -137,7 +137,7 @@ def _skipping(name: str, comparison: str) -> Op:
 
 
 def _takes(comparison: str, input: Any, other: Any) -> Any:
-    """Whether the first of two was taken."""
+    """Return True where `_skipping` takes the first of two."""
     ordered = input >= other if comparison == ">=" else input <= other
     return ordered | (other != other)
 

@@ -1,10 +1,9 @@
-"""Ops on lists of tensors, as optimizers written for PyTorch use them: `torch._foreach_add` and the
-others.
+"""Ops on lists of tensors, for optimizers written for PyTorch: `torch._foreach_add` and the others.
 
-In: lists or tuples of tensors, and for the other operands a number, a number for each, a list of
-tensors of the same length or, where PyTorch takes one, a 0-dim tensor. Out: a tuple of new tensors;
-names that end in an underscore write the first list and return it. Each is the op on one tensor
-after the other; kernels join what is alike. The package has them under PyTorch's names.
+In: lists or tuples of tensors. Another operand is a number, a number for each, a list of tensors of
+the same length or, where PyTorch takes one, a 0-dim tensor. Out: a tuple of new tensors; names that
+end in an underscore write the first list and return it. Each is the op on one tensor after the
+other; the compiler fuses similar ones. The package has them under PyTorch's names.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 "
     "neg reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
 ).split()
-# name -> the method; numbers and tensors alike are bounds
+# name -> method; bounds may be numbers or tensors
 _BINARY = {
     "div": "div", "mul": "mul", "clamp_max": "clamp_max", "clamp_min": "clamp_min",
     "maximum": "clamp_min", "minimum": "clamp_max",
@@ -31,7 +30,7 @@ _TERNARY = ("addcdiv", "addcmul")
 
 
 def _checked(self: Any, name: str) -> Sequence[Any]:
-    """The list; TypeError for what is no list of tensors, RuntimeError for an empty one."""
+    """Return the list; TypeError for what is no list of tensors, RuntimeError for an empty one."""
     if not isinstance(self, (list, tuple)):
         raise TypeError(f"{name}(): argument 'self' (position 1) must be tuple of Tensors, not "
                         f"{type(self).__name__}")
@@ -45,7 +44,7 @@ def _checked(self: Any, name: str) -> Sequence[Any]:
 
 
 def _each(operand: Any, count: int) -> Sequence[Any]:
-    """An operand for each of the tensors."""
+    """Return an operand for each of the tensors."""
     if not isinstance(operand, (list, tuple)):
         if is_tensor(operand) and operand.shape:
             raise RuntimeError(f"scalar tensor expected to be 0 dim but it has "
@@ -60,7 +59,7 @@ def _each(operand: Any, count: int) -> Sequence[Any]:
 
 
 def _factors(value: Any, count: int) -> Sequence[Any]:
-    """What the quotients of addcdiv, or products of addcmul, are multiplied with."""
+    """Return the factors of the quotients of addcdiv, or of the products of addcmul."""
     if is_tensor(value) and value.shape:
         if int(value.shape[0]) != count:
             raise RuntimeError(f"Expected length of scalars to match input of length {count} but "
@@ -70,7 +69,8 @@ def _factors(value: Any, count: int) -> Sequence[Any]:
 
 
 def _pair(name: str, compute: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """`_foreach_<name>`, a tuple of results, and its twin, which writes them to the first list.
+    """Make `_foreach_<name>`, a tuple of results, and its twin, which writes them to the first
+    list.
 
     compute  (method suffix, the list, further arguments) -> results
     """
@@ -138,44 +138,44 @@ def _pow(suffix: str, self: Sequence[Any], exponent: Any) -> list:
 
 
 def _foreach_pow(self: Any, exponent: Any) -> tuple:
-    """Powers of each tensor of a list; or of one number, to each of a list of exponents."""
+    """Raise each tensor of a list to a power, or one number to each of a list of exponents."""
     if is_number(self):
         return tuple(self**x for x in _checked(exponent, "_foreach_pow"))
     return tuple(_pow("", _checked(self, "_foreach_pow"), exponent))
 
 
 def _foreach_zero_(self: Any) -> Any:
-    """Zeros to each tensor of a list, which is returned."""
+    """Write zeros to each tensor of a list, which is returned."""
     for x in _checked(self, "_foreach_zero_"):
         x.zero_()
     return self
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Each tensor of `src` to that of the list, which is returned."""
+    """Copy each tensor of `src` to that of the list, which is returned."""
     for x, y in zip(_checked(self, "_foreach_copy_"), _each(src, len(self))):
         x.copy_(y, non_blocking)
     return self
 
 
 def _foreach_clone(self: Any, *, memory_format: Any = None) -> tuple:
-    """Copies of the tensors of a list."""
+    """Copy the tensors of a list."""
     return tuple(x.clone() for x in _checked(self, "_foreach_clone"))
 
 
 def _foreach_max(self: Any) -> tuple:
-    """The largest element of each tensor of a list."""
+    """Return the largest element of each tensor of a list."""
     return tuple(x.max() for x in _checked(self, "_foreach_max"))
 
 
 def _foreach_mm(self: Any, other: Any) -> tuple:
-    """Products of the matrices of two lists."""
+    """Multiply the matrices of two lists."""
     pairs = zip(_checked(self, "_foreach_mm"), _each(other, len(self)))
     return tuple(x.mm(y) for x, y in pairs)
 
 
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
-    """Vector norms of the tensors of a list.
+    """Return the vector norms of the tensors of a list.
 
     >>> import tracejit
     >>> tracejit._foreach_norm([tracejit.tensor([3.0, 4.0]), tracejit.ones(4)])
@@ -186,13 +186,13 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple:
-    """Sums of the magnitudes' powers, for each tensor of a list."""
+    """Sum the powers of the magnitudes, for each tensor of a list."""
     found = (x if dtype is None else x.to(dtype) for x in _checked(self, "_foreach_powsum"))
     return tuple(x.abs().pow(ord).sum() for x in found)
 
 
 def functions() -> dict[str, Callable[..., Any]]:
-    """All of them under PyTorch's names: `{"_foreach_add": ..., "_foreach_add_": ...}`."""
+    """Return all of them under PyTorch's names: `{"_foreach_add": ..., "_foreach_add_": ...}`."""
     made = _pair("lerp", _lerp) | _pair("pow", _pow)
     for names, compute in ((_UNARY, _unary), (_SCALED, _scaled), (_TERNARY, _ternary)):
         for name in names:

@@ -1,10 +1,11 @@
 """Discrete Fourier transforms: complex to complex, real to half of a complex one, and back.
 
-In: tensors; attributes `dims`, and `norm`, which says what is divided by the number of points n:
-"backward" the inverse, "forward" the forward transform, "ortho" both by its root. Out: tensors.
-Three records, which the array library computes; each is linear, and its gradient, the adjoint, is
-the transform in the other direction with the divisor at the same place. What PyTorch's functions
-do beyond that, cutting, padding and conjugating, is written in other ops.
+In: tensors; attributes `dims` and `norm`. `norm` names the direction whose result is divided by the
+number of points n: "backward" or "forward"; "ortho" divides both by its root. Out: tensors.
+
+The array library computes three records. Each is linear. Its gradient, the adjoint, is the
+transform in the other direction with the divisor at the same place. Other ops do what PyTorch's
+functions do beyond that: cut, pad and conjugate.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ whole_record: Op = Op(
 
 
 def _half_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], norm: str) -> Any:
-    """The half that was not computed depended on the same numbers: it gets no gradient."""
+    """Transform back with zeros for the half that was not computed: it has no gradient of its
+    own."""
     last = dims[-1]
     whole = slice_backward_record(grad, size=input_type.shape[last], dim=last, start=0,
                                   stop=grad.shape[last], step=1)
@@ -76,7 +78,10 @@ def _real_array(xp: Any, input: Any, dims: tuple[int, ...], count: int, norm: st
 
 
 def _real_rule(grad: Any, dims: tuple[int, ...], count: Any, norm: str) -> Any:
-    """All but the first point and, of an even count, the middle one stand for two."""
+    """Transform forward, and double the points that stand for two.
+
+    These are all but the first and, of an even count, the middle one.
+    """
     half = half_record(grad, dims=dims, norm=_ADJOINT[norm])
     size = half.shape[dims[-1]]
     place = iota(size, grad)
@@ -94,7 +99,7 @@ real_record: Op = Op(
 
 # -- arguments -------------------------------------------------------------------------------------
 def _prepared(input: Any, to_complex: bool) -> Any:
-    """`input` in a dtype that is transformed: a floating point or a complex one."""
+    """Convert `input` to a dtype that is transformed: a floating point or a complex one."""
     d = input.dtype
     if d.category < FLOATING:
         d = get_default_dtype()
@@ -116,7 +121,7 @@ def _norm(norm: str | None) -> str:
 
 
 def _dims(input: Any, s: Any, dim: Any) -> tuple[tuple[int, ...], list[Any]]:
-    """Dimensions to transform, and the number of points in each."""
+    """Return the dimensions to transform, and the number of points in each."""
     ndim = len(input.shape)
     asked = s if isinstance(s, Sequence) else (s,)
     sizes = None if s is None else [shapes.counted(as_size(n)) for n in asked]
@@ -144,7 +149,7 @@ def _check_points(points: Sequence[Any]) -> None:
 
 
 def _resized(input: Any, dims: Sequence[int], sizes: Sequence[Any]) -> Any:
-    """Cut, or padded with zeros, at the end of each dimension."""
+    """Cut, or pad with zeros, at the end of each dimension."""
     for d, size in zip(dims, sizes):
         count = input.shape[d]
         if shapes.same_structure(count, size) or count == size:
@@ -158,7 +163,7 @@ def _resized(input: Any, dims: Sequence[int], sizes: Sequence[Any]) -> Any:
 
 # -- transforms ------------------------------------------------------------------------------------
 def _one(input: Any, n: Any, dim: int) -> tuple[Any, Any]:
-    """`s` and `dim` of a transform along one dimension."""
+    """Return `s` and `dim` of a transform along one dimension."""
     if not input.shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if n is not None:
@@ -167,7 +172,7 @@ def _one(input: Any, n: Any, dim: int) -> tuple[Any, Any]:
 
 
 def transformed(input: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Any:
-    """All points of a complex tensor's transform."""
+    """Return all points of a complex tensor's transform."""
     input = _prepared(input, True)
     dims, points = _dims(input, s, dim)
     _check_points(points)
@@ -177,7 +182,7 @@ def transformed(input: Any, s: Any, dim: Any, norm: str | None, forward: bool) -
 
 
 def half_transformed(input: Any, s: Any, dim: Any, norm: str | None, name: str) -> Any:
-    """The first half of a real tensor's forward transform: the other half mirrors it."""
+    """Return the first half of a real tensor's forward transform: the other half mirrors it."""
     dims, points = _dims(input, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -186,7 +191,7 @@ def half_transformed(input: Any, s: Any, dim: Any, norm: str | None, name: str) 
 
 
 def real_transformed(input: Any, s: Any, dim: Any, norm: str | None, name: str) -> Any:
-    """The real tensor of which `input` is the first half of the forward transform."""
+    """Return the real tensor that has `input` as the first half of its forward transform."""
     input = _prepared(input, True)
     dims, points = _dims(input, s, dim)
     if not dims:
@@ -202,7 +207,7 @@ def real_transformed(input: Any, s: Any, dim: Any, norm: str | None, name: str) 
 
 @autocasts(cpu="float32")
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The discrete Fourier transform along `dim` of a real or complex tensor; complex.
+    """Return the discrete Fourier transform along `dim` of a real or complex tensor; complex.
 
     n     points: the input is cut to them, or padded with zeros; None: all there are
     norm  "backward" (None): as it is; "forward": divided by n; "ortho": by its root
@@ -218,13 +223,14 @@ def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None
 
 @autocasts(cpu="float32")
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `fft`: divided by n unless `norm` says otherwise."""
+    """Invert `fft`: divided by n unless `norm` says otherwise."""
     return transformed(input, *_one(input, n, dim), norm, False)
 
 
 @autocasts(cpu="float32")
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """`fft` of a real tensor: the first n // 2 + 1 points, whose conjugates are the others.
+    """Return the first n // 2 + 1 points of `fft` of a real tensor; the others are their
+    conjugates.
 
     >>> import tracejit
     >>> tracejit.fft.rfft(tracejit.tensor([1., 2., 3.]))
@@ -236,7 +242,7 @@ def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 @autocasts(cpu="float32")
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `rfft`; without `n`, of an even number of points.
+    """Invert `rfft`; without `n`, of an even number of points.
 
     >>> import tracejit
     >>> tracejit.fft.irfft(tracejit.tensor([1., 1., 1.]))
@@ -247,20 +253,22 @@ def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 
 @autocasts(cpu="float32")
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """`fft` of a tensor of which `input` is the first half, the conjugate of the other: real."""
+    """Apply `fft` to a tensor with `input` as first half and its conjugate as the other: real."""
+    # hfft is irfft of the conjugate, with the divisor of the other direction.
     return real_transformed(conj(input), *_one(input, n, dim), _ADJOINT[_norm(norm)], "hfft")
 
 
 @autocasts(cpu="float32")
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `hfft`."""
+    """Invert `hfft`."""
     input = _of_real(input, "ihfft expects a real input tensor, but got")
     return conj(half_transformed(input, *_one(input, n, dim), _ADJOINT[_norm(norm)], "ihfft"))
 
 
 @autocasts(cpu="float32")
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """`fft` along several dimensions: those of `dim`, else as many last ones as `s` has, else all.
+    """Apply `fft` along several dimensions: those of `dim`, else as many last ones as `s` has, else
+    all.
 
     >>> import tracejit
     >>> tracejit.fft.fftn(tracejit.ones(2, 2))
@@ -272,65 +280,65 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
 
 @autocasts(cpu="float32")
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `fftn`."""
+    """Invert `fftn`."""
     return transformed(input, s, dim, norm, False)
 
 
 @autocasts(cpu="float32")
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """`fftn` of a real tensor: the first half of the points of the last dimension."""
+    """Apply `fftn` to a real tensor: the first half of the points of the last dimension."""
     input = _of_real(input, "rfftn expects a real-valued input tensor, but got")
     return half_transformed(input, s, dim, norm, "rfftn")
 
 
 @autocasts(cpu="float32")
 def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `rfftn`."""
+    """Invert `rfftn`."""
     return real_transformed(input, s, dim, norm, "irfftn")
 
 
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """`hfft` along the last of several dimensions, and `fft` along the others."""
+    """Apply `hfft` along the last of several dimensions, and `fft` along the others."""
     return real_transformed(conj(input), s, dim, _ADJOINT[_norm(norm)], "hfftn")
 
 
 def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `hfftn`."""
+    """Invert `hfftn`."""
     input = _of_real(input, "Only supports floating-point dtypes, but found:")
     return conj(half_transformed(input, s, dim, _ADJOINT[_norm(norm)], "ihfftn"))
 
 
 @autocasts(cpu="float32")
 def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`fftn` along two dimensions."""
+    """Apply `fftn` along two dimensions."""
     return fftn(input, s, dim, norm)
 
 
 @autocasts(cpu="float32")
 def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`ifftn` along two dimensions."""
+    """Apply `ifftn` along two dimensions."""
     return ifftn(input, s, dim, norm)
 
 
 @autocasts(cpu="float32")
 def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`rfftn` along two dimensions."""
+    """Apply `rfftn` along two dimensions."""
     return rfftn(input, s, dim, norm)
 
 
 @autocasts(cpu="float32")
 def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`irfftn` along two dimensions."""
+    """Apply `irfftn` along two dimensions."""
     return irfftn(input, s, dim, norm)
 
 
 def hfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`hfftn` along two dimensions."""
+    """Apply `hfftn` along two dimensions."""
     return hfftn(input, s, dim, norm)
 
 
 def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`ihfftn` along two dimensions."""
+    """Apply `ihfftn` along two dimensions."""
     return ihfftn(input, s, dim, norm)
 
 
@@ -347,7 +355,7 @@ def _frequencies(name: str, numbers: Any, n: Any, d: float, dtype: dtype | None,
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any = None,
             requires_grad: bool = False) -> Any:
-    """The frequencies of the points of `fft`, samples being `d` apart.
+    """Return the frequencies of the points of `fft`, samples being `d` apart.
 
     >>> import tracejit
     >>> tracejit.fft.fftfreq(4)
@@ -360,7 +368,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any =
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any = None,
              requires_grad: bool = False) -> Any:
-    """The frequencies of the points of `rfft`, samples being `d` apart.
+    """Return the frequencies of the points of `rfft`, samples being `d` apart.
 
     >>> import tracejit
     >>> tracejit.fft.rfftfreq(4)
@@ -378,7 +386,7 @@ def _shifted(input: Any, dim: Any, by: Any) -> Any:
 
 
 def fftshift(input: Any, dim: Any = None) -> Any:
-    """The points in the order of their frequencies, 0 in the middle, along `dim` (None: all).
+    """Put the points in the order of their frequencies, 0 in the middle, along `dim` (None: all).
 
     >>> import tracejit
     >>> tracejit.fft.fftshift(tracejit.fft.fftfreq(4))
@@ -388,5 +396,5 @@ def fftshift(input: Any, dim: Any = None) -> Any:
 
 
 def ifftshift(input: Any, dim: Any = None) -> Any:
-    """The inverse of `fftshift`."""
+    """Invert `fftshift`."""
     return _shifted(input, dim, lambda n: (n + 1) // 2)

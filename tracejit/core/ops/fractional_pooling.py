@@ -21,9 +21,9 @@ from tracejit.core.ops.types import int64
 def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None,
                           output_ratio: Any = None, return_indices: bool = False,
                           _random_samples: Any = None) -> Any:
-    """The largest element of each of `output_size` windows, which lie evenly but for chance; with
-    `return_indices` also its place in the flattened image.
+    """Return the largest element of each of `output_size` windows, evenly spaced but for chance.
 
+    return_indices   also return its place in the flattened image
     output_ratio     the result's size as a fraction of the input's
     _random_samples  (N, C, 2) numbers in [0, 1) that say where windows begin
 
@@ -40,7 +40,7 @@ def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None,
 def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None,
                           output_ratio: Any = None, return_indices: bool = False,
                           _random_samples: Any = None) -> Any:
-    """As `fractional_max_pool2d`, of volumes; `_random_samples` is (N, C, 3)."""
+    """Do `fractional_max_pool2d` for volumes; `_random_samples` is (N, C, 3)."""
     return _pooled("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio,
                    return_indices, _random_samples)
 
@@ -114,7 +114,7 @@ def _each(given: Any, n: int) -> list[Any]:
 
 
 def _starts(samples: Any, size: Any, out: int, kernel: int) -> Any:
-    """(N, C, out): where windows begin; the last one ends with the image."""
+    """Return (N, C, out): where windows begin; the last one ends with the image."""
     last = (samples.unsqueeze(-1) * 0).to(int64) + (size - kernel)
     if out < 2:
         return last[..., :out]

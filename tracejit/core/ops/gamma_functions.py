@@ -1,5 +1,6 @@
-"""The gamma function's logarithm, its derivatives and incomplete integrals: lgamma, digamma,
-polygamma, mvlgamma, igamma, igammac, zeta.
+"""Gamma function: its logarithm, derivatives and incomplete integrals.
+
+These are lgamma, digamma, polygamma, mvlgamma, igamma, igammac and zeta.
 
 In: tensors, integers as floating numbers. Out: a tensor of their broadcast shape. Programs call
 SciPy here. Called by users, under PyTorch's names here and those of `tracejit.special`.
@@ -54,7 +55,7 @@ polygamma_record: Op = Op(
 
 
 def polygamma(n: int, input: Any) -> Any:
-    """Derivative number `n` of the digamma function.
+    """Return derivative number `n` of the digamma function.
 
     >>> import tracejit
     >>> tracejit.polygamma(1, tracejit.tensor([1.0, 0.5]))
@@ -74,7 +75,7 @@ def polygamma(n: int, input: Any) -> Any:
 
 @method("polygamma")
 def polygamma_method(self: Any, n: int) -> Any:
-    """Derivative number `n` of the digamma function."""
+    """Return derivative number `n` of the digamma function."""
     return polygamma(n, self)
 
 
@@ -83,7 +84,7 @@ polygamma_method.__name__ = "polygamma"
 
 @method()
 def mvlgamma(input: Any, p: int) -> Any:
-    """The logarithm of the multivariate gamma function of dimension `p`.
+    """Return the logarithm of the multivariate gamma function of dimension `p`.
 
     >>> import tracejit
     >>> tracejit.mvlgamma(tracejit.tensor([2.0, 3.0]), 2)
@@ -109,7 +110,7 @@ def _density_rule(grad: Any, input: Any, other: Any) -> Any:
 
 
 def _incomplete(name: str, at_zero: float) -> Callable[..., Any]:
-    """SciPy's function, but where one operand is not a number and the other decides alone."""
+    """Make SciPy's function, mended where one operand is NaN and the other decides alone."""
     function = special(name)
 
     def array(xp: Any, input: Any, other: Any) -> Any:

@@ -17,7 +17,7 @@ from tracejit.core.ops.record import Op
 from tracejit.core.ops.sampling import _on_host, _stream
 from tracejit.core.ops.types import TensorType
 
-_LARGE = 200.0
+_LARGE = 200.0  # parameters from which the series has too many terms
 _POINTS = 64
 
 
@@ -27,11 +27,12 @@ def _gamma_array(xp: Any, state: Any, alpha: Any, offset: int) -> Any:
     drawn = _stream(state, offset).standard_gamma(np.where(known, shape, 1))
     drawn = np.asarray(np.where(known, drawn, np.nan)).astype(alpha.dtype)
     kind = np.float32 if alpha.dtype.itemsize == 2 else alpha.dtype
+    # As in PyTorch no sample is 0.
     return xp.asarray(np.maximum(drawn, np.finfo(kind).tiny.astype(alpha.dtype)))
 
 
 def _by_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """x sum_n x^n / (a .. a+n) (psi(a+n+1) - log x): for x below or not far above a."""
+    """Return x sum_n x^n / (a .. a+n) (psi(a+n+1) - log x): for x below or not far above a."""
     from scipy.special import psi
 
     log_x, term = np.log(x), 1 / a
@@ -45,7 +46,7 @@ def _by_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _by_quadrature(a: np.ndarray, x: np.ndarray, upper: bool) -> np.ndarray:
-    """An integral over the tail beyond x, or below it, whose integrand falls from 1 at x."""
+    """Integrate (log t - psi(a)) p(t) / p(x), p the density, over the tail above x, or below it."""
     from scipy.special import psi
 
     sign = 1.0 if upper else -1.0
@@ -96,7 +97,7 @@ standard_gamma_record = Op(
 
 
 def standard_gamma(alpha: Any, generator: Generator | None = None) -> Any:
-    """Samples of gamma distributions of scale 1, with gradients to their shape parameters.
+    """Draw from gamma distributions of scale 1, with gradients to their shape parameters.
 
     >>> import tracejit
     >>> standard_gamma(tracejit.full((3,), 2.0)).shape

@@ -1,9 +1,9 @@
-"""Gates: what stands before each public function once there is a class or a mode to ask.
+"""Gates: code in front of each public function that asks classes and modes.
 
 In: the public functions, methods and properties. Out: the same objects, whose code looks at the
-arguments first. A gate changes the code of a function in place, so that names taken before, keys
-of tables and `is` see the function they saw. Until `stand` no function has one, and nothing is
-paid. Called by `tracejit.overrides`.
+arguments first. A gate changes the code of a function in place, so that names taken before, keys of
+tables and `is` see the function they saw. Until `stand` no function has one, and calls cost nothing
+more. Called by `tracejit.overrides`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from tracejit.core.ops import overriding
 from tracejit.core.ops.overriding import PLAIN, asking, carriers, has_carrier, inside
 
-_ARGUMENT = "the gate"  # stands for it in the text of its code
+_ARGUMENT = "the gate"  # constant of the template that the gate replaces
 
 
 class Gate:
-    """Gates: a public function asks classes and modes before it runs.
+    """Gate of a public function: asks classes and modes before the function runs.
 
     original    the function as it was
-    function    what classes are told was called: another one for operators and properties
+    function    the function that classes are told of: another one for operators and properties
     in_python   PyTorch writes it in Python: classes get the arguments with defaults under their
                 names, and the class Tensor is asked, too
     operator    NotImplemented where nobody answers, as Python's operators want it
@@ -53,14 +53,14 @@ class Gate:
         return self.answer(arguments, named)
 
     def asks(self, arguments: tuple, named: dict, caller: Any) -> bool:
-        """Return True if the call has somebody to ask, and comes from outside."""
+        """Return True if the call has a class or mode to ask, and comes from outside."""
         if not asking.modes and not (asking.classes
                                      and has_carrier((*arguments, *named.values()))):
             return False
         return not inside(caller)
 
     def answer(self, arguments: tuple, named: dict) -> Any:
-        """Ask; TypeError where nobody answers."""
+        """Ask the classes and modes; TypeError where none answers."""
         given = (*arguments, *named.values())
         from_classes = asking.classes
         if self.in_python:
@@ -82,7 +82,7 @@ class Gate:
         return answer
 
     def bound(self, arguments: tuple, named: dict) -> tuple[tuple, dict]:
-        """The arguments with defaults, those that have one under their names."""
+        """Return the arguments with defaults; those that have a default go under their names."""
         try:
             call = self.signature.bind(*arguments, **named)
         except TypeError:
@@ -102,7 +102,7 @@ class Gate:
         return tuple(positional), keywords
 
     def refusal(self, found: list[Any]) -> str:
-        """The error of a call that no class answers, as PyTorch words it."""
+        """Return the error of a call that no class answers, as PyTorch words it."""
         if self.in_python:
             types = [type(x) for x in found]
             return (f"no implementation found for '{self.title}' on types that implement "
@@ -114,24 +114,24 @@ class Gate:
 
 
 def _nobody_listens(found: list[Any]) -> None:
-    """No call is being recorded."""
+    """Do nothing: no call is being recorded."""
 
 
 _told: list[Callable[[list[Any]], None]] = [_nobody_listens]
 
 
 def told(found: list[Any]) -> None:
-    """Tell who records that classes are asked, whose code a replay would not run."""
+    """Tell the tracer that classes are asked: a replay would not run their code."""
     _told[0](found)
 
 
 def install_told(tell: Callable[[list[Any]], None]) -> None:
-    """The eager room says how a tracer learns that a class is asked."""
+    """Install the function that tells a tracer; the eager room calls this."""
     _told[:] = [tell]
 
 
 def stand(function: Any, gate: Gate) -> None:
-    """Put the gate before a function: its code is another one from now on."""
+    """Put the gate in front of a function: replace its code."""
     code = function.__code__.replace()
     gate.original = _as_it_was(function)
     overriding.gates[function] = gate
@@ -140,7 +140,7 @@ def stand(function: Any, gate: Gate) -> None:
 
 
 def _as_it_was(function: Any) -> Any:
-    """A function of the same code, which has no gate."""
+    """Make a function of the same code, which has no gate."""
     found = FunctionType(function.__code__, function.__globals__, function.__name__,
                          function.__defaults__, function.__closure__)
     found.__kwdefaults__ = function.__kwdefaults__
@@ -153,13 +153,15 @@ _templates: dict[int, CodeType] = {}
 
 
 def _gate_code(code: CodeType, gate: Gate) -> CodeType:
-    """Code that goes through the gate; it has as many cells as the code it replaces, as Python
-    wants it."""
+    """Return code that goes through the gate.
+
+    Python wants it to have as many cells as the code it replaces.
+    """
     count = len(code.co_freevars)
     template = _templates.get(count)
     if template is None:
         cells = [f"cell{k}" for k in range(count)]
-        # A method of a constant, which is the gate in the end.
+        # The gate replaces the constant below. `if 0` reads the cells, so that the code has them.
         text = (f"def around({', '.join(cells)}):\n"
                 "    def through(*arguments, **named):\n"
                 f"        if 0: {' + '.join(cells) or 'pass'}\n"

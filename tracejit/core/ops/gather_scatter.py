@@ -1,10 +1,9 @@
-"""Reading and writing at computed positions: the records behind advanced indexing, gather,
-scatter.
+"""Reading and writing at computed positions: advanced indexing, gather, scatter.
 
-In: tensors and int64 index tensors. Out: what is read (kind "movement", so it fuses), or a copy
-of the first operand with something written or added (kind "scatter": one order, so results are
-deterministic). Called by `indexing.py`, by users, by gradient rules: reading and adding are
-each other's derivative.
+In: tensors and int64 index tensors. Out: what is read (kind "movement", so it fuses), or a copy of
+the first operand with something written or added (kind "scatter": one order, so results are
+deterministic). Called by `indexing.py`, by users, by gradient rules: reading and adding are each
+other's derivative.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def zeros_for(like: Any, kind: TensorType) -> Any:
 
 
 def as_index(index: Any) -> Any:
-    """An index tensor as int64."""
+    """Return an index tensor as int64."""
     if index.dtype.category != INTEGER:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     return convert(index, int64)
@@ -49,12 +48,12 @@ def as_index(index: Any) -> Any:
 
 
 def _place(dims: tuple[int, ...]) -> int:
-    """Where the index tensors' own dimensions stand in the result: in place, or first."""
+    """Return where the index tensors' own dimensions stand in the result: in place, or first."""
     return dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
 
 
 def indexed_shape(shape: Sequence[Any], common: Sequence[Any], dims: tuple[int, ...]) -> tuple:
-    """Shape of `input[indices]`, the index tensors being of shape `common`."""
+    """Return the shape of `input[indices]` for index tensors of shape `common`."""
     rest = [size for d, size in enumerate(shape) if d not in dims]
     return (*rest[:_place(dims)], *common, *rest[_place(dims):])
 
@@ -65,7 +64,8 @@ def _index_type(input: Any, *indices: Any, dims: tuple[int, ...], wrap: bool) ->
 
 def element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: bool,
                    first: int) -> list[Any]:
-    """Where in the input a result's element lies; index tensors are operands from `first` on."""
+    """Return the position in the input of a result's element; operands from `first` on are the
+    indices."""
     shape, start, rank = emit.shape(0), _place(dims), len(emit.shape(first))
     own, rest = index[start:start + rank], iter([*index[:start], *index[start + rank:]])
     place = []
@@ -80,7 +80,7 @@ def element_index(emit: Any, index: Sequence[Any], dims: tuple[int, ...], wrap: 
 
 
 def _key(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> tuple:
-    """The NumPy index; positions are within their dimensions, negative ones allowed by `wrap`."""
+    """Return the NumPy index; IndexError for positions outside. `wrap` allows negative ones."""
     key: list[Any] = [slice(None)] * x.ndim
     for d, index in zip(dims, indices):
         if index.size:
@@ -93,8 +93,10 @@ def _key(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> t
 
 
 def _reads_nothing(x: Any, indices: Sequence[Any], dims: tuple[int, ...], wrap: bool) -> bool:
-    """Whether no element is looked up, and so no position by `x[index]`, as in PyTorch and in
-    kernels; an index without dimensions selects, which looks at it."""
+    """Return True if no element is read: PyTorch and kernels then check no position.
+
+    An index without dimensions selects, which checks it.
+    """
     return wrap and indices[0].ndim > 0 and 0 in indexed_shape(x.shape, indices[0].shape, dims)
 
 
@@ -178,17 +180,17 @@ index_add_record: Op = Op(
 
 
 def index(input: Any, dims: Sequence[int], indices: Sequence[Any], wrap: bool = True) -> Any:
-    """`input` read at index tensors for dimensions `dims`; they broadcast together."""
+    """Read `input` at index tensors for dimensions `dims`; they broadcast together."""
     return index_record(input, *together(indices), dims=tuple(dims), wrap=wrap)
 
 
 def read_at(input: Any, dim: int, position: Any) -> Any:
-    """What `input` holds at a position of a dimension that a tensor without dimensions holds."""
+    """Read `input` along `dim` at the position that a 0-dim tensor holds."""
     return index_record(input, as_index(position), dims=(dim,), wrap=True)
 
 
 def together(indices: Sequence[Any]) -> list[Any]:
-    """Index tensors as int64, expanded to their common shape."""
+    """Return index tensors as int64, expanded to their common shape."""
     try:
         common = broadcast(*[i.shape for i in indices])
     except RuntimeError:
@@ -200,7 +202,7 @@ def together(indices: Sequence[Any]) -> list[Any]:
 
 def put(input: Any, dims: Sequence[int], indices: Sequence[Any], src: Any,
         accumulate: bool) -> Any:
-    """`input` with `src`, broadcast to what `index` would read, written or added there."""
+    """Return `input` with `src`, broadcast to what `index` would read, written or added there."""
     wide = together(indices)
     shape = indexed_shape(input.shape, wide[0].shape, tuple(dims))
     while len(src.shape) > len(shape) and src.shape[0] == 1:
@@ -217,7 +219,7 @@ def put(input: Any, dims: Sequence[int], indices: Sequence[Any], src: Any,
 
 @method()
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    """The elements of dimension `dim` at the positions in the vector `index`.
+    """Return the elements of dimension `dim` at the positions in the vector `index`.
 
     IndexError for a position outside the dimension; negative ones are not counted from the end.
 
@@ -242,7 +244,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 
 @method()
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """`input` with slices of `source` added at positions `index` of dimension `dim`, in order.
+    """Return `input` with slices of `source` added at positions `index` of dimension `dim`, in
+    order.
 
     RuntimeError for a source of another dtype or shape, IndexError for positions outside.
     """
@@ -258,7 +261,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 @method()
 @autocasts(cpu="widest")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """`input` with the slices of `source` written at positions `index` of dimension `dim`.
+    """Return `input` with the slices of `source` written at positions `index` of dimension `dim`.
 
     RuntimeError for a source of another dtype or with other slices, IndexError for positions
     outside and for another number of slices than positions.
@@ -273,8 +276,9 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 @method()
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """`input` with `value` written at positions `index` of dimension `dim`; negative ones count
-    from the end.
+    """Return `input` with `value` written at positions `index` of dimension `dim`.
+
+    Negative positions count from the end.
 
     IndexError for positions outside, and for an index that is not of int64; RuntimeError for an
     index that is no vector and for a value with dimensions.
@@ -295,7 +299,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 @method()
 def take(input: Any, index: Any) -> Any:
-    """The elements at linear positions `index`, in the shape of `index`."""
+    """Return the elements at linear positions `index`, in the shape of `index`."""
     must_be_tensors("take", ("index",), (index,))
     if index.dtype is not int64:
         raise RuntimeError("take(): Expected a long tensor for index, but got "
@@ -320,9 +324,10 @@ def _checked_place(emit: Any, index: Sequence[Any], dim: int, naming: str = "ind
 
 
 def along(xp: Any, x: Any, index: Any, dim: int, naming: str = "index") -> tuple:
-    """The NumPy index with `index` in dimension `dim` and every other position in its own place.
+    """Return the NumPy index with `index` in dimension `dim` and every other position in its own
+    place.
 
-    naming  what a position that is not there is called in the error: "index", "target" or "class"
+    naming  the word for a position outside in the error: "index", "target" or "class"
     """
     if index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[dim]):
         bad = int(index.min()) if int(index.min()) < 0 else int(index.max())
@@ -341,7 +346,7 @@ def scatter_type(input: Any, index: Any, src: Any, dim: int, naming: str = "inde
 
 def _scatter_eager(xp: Any, x: Any, index: Any, src: Any, dim: int, naming: str = "index",
                    volume: Sequence[Any] = ()) -> Any:
-    """`volume` is the shape that linear positions are of: an error names it."""
+    """Write `src`. `volume` is the shape behind linear positions: an error names it."""
     whole = xp.array(x, order="C")
     if volume and index.size and (int(index.min()) < 0 or int(index.max()) >= x.shape[dim]):
         bad = int(index[(index < 0) | (index >= x.shape[dim])][-1])
@@ -392,7 +397,7 @@ scatter_add_record: Op = Op(
 
 @method()
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    """out[i][j][k] = input[index[i][j][k]][j][k] for dim 0, and so on.
+    """Return out[i][j][k] = input[index[i][j][k]][j][k] for dim 0, and so on.
 
     RuntimeError for a position outside the dimension.
 
@@ -401,6 +406,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     >>> x.gather(1, tracejit.tensor([[0], [1]])).tolist()
     [[1], [4]]
     """
+    # PyTorch does not compare the ranks for an empty index.
     if len(index.shape) != len(input.shape) and any(equal(n, 0) for n in index.shape):
         return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
     data, places, k = index_checks.of_gather(input, dim, index, "gather")
@@ -419,7 +425,8 @@ def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
 @method()
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None,
             reduce: str | None = None) -> Any:
-    """`input` with src[i][j] written at [index[i][j]][j] (for dim 0); the last of several wins.
+    """Return `input` with src[i][j] written at [index[i][j]][j] (for dim 0); the last of several
+    wins.
 
     `src` is a tensor or a number; reduce="add" adds instead, reduce="multiply" multiplies.
     """
@@ -437,7 +444,8 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 @method()
 @autocasts(cuda="widest")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """`input` with src[i][j] added at [index[i][j]][j] (for dim 0), in row-major order of `src`.
+    """Return `input` with src[i][j] added at [index[i][j]][j] (for dim 0), in row-major order of
+    `src`.
 
     >>> import tracejit
     >>> tracejit.zeros(2).scatter_add(0, tracejit.tensor([1, 1]), tracejit.ones(2)).tolist()
@@ -448,7 +456,8 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 
 @method()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """`gather` whose index broadcasts against the input; positions count modulo the size."""
+    """Apply `gather` with an index that broadcasts against the input; positions count modulo the
+    size."""
     must_be_tensors("take_along_dim", ("indices",), (indices,))
     if indices.dtype is not int64:
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "

@@ -1,9 +1,9 @@
-"""Generators: where random numbers come from, and who hands out their state.
+"""Generators: sources of random numbers, and the provider of their state.
 
 In: seeds. Out: a state, int64 (seed, draws made), for the records in `random.py`. A program reads
-and advances the same memory (`Generator.array`) that eager draws do, so both go on where the
-other stopped. Whoever reads or sets the state by hand tells the observer first: a recording then
-makes the draws it has put off.
+and advances the same memory (`Generator.array`) that eager draws do, so both go on where the other
+stopped. Code that reads or sets the state by hand tells the observer first: a recording then makes
+the draws it has put off.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.core.memory.devices import as_device
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.types import TensorType, uint8
 
-_SEED = 67280421310721
+_SEED = 67280421310721  # PyTorch's default
 MASK = (1 << 64) - 1
 STATE_BYTES = 16
 
@@ -36,13 +36,14 @@ _observe: Observer = lambda event: None  # noqa: E731
 
 
 def install_observer(observer: Observer) -> None:
-    """Whom to tell before a generator is made, read or set; the eager room calls this once."""
+    """Install the function to tell before a generator is made, read or set; the eager room calls
+    this."""
     global _observe
     _observe = observer
 
 
 class Generator:
-    """A source of random numbers: a seed, and how many draws were made since it was set.
+    """Source of random numbers: a seed, and the number of draws made since it was set.
 
     >>> g = Generator().manual_seed(3)
     >>> g.initial_seed(), g.offset
@@ -57,7 +58,7 @@ class Generator:
 
     @property
     def offset(self) -> int:
-        """Draws made since the seed was set."""
+        """Number of draws made since the seed was set."""
         _observe("a generator's offset is read")
         return int(self.array[1])
 
@@ -76,17 +77,17 @@ class Generator:
         return self
 
     def initial_seed(self) -> int:
-        """The seed in use."""
+        """Return the seed in use."""
         _observe("a generator's seed is read")
         return int(self.array[0]) & MASK
 
     def seed(self) -> int:
-        """Start again from a seed nobody can foresee, and return it."""
+        """Start again from a seed of the system's entropy, and return it."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         return self.initial_seed()
 
     def take(self, draws: int = 1) -> np.ndarray:
-        """The state now, as an array of its own, and advance by `draws`."""
+        """Advance by `draws`. Return a copy of the state before."""
         with self._lock:
             now = self.array.copy()
             self.array[1] += draws
@@ -99,7 +100,7 @@ class Generator:
                 self.array[:] = state
 
     def get_state(self) -> Any:
-        """The state: the 16 bytes of seed and offset, a uint8 tensor."""
+        """Return the 16 bytes of seed and offset, a uint8 tensor."""
         return apply(_state, (), dict(zip(("seed", "drawn"), self._words())))
 
     def set_state(self, new_state: Any) -> Generator:
@@ -121,7 +122,7 @@ class Generator:
         return self
 
     def clone_state(self) -> Generator:
-        """Another generator that goes on from where this one is.
+        """Return another generator that goes on from where this one is.
 
         >>> g = Generator().manual_seed(3)
         >>> g.clone_state().initial_seed()
@@ -151,7 +152,7 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator; returns it.
+    """Seed the default generator and return it.
 
     >>> import tracejit
     >>> tracejit.manual_seed(0).initial_seed()
@@ -161,17 +162,17 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed the default generator from the system's entropy; returns the seed."""
+    """Seed the default generator from the system's entropy; return the seed."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The default generator's seed."""
+    """Return the default generator's seed."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Any:
-    """The default generator's state, a uint8 tensor of 16 bytes."""
+    """Return the default generator's state, a uint8 tensor of 16 bytes."""
     return default_generator.get_state()
 
 
@@ -191,13 +192,14 @@ _provider: Provider = _eager_state
 
 
 def install_state_provider(provider: Provider) -> None:
-    """Who hands out (state operand, draws before this one); the eager room calls this once."""
+    """Install the function that gives (state operand, draws before this one); the eager room calls
+    this."""
     global _provider
     _provider = provider
 
 
 def state_of(generator: Generator | None) -> tuple[Any, int]:
-    """The state operand of the next draw, and the draws made before it in this program.
+    """Return the state operand of the next draw, and the number of draws before it in this program.
 
     TypeError for what is no generator.
     """

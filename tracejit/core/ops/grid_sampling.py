@@ -1,4 +1,4 @@
-"""Images read at places between their elements.
+"""Grid sampling: images read at places between their elements.
 
 In: images (N, C, H, W) or (N, C, D, H, W), and where to read them, from -1 at one edge to 1 at the
 other. Out: (N, C, *places). Called by users as `nn.functional.grid_sample` and `affine_grid`.
@@ -24,12 +24,12 @@ _MODES = ("bilinear", "nearest", "bicubic")
 
 # -- places ----------------------------------------------------------------------------------------
 def _between(x: Any, last: Any) -> Any:
-    """Limited to 0 .. last; nothing goes back through what is at a limit or beyond."""
+    """Limit `x` to 0 .. last; no gradient goes back through elements at a limit or beyond."""
     return where((x > 0) & (x < last), x, x.detach().clamp(0, last))
 
 
 def _mirrored(x: Any, low: float, span: Any) -> Any:
-    """Reflected at low and low + span, as often as it takes."""
+    """Reflect `x` at low and low + span, as often as it takes."""
     far = (x - low).abs()
     behind = far.fmod(span)
     odd = (far.detach() / span).floor().fmod(2) != 0
@@ -37,8 +37,10 @@ def _mirrored(x: Any, low: float, span: Any) -> Any:
 
 
 def _inside(x: Any, size: Any, padding: str, align: bool, ndim: int = 2) -> Any:
-    """Places in elements, brought into the image where the padding asks for it; what is no number
-    becomes the first place of an image, the last of a volume."""
+    """Bring places, in elements, into the image; padding "zeros" leaves them.
+
+    NaN becomes the first place of an image, the last of a volume.
+    """
     if padding == "reflection":
         if align and size == 1:
             x = x * 0
@@ -55,8 +57,10 @@ def _in_elements(x: Any, size: Any, align: bool) -> Any:
 
 # -- reading ---------------------------------------------------------------------------------------
 def _read(rows: Any, places: Sequence[Any], sizes: Sequence[Any], weight: Any) -> Any:
-    """rows (N, C, elements) at whole `places`, one (N, P) for each dimension, times `weight`; 0
-    outside of the image."""
+    """Read rows (N, C, elements) at whole `places`, times `weight`; 0 outside of the image.
+
+    Places are one (N, P) for each dimension.
+    """
     within, linear = None, None
     for place, size in zip(places, sizes):
         here = (place >= 0) & (place < size)
@@ -67,7 +71,7 @@ def _read(rows: Any, places: Sequence[Any], sizes: Sequence[Any], weight: Any) -
     index = linear.unsqueeze(1).expand((rows.shape[0], rows.shape[1], linear.shape[1]))
     found = gather_record(rows, index, dim=2)
     if len(sizes) == 2:
-        # A place that is no number has no weights either: NaN in images, 0 in volumes.
+        # At a NaN place the weights are NaN, too: the result is NaN in images, 0 in volumes.
         found = where(within.unsqueeze(1), found, 0)
         return found if weight is None else found * weight.unsqueeze(1)
     if weight is not None:
@@ -113,7 +117,7 @@ def _cubic(rows: Any, places: Sequence[Any], sizes: Sequence[Any], padding: str,
             _inside(before + (step - 1), size, padding, align)
             for before, step, size in zip(low, (i, j), sizes)
         ]
-        # What the padding brought in lies at an element, but for rounding.
+        # Places that the padding moved are whole, but for rounding.
         whole = [x if padding == "zeros" else x.round() for x in whole]
         total = _read(rows, whole, sizes, weights[0][i] * weights[1][j]) + total
     return total
@@ -163,12 +167,12 @@ def _aligned(align_corners: bool | None) -> bool:
 @autocasts(cpu="float32", cuda="widest")
 def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Any:  # fmt: skip
-    """`input`, floating, (N, C, H, W) or (N, C, D, H, W), read at the places `grid` (N, ..., 2 or
-    3) of the same dtype: x, y (and z) from -1 to 1. Gives (N, C, ...).
+    """Read `input`, floating, (N, C, H, W) or (N, C, D, H, W), at places: gives (N, C, ...).
 
+    grid           (N, ..., 2 or 3) of the same dtype: x, y (and z) from -1 to 1
     mode           "bilinear" (of all dimensions), "nearest", or "bicubic" (of 4 dimensions)
     padding_mode   what is outside: "zeros", "border" (the nearest inside) or "reflection"
-    align_corners  whether -1 and 1 are the middles of the outermost elements, else their edges
+    align_corners  True: -1 and 1 are the middles of the outermost elements; else their edges
 
     >>> import tracejit
     >>> x = tracejit.tensor([[[[0.0, 1.0, 2.0]]]])
@@ -204,7 +208,7 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
 
 # -- grids -----------------------------------------------------------------------------------------
 def _line(count: Any, like: Any, align: bool) -> Any:
-    """Where the middles of `count` elements are: at -1 and 1, or half an element inside of them."""
+    """Return the middles of `count` elements: from -1 to 1, or half an element inside of them."""
     if count == 1:
         return creation.full_of(like, (1,), 0, like.dtype)
     line = convert(creation.iota(count, like), like.dtype) * (2 / (count - 1)) - 1
@@ -212,8 +216,10 @@ def _line(count: Any, like: Any, align: bool) -> Any:
 
 
 def affine_grid(theta: Any, size: Sequence[Any], align_corners: bool | None = None) -> Any:
-    """The places for `grid_sample` that give an image of `size`, (N, C, H, W) or (N, C, D, H, W),
-    moved by the matrices `theta`, floating, (N, 2, 3) or (N, 3, 4).
+    """Return places for `grid_sample` that move an image by the matrices `theta`.
+
+    theta  floating, (N, 2, 3) or (N, 3, 4)
+    size   of the image, (N, C, H, W) or (N, C, D, H, W)
 
     >>> import tracejit
     >>> theta = tracejit.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]]])

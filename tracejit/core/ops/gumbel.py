@@ -18,7 +18,7 @@ from tracejit.core.ops.softmax import softmax
 
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10,
                    dim: int = -1) -> Any:  # fmt: skip
-    """softmax of (logits + Gumbel noise) / tau along `dim`.
+    """Return softmax of (logits + Gumbel noise) / tau along `dim`.
 
     hard  exactly 1 at the largest and 0 elsewhere; the gradient is that of the soft rows
 

@@ -39,7 +39,7 @@ _hardsigmoid = pointwise(
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:
-    """(input + 3) / 6, bounded to [0, 1]."""
+    """Return (input + 3) / 6, bounded to [0, 1]."""
     return placed(_hardsigmoid(input), input, inplace)
 
 
@@ -55,7 +55,7 @@ _hardswish = pointwise(
 
 
 def hardswish(input: Any, inplace: bool = False) -> Any:
-    """input * hardsigmoid(input).
+    """Return input * hardsigmoid(input).
 
     >>> import tracejit
     >>> tracejit.nn.functional.hardswish(tracejit.tensor([-4., 0., 3.]))
@@ -77,7 +77,7 @@ hardshrink_record = pointwise(
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
-    """`input`, but 0 in [-lambd, lambd]."""
+    """Return `input`, but 0 in [-lambd, lambd]."""
     return hardshrink_record(input, lambd)
 
 
@@ -93,7 +93,7 @@ softshrink_record = pointwise(
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
-    """`input` moved towards 0 by `lambd`, which must not be negative."""
+    """Move `input` towards 0 by `lambd`, which must not be negative."""
     if lambd < 0:
         raise RuntimeError(
             f"lambda must be in range [0, 3.40282e+38] for input dtype "
@@ -111,7 +111,7 @@ _threshold = pointwise(
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
-    """`input` where it is larger than `threshold`, else `value`."""
+    """Return `input` where it is larger than `threshold`, else `value`."""
     must_be_real("\"threshold_cpu\" not implemented for '{}'", (input,))
     if input.dtype.name == "bool":
         raise NotImplementedError("\"threshold_cpu\" not implemented for 'Bool'")
@@ -134,7 +134,7 @@ _celu = pointwise(
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """`input` where positive, else alpha * (exp(input / alpha) - 1)."""
+    """Return `input` where positive, else alpha * (exp(input / alpha) - 1)."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return placed(_celu(input, alpha), input, inplace)
@@ -154,25 +154,26 @@ _mish = pointwise(
 
 
 def mish(input: Any, inplace: bool = False) -> Any:
-    """input * tanh(log(1 + exp(input)))."""
+    """Return input * tanh(log(1 + exp(input)))."""
     return placed(_mish(input), input, inplace)
 
 
 def softsign(input: Any) -> Any:
-    """input / (1 + |input|)."""
+    """Return input / (1 + |input|)."""
     return input / (input.abs() + 1)
 
 
 def tanhshrink(input: Any) -> Any:
-    """input - tanh(input)."""
+    """Return input - tanh(input)."""
     return input - tanh(input)
 
 
 # -- with a weight, or gated -----------------------------------------------------------------------
 @autocasts(cpu="lower", cuda="lower")
 def prelu(input: Any, weight: Any) -> Any:
-    """`input` where positive, else `weight` times it: one weight, or one for each channel
-    (dimension 1).
+    """Return `input` where positive, else `weight` times it.
+
+    There is one weight, or one for each channel (dimension 1).
 
     RuntimeError where the numbers of weights and channels differ.
     """
@@ -223,7 +224,7 @@ glu_record = composite("glu", ("input",), _glu_body, infer=_glu_type, input=_glu
 
 
 def glu(input: Any, dim: int = -1) -> Any:
-    """The first half along `dim` times the sigmoid of the second.
+    """Multiply the first half along `dim` by the sigmoid of the second.
 
     >>> import tracejit
     >>> tracejit.nn.functional.glu(tracejit.tensor([2., 0.]))
@@ -245,8 +246,10 @@ def rrelu(
     input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     inplace: bool = False,
 ) -> Any:  # fmt: skip
-    """`input` where positive, else a slope times it: drawn from [lower, upper) for each element
-    while training, their mean else."""
+    """Return `input` where positive, else a slope times it.
+
+    While training, each element draws its slope from [lower, upper); else the slope is their mean.
+    """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     slope = (lower + upper) / 2

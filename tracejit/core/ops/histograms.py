@@ -23,7 +23,8 @@ HistogramddResult = namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ig
 
 
 def _even_edges(xp: Any, values: Any, bins: int, bounds: tuple | None, dim: int) -> Any:
-    """Edges of bins of one width between the bounds, or what there is."""
+    """Return edges of bins of one width between the bounds, or between the extremes of the
+    values."""
     if bounds is not None:
         low, high = bounds
     elif values.size:
@@ -48,7 +49,7 @@ edges_record = Op(
 
 
 def _counts(xp: Any, values: Any, *others: Any, weighted: bool, density: bool) -> Any:
-    """values (n, d); the edges of each dimension, then weights."""
+    """Count values (n, d); `others` are the edges of each dimension, then weights."""
     edges = others[: values.shape[1]]
     weights = others[-1].astype(np.float64) if weighted else None
     if any((edge[1:] < edge[:-1]).any() for edge in edges):
@@ -110,8 +111,9 @@ def _histogram(rows: Any, edges: list, weight: Any, density: bool) -> Any:
 @method()
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
               density: bool = False) -> Any:
-    """(hist, bin_edges): how many elements, or the sum of their weights, lie in each bin; the last
-    bin has its end.
+    """Return (hist, bin_edges): the number of elements, or the sum of their weights, in each bin.
+
+    The last bin includes its end.
 
     bins: a number of bins of one width over `range` (None: of the data), or a vector of edges.
     density: divided by the total and by the widths, so that the integral is 1.
@@ -132,8 +134,9 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
 
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
                 density: bool = False) -> Any:
-    """(hist, bin_edges) of points, the last dimension of `input`: a dimension of `hist` and a
-    vector of edges for each coordinate; see `histogram`.
+    """Return (hist, bin_edges) of points, the last dimension of `input`; see `histogram`.
+
+    `hist` has a dimension, and `bin_edges` a vector, for each coordinate.
 
     bins: a number, a list of numbers or a list of vectors; range: low and high of each coordinate.
     """

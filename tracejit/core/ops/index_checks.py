@@ -1,4 +1,4 @@
-"""What `index_add`, `index_copy`, `index_fill`, `gather` and `scatter` ask of their arguments, in
+"""Checks of the arguments of `index_add`, `index_copy`, `index_fill`, `gather` and `scatter`, in
 PyTorch's order.
 
 In: the arguments. Out: PyTorch's errors; the index as a vector, and the source in the rank that the
@@ -34,7 +34,7 @@ def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def of_index_add(input: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any]:
-    """The index as a vector of int64, and the source with at least one dimension."""
+    """Return the index as a vector of int64, and the source with at least one dimension."""
     k = normalize_dim(dim, len(input.shape))
     if index.dtype not in (int32, int64):
         raise RuntimeError("index_add_(): Expected dtype int32/int64 for index but got: "
@@ -66,7 +66,8 @@ def of_index_add(input: Any, dim: int, index: Any, source: Any) -> tuple[Any, An
 
 
 def of_index_copy(input: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any]:
-    """The index as a vector, and the source with as many dimensions as the input, at least one."""
+    """Return the index as a vector, and the source with the input's number of dimensions, at least
+    one."""
     k = normalize_dim(dim, len(input.shape))
     if len(index.shape) > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got "
@@ -100,7 +101,7 @@ def of_index_copy(input: Any, dim: int, index: Any, source: Any) -> tuple[Any, A
 
 
 def of_index_fill(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any]:
-    """The dimension from 0, and the index as a vector."""
+    """Return the dimension counted from 0, and the index as a vector."""
     shape = getattr(value, "shape", ())
     if shape:
         raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor "
@@ -135,7 +136,7 @@ def _nothing(x: Any, rank: int) -> Any:
 
 
 def of_gather(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, int]:
-    """Input and index with at least one dimension, and the dimension from 0."""
+    """Return input and index with at least one dimension, and the dimension counted from 0."""
     if index.dtype not in (int32, int64) and not _is_empty(index):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     k = normalize_dim(dim, len(input.shape))
@@ -152,9 +153,10 @@ def of_gather(input: Any, dim: int, index: Any, name: str) -> tuple[Any, Any, in
 
 def of_scatter(input: Any, dim: int, index: Any, src: Any,
                name: str) -> tuple[Any, Any, Any, int]:
-    """Input, index and source of one rank, the source as large as the index; the dimension from 0.
+    """Return input, index, source and the dimension counted from 0.
 
-    An index without elements is not asked for its shape, nor is the source then.
+    The three have one rank, and the source is as large as the index. The shapes of an index without
+    elements and of its source are not checked.
     """
     k = normalize_dim(dim, len(input.shape))
     if index.dtype not in (int32, int64) and not _is_empty(index):

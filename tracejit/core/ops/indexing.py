@@ -1,10 +1,9 @@
-"""`x[key]` and `x[key] = value` with every kind of key PyTorch takes, and ops whose result's
-size depends on values.
+"""Indexing: `x[key]` and `x[key] = value` with every kind of key PyTorch takes, and ops whose
+result's size depends on values.
 
 In: tensors, keys of ints, slices, None, Ellipsis, bool and integer tensors, lists, arrays. Out:
-views where the key has only ints, slices, None and Ellipsis, else copies; for assignment, a
-write through a view or `index_put`. ops with `dynamic` are those that capture has to run before
-it can go on.
+views where the key has only ints, slices, None and Ellipsis, else copies; for assignment, a write
+through a view or `index_put`. Capture has to run ops with `dynamic` before it can go on.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from tracejit.core.ops.types import (
 )
 
 _HEAP_TYPE = 1 << 9
-_MOST_ITEMS = 32  # of a list that is a key as a tuple is
+_MOST_ITEMS = 32  # of a list that counts as a tuple of keys
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -57,7 +56,7 @@ _MOST_ITEMS = 32  # of a list that is a key as a tuple is
 
 @dataclass
 class Plan:
-    """A key, taken apart: `view` after its basic part, then tensors that index the view."""
+    """Parts of a key: `view` after its basic part, then tensors that index the view."""
 
     view: Any
     dims: list[int] = field(default_factory=list)
@@ -66,8 +65,11 @@ class Plan:
 
 
 def plan(input: Any, key: Any, reads: bool = False) -> Plan:
-    """Apply the basic part of a key and collect the rest. Where it `reads`, integer tensors without
-    dimensions are applied as well: like ints they give views."""
+    """Apply the basic part of a key and collect the rest.
+
+    Where it `reads`, integer tensors without dimensions are applied as well: like ints they give
+    views.
+    """
     items = list(key) if isinstance(key, tuple) or _several(key) else [key]
     items = [_as_tensor(input, item) for item in items]
     consumed = sum(map(_width, items))
@@ -88,7 +90,7 @@ def plan(input: Any, key: Any, reads: bool = False) -> Plan:
 
 
 def _several(key: Any) -> bool:
-    """Whether a sequence is a key of several items, as a tuple is; PyTorch asks as NumPy did."""
+    """Return True if a sequence is a key of several items, as a tuple is: NumPy's older rule."""
     if not isinstance(key, Sequence) or len(key) >= _MOST_ITEMS:
         return False
     several = any(item is None or item is Ellipsis
@@ -104,7 +106,7 @@ def _several(key: Any) -> bool:
 
 
 def _width(item: Any) -> int:
-    """How many dimensions of the input an item of a key takes."""
+    """Return the number of the input's dimensions that an item of a key takes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     if is_tensor(item) and is_mask(item):
@@ -113,7 +115,8 @@ def _width(item: Any) -> int:
 
 
 def _as_tensor(input: Any, item: Any) -> Any:
-    """Lists and arrays as tensors, NumPy integers as ints; IndexError for what is no index."""
+    """Convert lists and arrays to tensors, NumPy integers to ints; IndexError for what is no
+    index."""
     if item is None or item is Ellipsis or isinstance(item, (slice, int)):
         return item
     if isinstance(item, float):  # also one that is an input of a program
@@ -131,7 +134,7 @@ def _as_tensor(input: Any, item: Any) -> Any:
 
 
 def _near(input: Any, index: Any) -> Any:
-    """An index tensor on the input's device; those on the CPU may index tensors anywhere."""
+    """Return an index tensor on the input's device; those on the CPU may index tensors anywhere."""
     if index.device.type != "cpu":
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed "
                            f"tensor ({input.device})")
@@ -144,13 +147,14 @@ def _no_index(item: Any) -> IndexError:
 
 
 def _of_sequence(input: Any, items: Sequence[Any]) -> Any:
-    """An index tensor of numbers, of which a program may have to find out some."""
+    """Make an index tensor of a sequence, even of numbers that only the program knows."""
     made = type(input).of_data(list(items))
     return (convert(made, int64) if 0 in made.shape else made).to(input.device)
 
 
 def _apply_item(found: Plan, item: Any, dim: int, source: int, reads: bool) -> int:
-    """Apply one item of a key at dimension `dim` of the view; the dimension the next one is for."""
+    """Apply one item of a key at dimension `dim` of the view; return the dimension for the next
+    one."""
     if item is None:
         found.view = found.view.unsqueeze(dim)
         return dim + 1
@@ -174,7 +178,7 @@ def _apply_item(found: Plan, item: Any, dim: int, source: int, reads: bool) -> i
         if reads and not item.shape:
             found.view = _selected_by(found.view, dim, position, source)
             return dim
-        if not item.shape:  # the number of now: history keeps it, whatever is written to the tensor
+        if not item.shape:  # the gradient reads it, even if the tensor is written later
             position = position.clone()
         found.dims.append(dim)
         found.indices.append(position)
@@ -217,7 +221,7 @@ def _selected(view: Any, dim: int, index: Any, source: int) -> Any:
 
 
 def _selected_by(view: Any, dim: int, index: Any, source: int) -> Any:
-    """The view at a position that a tensor holds; only a copy of what has no values."""
+    """Return the view at a position that a tensor holds; on the meta device, a copy."""
     if "meta" in (view.device.type, index.device.type):
         return gather_scatter.read_at(view, dim, index)
     found = view._selected(dim, index)
@@ -225,7 +229,8 @@ def _selected_by(view: Any, dim: int, index: Any, source: int) -> Any:
 
 
 def _resolved(found: Plan) -> tuple[list[int], list[Any]]:
-    """Dimensions and integer index tensors, masks replaced by the positions they hold at."""
+    """Return dimensions and integer index tensors; masks are replaced by the positions where they
+    hold."""
     dims, indices = [], []
     for dim, index in zip(found.dims, found.indices):
         if index.dtype is bool_:
@@ -241,9 +246,9 @@ def _resolved(found: Plan) -> tuple[list[int], list[Any]]:
 
 @method("__getitem__")
 def getitem(input: Any, key: Any) -> Any:
-    """`input[key]`, as PyTorch: a view for ints, slices, None and Ellipsis; else a copy.
+    """Return `input[key]`, as PyTorch: a view for ints, slices, None and Ellipsis; else a copy.
 
-    Raises IndexError for a position out of range, ValueError for a step that is not positive.
+    IndexError for a position out of range, ValueError for a step that is not positive.
     """
     try:
         found = plan(input, key, reads=True)
@@ -262,10 +267,10 @@ def getitem(input: Any, key: Any) -> Any:
 
 @method("__setitem__")
 def setitem(input: Any, key: Any, value: Any) -> None:
-    """`input[key] = value`: the value is broadcast, and converted to the tensor's dtype.
+    """Do `input[key] = value`: the value is broadcast, and converted to the tensor's dtype.
 
-    TypeError for what is neither tensor nor number; RuntimeError for values of another dtype at
-    the positions of index tensors.
+    TypeError for what is neither tensor nor number; RuntimeError for values of another dtype at the
+    positions of index tensors.
     """
     if not is_tensor(value) and not _is_one_number(value):
         raise TypeError(f"can't assign a {_c_name(type(value))} to a "
@@ -275,7 +280,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if is_int(value):
         value = _written_int(value, view.dtype)
     elif view.dtype.category == INTEGER:
-        value = constant(value)  # what has a fraction is looked at: not every one fits
+        value = constant(value)  # a float must be known: not every one fits
     else:
         value = as_written(value, view.dtype)
     if not found.indices:
@@ -305,9 +310,11 @@ def _is_single(x: Any) -> bool:
 
 
 def _must_fit(found: Plan, value: Any) -> None:
-    """RuntimeError for a value of another dtype, where it is not one number for a mask or a view.
+    """Raise RuntimeError for a value of another dtype, where it is not one number for a mask or a
+    view.
 
-    Index tensors without dimensions select a view, as ints do."""
+    Index tensors without dimensions select a view, as ints do.
+    """
     several = [x for x in found.indices if x.shape]
     if len(several) == 1 and several[0] is found.mask and _is_single(value):
         if value.dtype.category == COMPLEX and found.view.dtype.category < COMPLEX:
@@ -325,7 +332,7 @@ def _must_match(input: Any, values: Any) -> None:
 
 
 def _set_shared(found: Plan, shared: list[int], value: Any) -> None:
-    """Assignment to elements that share memory."""
+    """Assign to elements that share memory."""
     view = found.view
     expanded_writes.warn("index_put_")
     if len(found.indices) == 1 and found.mask is not None and not (
@@ -340,7 +347,8 @@ def _set_shared(found: Plan, shared: list[int], value: Any) -> None:
 
 
 def _source(view: Any, dims: list[int], indices: list[Any], value: Any) -> Any:
-    """What is written at the positions of a key, in the order of dimensions that `put` takes."""
+    """Return what is written at the positions of a key, in the order of dimensions that `put`
+    takes."""
     src = value if is_tensor(value) else _constant(view, value, ())
     most = len(view.shape) - len(dims) + max(len(i.shape) for i in indices)
     while len(src.shape) > most and hint(src.shape[0]) == 1 and equal(src.shape[0], 1):
@@ -355,14 +363,15 @@ def _source(view: Any, dims: list[int], indices: list[Any], value: Any) -> Any:
 
 
 def _is_one_number(value: Any) -> bool:
-    """Whether a value is a number to PyTorch: of NumPy's, integers and what Python knows."""
+    """Return True for a number to PyTorch: a Python number, or a NumPy integer, float64 or
+    complex128."""
     if isinstance(value, (np.inexact, np.bool_)):
         return isinstance(value, (float, complex))
     return is_number(value) or is_int(value)
 
 
 def _c_name(kind: type) -> str:
-    """A type's name with its module, as those have it that are written in C."""
+    """Return a type's name, with its module if the type is written in C."""
     in_python = kind.__flags__ & _HEAP_TYPE or kind.__module__ == "builtins"
     return kind.__name__ if in_python else f"{kind.__module__}.{kind.__name__}"
 
@@ -375,11 +384,10 @@ def _written_int(value: Any, dtype: Any) -> Any:
 
 
 def _place_of_indices(dims: list[int], indices: list[Any]) -> tuple[int, int]:
-    """Where the dimensions of the index tensors belong in a result that has them first, and how
-    many they are; (0, 0) where they are in place.
+    """Return where the index tensors' dimensions, first in a result, belong, and their number.
 
-    Tensors without dimensions count as numbers, which take their dimension away before the others
-    are looked at: `x[:, t, :, i]` has the dimension of `i` last.
+    (0, 0) if they are in place. Tensors without dimensions count as numbers, which take their
+    dimension away before the others are looked at: `x[:, t, :, i]` has the dimension of `i` last.
     """
     apart = any(b - a != 1 for a, b in zip(dims, dims[1:]))
     taken = [d for d, i in zip(dims, indices) if not len(i.shape)]
@@ -390,7 +398,7 @@ def _place_of_indices(dims: list[int], indices: list[Any]) -> tuple[int, int]:
 
 
 def _constant(view: Any, value: Any, shape: Any = None) -> Any:
-    """A number, list or array as a tensor of the view's dtype."""
+    """Return a number, list or array as a tensor of the view's dtype."""
     if is_number(value):
         return view.new_full(tuple(view.shape) if shape is None else shape, value)
     array = np.asarray(value)
@@ -399,9 +407,9 @@ def _constant(view: Any, value: Any, shape: Any = None) -> Any:
 
 
 def _fitted(value: Any, view: Any) -> Any:
-    """`value` in the view's dtype and shape; leading dimensions of size 1 are dropped."""
+    """Convert `value` to the view's dtype and shape; leading dimensions of size 1 are dropped."""
     value = convert(value, view.dtype)
-    if not is_tensor(value):  # a number of the running program that was known by now
+    if not is_tensor(value):  # the conversion found a runtime number's value
         return _constant(view, value)
     while len(value.shape) > len(view.shape) and equal(value.shape[0], 1):
         value = value.squeeze(0)
@@ -409,7 +417,8 @@ def _fitted(value: Any, view: Any) -> Any:
 
 
 def _masked(view: Any, mask: Any, dim: int, value: Any) -> Any | None:
-    """The view with `value` where the mask holds; None where there is a value for each element."""
+    """Return the view with `value` where the mask holds; None if there is a value for each
+    element."""
     rest = len(view.shape) - dim - len(mask.shape)
     if is_number(value):
         value = view.new_full((), value)
@@ -435,7 +444,7 @@ _UPDATES = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
 
 
 def update_through_mask(input: Any, key: Any, operation: Any, value: Any) -> bool:
-    """`input[key] op= value` for a mask and a number, without selecting; False where it is more.
+    """Do `input[key] op= value` for a mask and a number, without selecting; False for other keys.
 
     `operation` is one of the operator module's in-place functions. Called for captured functions,
     whose shapes then do not depend on the mask.
@@ -492,7 +501,8 @@ repeat_positions_record: Op = Op(
 
 @method()
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """Positions of the elements that are not zero, (n, ndim) int64, or a tuple of ndim vectors.
+    """Return positions of the elements that are not zero, (n, ndim) int64, or a tuple of ndim
+    vectors.
 
     >>> import tracejit
     >>> tracejit.tensor([0, 3, 4]).nonzero().tolist()
@@ -509,7 +519,7 @@ argwhere = method("argwhere")(lambda input: nonzero_record(input))
 
 @method()
 def masked_select(input: Any, mask: Any) -> Any:
-    """The elements where `mask` holds, in a vector; input and mask broadcast together.
+    """Return the elements where `mask` holds, in a vector; input and mask broadcast together.
 
     >>> import tracejit
     >>> x = tracejit.arange(4)
@@ -534,7 +544,7 @@ masked_fill_record: Op = composite(
 
 @method()
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """`input` with `value` (a number or 0-dim tensor) where `mask` holds.
+    """Return `input` with `value` (a number or 0-dim tensor) where `mask` holds.
 
     >>> import tracejit
     >>> x = tracejit.arange(3)
@@ -561,7 +571,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 @method()
 @autocasts(cuda="widest")
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """`input` with `values` written (or added) at index tensors for its first dimensions.
+    """Return `input` with `values` written (or added) at index tensors for its first dimensions.
 
     >>> import tracejit
     >>> x = tracejit.zeros(3)
@@ -580,7 +590,7 @@ def _places_to_put(input: Any, indices: Sequence[Any], values: Any) -> tuple[lis
 
 def put_shared(input: Any, shared: Sequence[int], indices: Sequence[Any], values: Any,
                accumulate: bool = False) -> Any:
-    """`input.index_put_`, where elements share memory along these dimensions."""
+    """Do `input.index_put_`, where elements share memory along these dimensions."""
     expanded_writes.warn("index_put_")
     dims, places = _places_to_put(input, indices, values)
     return expanded_writes.put(input, shared, dims, places, values, accumulate)
@@ -589,9 +599,9 @@ def put_shared(input: Any, shared: Sequence[int], indices: Sequence[Any], values
 @method()
 def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *,
                       output_size: Any = None) -> Any:
-    """Each element repeated in a row, `repeats` times or as often as a vector says.
+    """Repeat each element in a row, `repeats` times or as often as a vector says.
 
-    Given a vector alone, position k repeated as often as its element k says.
+    Given a vector alone, repeat position k as often as its element k says.
     `output_size`: the size of the result along `dim`; RuntimeError where it is another.
 
     >>> import tracejit

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Overload:
-    """One form of an op, or the op with all its forms."""
+    """Form of an op, or the op with all its forms."""
 
     def __init__(self, name: str, form: str = "") -> None:
         self._op, self._form = name, form
@@ -37,7 +37,7 @@ class Overload:
 
 
 class _Namespace:
-    """The ops by name; there is a mark for each.
+    """Ops by name; there is a mark for each.
 
     >>> import tracejit
     >>> {tracejit.ops.aten.add.Tensor: 1}[tracejit.ops.aten.add.Tensor]

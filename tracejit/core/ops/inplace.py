@@ -1,9 +1,9 @@
 """In-place twins: `x.add_(y)` and `x += y`, for every function that has one in PyTorch.
 
 In: a tensor to write and the arguments of the function. Out: that tensor. A twin computes the
-function's result and hands it to `_assign`, which checks, casts and stores it, and tells the
-tape. Graph values have no memory of their own and hence no `_assign`: `value += y` makes a new
-value, the named twins are refused.
+function's result and hands it to `_assign`, which checks, casts and stores it, and tells the tape.
+Graph values have no memory of their own and hence no `_assign`: `value += y` makes a new value, the
+named twins are refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
 
 
 def _real_abs(input: Any) -> Any:
-    """`abs` for a result that takes the operand's place."""
+    """Do `abs` for a result that takes the operand's place."""
     must_be_real("In-place abs is not supported for complex tensors.", (input,), RuntimeError)
     return pointwise.abs(input)
 
@@ -82,7 +82,7 @@ ALIASES: dict[str, Callable[..., Any]] = {
     "not_equal": pointwise.ne, "subtract": pointwise.sub,
 }  # fmt: skip
 
-# What PyTorch has as functions beside the methods.
+# In-place twins that PyTorch has as functions, too.
 TOP_LEVEL = tuple(f"{name}_" for name in (
     "as_strided detach resize_as abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin "
     "asinh atan atanh ceil clamp "
@@ -100,13 +100,13 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-# Written in many ops, whose gradients read what is overwritten.
+# Composed of ops whose gradients read what is overwritten.
 _READ_LATER = (gamma_functions.mvlgamma, moments.renorm, scatter_reduce.index_reduce,
                scatter_reduce.scatter_reduce)  # fmt: skip
 
 
 def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The method that stores `function(self, ...)` in self."""
+    """Make the method that stores `function(self, ...)` in self."""
     copied = function in _READ_LATER
     names = names_of(function, skip=1)
 
@@ -125,7 +125,7 @@ def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _assignment(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`self op= other`; without memory to write, Python makes it `self = self op other`."""
+    """Make `self op= other`. For a value without memory Python makes it `self = self op other`."""
     def call(self: Any, other: Any) -> Any:
         known = isinstance(other, Operators) or is_number(other)
         if not known or not hasattr(self, "_assign"):
@@ -152,7 +152,7 @@ for _name, _binary in _OPERATORS.items():
 
 @method()
 def float_power_(self: Any, exponent: Any) -> Any:
-    """In-place version of `float_power`, for tensors of what that returns."""
+    """Apply `float_power` in place. RuntimeError unless `self` has the dtype of its result."""
     result = pointwise.float_power(self, exponent)
     if result.dtype is not self.dtype:
         names = [SCALAR_NAMES[x.dtype.name] for x in (self, result)]

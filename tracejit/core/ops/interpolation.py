@@ -45,14 +45,15 @@ RECORDS: dict[tuple[str, int, bool], Op] = {
 
 # -- arguments -------------------------------------------------------------------------------------
 def _scaled(size: Any, factor: float) -> Any:
-    """The whole part of `size` times `factor`; a symbolic size stays one where it can."""
+    """Return the whole part of `size` times `factor`; for a whole factor a symbolic size stays
+    symbolic."""
     return size * int(factor) if factor.is_integer() else math.floor(float(size) * factor)
 
 
 def _sizes(
     input: Any, size: Any, scale_factor: Any, recompute: bool
 ) -> tuple[tuple, tuple[float | None, ...]]:
-    """Sizes of the result; the factors that positions are computed with, None: from the sizes."""
+    """Return sizes of the result, and factors to compute positions with (None: from the sizes)."""
     spatial = tuple(input.shape[2:])
     shown = list(map(shapes.hint, spatial))
     n, given = len(spatial), f"got input with spatial dimensions of {shown}"
@@ -105,7 +106,7 @@ def _check(input: Any, out: tuple, mode: str, antialias: bool) -> None:
 
 
 def _kernel(mode: str, n: int, antialias: bool) -> str:
-    """PyTorch's name of what computes it."""
+    """Return PyTorch's name of the kernel."""
     if antialias:
         return "compute_index_ranges_weights"
     if mode == "bicubic":
@@ -125,7 +126,7 @@ def _unsupported(ndim: int, mode: str) -> NotImplementedError:
 
 # -- what users call -------------------------------------------------------------------------------
 def _kinds(mode: str, align: bool, antialias: bool, factors: Sequence[float | None]) -> tuple:
-    """How each dimension is resampled."""
+    """Return the kind of resampling of each dimension."""
     if mode in ("nearest", "nearest-exact"):
         return tuple(("nearest", f, 0.5 if "exact" in mode else 0.0) for f in factors)
     if antialias:
@@ -136,14 +137,14 @@ def _kinds(mode: str, align: bool, antialias: bool, factors: Sequence[float | No
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Any:  # fmt: skip
-    """`input`, floating, (N, C, L), (N, C, H, W) or (N, C, D, H, W), in another size.
+    """Resize `input`, floating, (N, C, L), (N, C, H, W) or (N, C, D, H, W).
 
     size, scale_factor  one of them: an integer, a factor, or one for each spatial dimension
     mode           "nearest", "nearest-exact", "linear" (of 3 dimensions), "bilinear", "bicubic" (of
                    4), "trilinear" (of 5), "area": means of windows; nearest, bilinear and bicubic
                    also of uint8
-    align_corners  whether the first and last elements stay the first and last, else their edges do
-    recompute_scale_factor  whether positions follow from the sizes, not from the given factor
+    align_corners  True: the middles of the corner elements stay in place; else their edges do
+    recompute_scale_factor  True: positions follow from the sizes, not from the given factor
     antialias      of bilinear and bicubic: shrunk images are smoothed
 
     >>> import tracejit
@@ -178,24 +179,26 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
 
 
 def _to_bytes(input: Any) -> Any:
-    """The nearest of 0 to 255, still as floats: images of bytes are rounded after each direction,
-    as Pillow and PyTorch do it, halves upward."""
+    """Round to the nearest of 0 to 255, halves upward; still floats.
+
+    Pillow and PyTorch round images of bytes so after each direction.
+    """
     return clamp(floor(input + 0.5), 0, 255)
 
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:  # fmt: skip
-    """`interpolate` under its former name."""
+    """Call `interpolate` under its former name."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` "
                   "instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """`interpolate` of mode "nearest"."""
+    """Call `interpolate` with mode "nearest"."""
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """`interpolate` of mode "bilinear" that keeps the corners."""
+    """Call `interpolate` with mode "bilinear" and aligned corners."""
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

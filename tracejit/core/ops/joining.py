@@ -1,7 +1,7 @@
 """Several tensors to one, and one to several: cat, stack, split, chunk, unbind.
 
-In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and
-its kin). Called by users and by `nn`.
+In: tensors, a dimension, sizes. Out: a new tensor (cat, stack), or a tuple of views (split and its
+kin). Called by users and by `nn`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _cat_type(*tensors: Any, dim: int, count: int) -> TensorType:
         _must_join(first, x, dim, k)
         total = total + x.shape[dim]
     shape = list(first.shape)
-    for x in tensors[1:]:  # a size that is known is the better one to go on with
+    for x in tensors[1:]:  # prefer a known size to a symbolic one
         for d, size in enumerate(x.shape):
             shape[d] = size if type(size) is int else shape[d]
     shape[dim] = total
@@ -75,7 +75,7 @@ cat_record: Op = Op(
 
 
 def must_be_list(name: str, tensors: Any) -> None:
-    """TypeError for what is no list or tuple of tensors."""
+    """Raise TypeError for what is no list or tuple of tensors."""
     if is_tensor(tensors) or not isinstance(tensors, Sequence):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
                         f"{type(tensors).__name__}")
@@ -86,7 +86,7 @@ def must_be_list(name: str, tensors: Any) -> None:
 
 
 def _promoted(tensors: Sequence[Any]) -> list[Any]:
-    """The tensors in their common dtype."""
+    """Convert the tensors to their common dtype."""
     common = tensors[0].dtype
     for x in tensors[1:]:
         common = promote_types(common, x.dtype)
@@ -94,7 +94,7 @@ def _promoted(tensors: Sequence[Any]) -> list[Any]:
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Tensors one after the other in dimension `dim`; the other sizes must agree.
+    """Put tensors one after the other in dimension `dim`; the other sizes must agree.
 
     >>> import tracejit
     >>> tracejit.cat([tracejit.zeros(2, 1), tracejit.ones(2, 2)], dim=1).tolist()
@@ -116,7 +116,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
 
 
 def _is_legacy_empty(x: Any) -> bool:
-    """PyTorch skips tensors of shape (0,) among those of a higher rank."""
+    """Return True for shape (0,): PyTorch skips such tensors among those of a higher rank."""
     return len(x.shape) == 1 and hint(x.shape[0]) == 0 and bool(x.shape[0] == 0)
 
 
@@ -124,7 +124,7 @@ concat = concatenate = cat
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
-    """Tensors of one shape along a new dimension `dim`.
+    """Put tensors of one shape along a new dimension `dim`.
 
     >>> import tracejit
     >>> tracejit.stack([tracejit.zeros(2), tracejit.ones(2)], dim=1).tolist()
@@ -148,7 +148,8 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
-    """Views of `split_size` elements each (the last may be smaller), or of the sizes in a list.
+    """Return views of `split_size` elements each (the last may be smaller), or of the sizes in a
+    list.
 
     >>> import tracejit
     >>> [p.tolist() for p in tracejit.arange(5).split(2)]
@@ -161,7 +162,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
 
 @method()
 def unsafe_split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
-    """`split`, whose pieces may be written also while gradients are recorded."""
+    """Do `split`; its pieces may be written also while gradients are recorded."""
     k = normalize_dim(dim, len(tensor.shape))
     size = tensor.shape[k]
     if not isinstance(split_size_or_sections, (tuple, list)):
@@ -176,20 +177,22 @@ def unsafe_split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tupl
 
 @method("split")
 def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple:
-    """`split`, whose method names its argument otherwise."""
+    """Call `split`. The method has another name for its argument."""
     return split(self, split_size, dim)
 
 
 def _outputs(pieces: tuple, name: str) -> tuple:
-    """Pieces that may not be written while gradients are recorded: PyTorch makes all of them by
-    one node, which has this name."""
+    """Mark pieces that may not be written while gradients are recorded.
+
+    PyTorch makes all of them by one node, which has this name.
+    """
     for number, piece in enumerate(pieces):
         piece._is_output_of(name, number)
     return pieces
 
 
 def _is_output_of(self: Any, name: str, number: int) -> None:
-    """Only tensors are written; values of graphs are not."""
+    """Do nothing for values of graphs, which are never written. Tensors have their own method."""
 
 
 method()(_is_output_of)
@@ -218,25 +221,25 @@ def _in_pieces(input: Any, dim: int, length: Any) -> tuple:
 
 @method()
 def split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tuple:
-    """`split` by a list of sizes."""
+    """Call `split` with a list of sizes."""
     return split(input, list(split_sizes), dim)
 
 
 @method()
 def unsafe_split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tuple:
-    """`unsafe_split` by a list of sizes."""
+    """Call `unsafe_split` with a list of sizes."""
     return unsafe_split(input, list(split_sizes), dim)
 
 
 @method()
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
-    """At most `chunks` views of equal size, the last may be smaller."""
+    """Return at most `chunks` views of equal size; the last may be smaller."""
     return _outputs(unsafe_chunk(input, chunks, dim), "Split")
 
 
 @method()
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
-    """`chunk`, whose pieces may be written also while gradients are recorded."""
+    """Do `chunk`; its pieces may be written also while gradients are recorded."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     k = normalize_dim(dim, len(input.shape))
@@ -248,7 +251,7 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
 
 @method()
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
-    """Exactly `sections` views, sizes differing by at most one, or cut before the given indices."""
+    """Return `sections` views, sizes differing by at most one, or cut before the given indices."""
     if not input.shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a "
                            "tensor with 0 dims")
@@ -268,7 +271,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
 
 @method()
 def unbind(input: Any, dim: int = 0) -> tuple:
-    """The elements of dimension `dim` as a tuple of views.
+    """Return the elements of dimension `dim` as a tuple of views.
 
     >>> import tracejit
     >>> len(tracejit.zeros(3, 2).unbind())
@@ -282,8 +285,10 @@ def unbind(input: Any, dim: int = 0) -> tuple:
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Grids of coordinates: each of the 1-d (or 0-d) tensors repeated along the dimensions of the
-    others, as views. `indexing` "ij" (the default) or "xy", which swaps the first two dimensions.
+    """Return grids of coordinates: each 1-d (or 0-d) tensor repeated along the others' dimensions.
+
+    The grids are views. `indexing` "ij" (the default) or "xy", which swaps the first two
+    dimensions.
 
     >>> import tracejit
     >>> x, y = tracejit.meshgrid(tracejit.arange(2), tracejit.arange(3), indexing="ij")

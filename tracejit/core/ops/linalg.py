@@ -1,9 +1,10 @@
 """Products of matrices and vectors.
 
-In: tensors of one floating (or integer) dtype. Out: their product, in that dtype. All of
-PyTorch's products are brought by views to one record, `matmul`, whose operands are two matrices,
-or two stacks of as many matrices; only that one meets a library. `linear` stays one node of its
-own, so that its three gradients are products too.
+In: tensors of one floating (or integer) dtype. Out: their product, in that dtype.
+
+Views bring all of PyTorch's products to one record, `matmul`. Its operands are two matrices, or two
+stacks of as many matrices; only that one meets a library. `linear` stays one node of its own, so
+that its three gradients are products too.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ def _product_array(xp: Any, input: Any, other: Any) -> Any:
 
 
 def _in_one_order(xp: Any, a: Any, b: Any) -> Any:
-    """matmul that adds in an order which shapes alone decide, not where the operands lie.
+    """Multiply matrices; shapes alone decide the order of additions, not where the operands lie.
 
     A program may hold the same values in another layout than eager mode. BLAS copies large matrices
-    into an order of its own. But for small ones and for vectors it has routines chosen by
-    strides (on some processors only), and one for a matrix times itself.
+    into an order of its own. But for small ones and for vectors it has routines chosen by strides
+    (on some processors only), and one for a matrix times itself.
     """
     if xp is not np or a.dtype.kind not in "fc":
         return xp.matmul(a, b)
@@ -84,12 +85,12 @@ def _part(a: Any, b: Any) -> Any:
 
 
 def _contiguous(x: Any) -> Any:
-    """`x` in row-major order, dimensions of size 1 included."""
+    """Return `x` in row-major order, dimensions of size 1 included."""
     return np.ascontiguousarray(x).ravel().reshape(x.shape)
 
 
 def _doubled(x: Any, axis: int) -> Any:
-    """A stack of vectors as matrices: each twice."""
+    """Make matrices of a stack of vectors: each twice."""
     return np.concatenate((x, x), axis)
 
 
@@ -105,7 +106,7 @@ matmul_record = Op(
 
 
 def product(input: Any, other: Any) -> Any:
-    """The record itself: matrices, or equally many of them; dtypes must agree."""
+    """Apply the record itself to matrices, or equally many of them; dtypes must agree."""
     _same_dtype(input, other)
     return apply(matmul_record, (input, other), {})
 
@@ -139,7 +140,7 @@ def _with_sparse(input: Any, other: Any) -> Any:
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def matmul(input: Any, other: Any) -> Any:
-    """The product of vectors, matrices, or stacks of matrices that broadcast.
+    """Multiply vectors, matrices, or stacks of matrices that broadcast.
 
     1-d times 1-d: a number; 2-d: (n, k) times (k, m) gives (n, m); 1-d operands lose their
     dimension again; more dimensions are stacks.
@@ -172,13 +173,13 @@ def matmul(input: Any, other: Any) -> Any:
 
 
 def _alone(result: Any) -> Any:
-    """A product in its final shape, which is no view: nobody else has what it looks at."""
+    """Make a product in its final shape count as no view: nothing else holds its memory."""
     forget = getattr(type(result), "_forget_view", None)
     return result if forget is None else forget(result)
 
 
 def _rows_product(input: Any, other: Any) -> Any:
-    """A stack times one matrix: one product of all rows."""
+    """Multiply a stack and one matrix: one product of all rows."""
     *lead, k = input.shape
     shapes.same(k, other.shape[0], _mismatch((shapes.numel(lead), k), tuple(other.shape)))
     rows = input.reshape((shapes.numel(lead), k))
@@ -194,7 +195,7 @@ def _stacked(input: Any, other: Any) -> Any:
 
 
 def _stack(x: Any, batch: tuple) -> Any:
-    """`x` as (b, n, m), repeated along the batch dimensions where it must be."""
+    """Return `x` as (b, n, m), repeated along the batch dimensions where it must be."""
     rows, columns = x.shape[-2:]
     if not shapes.known_same_shape(tuple(x.shape[:-2]), batch):
         x = x.expand((*batch, rows, columns))
@@ -225,7 +226,7 @@ mv_record = composite(
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def mm(input: Any, mat2: Any) -> Any:
-    """(n, k) times (k, m); no broadcasting."""
+    """Multiply (n, k) and (k, m); no broadcasting."""
     must_be_tensors("mm", ("mat2",), (mat2,))
     if _is_sparse(input) or _is_sparse(mat2):
         return _with_sparse(input, mat2)
@@ -237,7 +238,7 @@ def mm(input: Any, mat2: Any) -> Any:
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def bmm(input: Any, mat2: Any) -> Any:
-    """(b, n, k) times (b, k, m); no broadcasting."""
+    """Multiply (b, n, k) and (b, k, m); no broadcasting."""
     must_be_tensors("bmm", ("mat2",), (mat2,))
     _want_dims(input, 3, "batch1 must be a 3D tensor")
     _want_dims(mat2, 3, "batch2 must be a 3D tensor")
@@ -249,7 +250,7 @@ def bmm(input: Any, mat2: Any) -> Any:
 @method()
 @autocasts(cuda="lower")
 def mv(input: Any, vec: Any) -> Any:
-    """(n, k) times (k,)."""
+    """Multiply (n, k) and (k,)."""
     must_be_tensors("mv", ("vec",), (vec,))
     if _is_sparse(input):
         return input.sparse_product(vec)
@@ -267,7 +268,7 @@ def mv(input: Any, vec: Any) -> Any:
 @method()
 @autocasts(cuda="widest")
 def dot(input: Any, tensor: Any) -> Any:
-    """The sum of products of two vectors."""
+    """Return the sum of products of two vectors."""
     must_be_tensors("dot", ("tensor",), (tensor,))
     if len(input.shape) != 1 or len(tensor.shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and "
@@ -282,7 +283,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 @method()
 def outer(input: Any, vec2: Any) -> Any:
-    """All products of an element of `input` and one of `vec2`: (n,) and (m,) give (n, m)."""
+    """Multiply each element of `input` by each of `vec2`: (n,) and (m,) give (n, m)."""
     must_be_tensors("outer", ("vec2",), (vec2,))
     for x, name in ((input, "input"), (vec2, "vec2")):
         _want_dims(x, 1, f"outer: Expected 1-D argument {name}, but got {len(x.shape)}-D")
@@ -292,7 +293,7 @@ def outer(input: Any, vec2: Any) -> Any:
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def inner(input: Any, other: Any) -> Any:
-    """Sums of products along the last dimension of both; a product where one is 0-dim.
+    """Sum products along the last dimension of both; a product where one is 0-dim.
 
     >>> import tracejit
     >>> tracejit.inner(tracejit.ones(2, 3), tracejit.ones(4, 3)).shape
@@ -314,7 +315,7 @@ def inner(input: Any, other: Any) -> Any:
 @autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
+    """Return beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
     if _is_sparse(mat1):
         return input * beta + mat1.sparse_product(mat2) * alpha
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
@@ -330,7 +331,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 @autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
+    """Return beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
     _want_dims(batch1, 3, "batch1 must be a 3D tensor")
     _want_dims(batch2, 3, "batch2 must be a 3D tensor")
     _same_dtype(batch1, batch2)
@@ -343,7 +344,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 def sum_with_product(record: Op, input: Any, left: Any, right: Any, beta: Any,
                      alpha: Any) -> Any:
-    """beta * input + alpha * (left @ right) by the record of it."""
+    """Return beta * input + alpha * (left @ right) by `record`."""
     beta, alpha = (fitting(x, left.dtype, as_computed=True) for x in (beta, alpha))
     if left.dtype.category < FLOATING:
         beta, alpha = (int(x) if isinstance(x, float) else x for x in (beta, alpha))
@@ -421,7 +422,7 @@ def _linear_weight(grad: Any, input: Any) -> Any:
 
 
 def _rows(x: Any) -> Any:
-    """All leading dimensions as one."""
+    """Join all leading dimensions."""
     *lead, k = x.shape
     return x if len(lead) == 1 else x.reshape((shapes.numel(lead), k))
 
@@ -436,7 +437,8 @@ linear_record = Op(
 
 @autocasts(cpu="lower", cuda="lower")
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """input @ weight.T + bias, for `input` (..., k), `weight` (n, k) and `bias` (n,) or None.
+    """Return input @ weight.T + bias, for `input` (..., k), `weight` (n, k) and `bias` (n,) or
+    None.
 
     >>> import tracejit
     >>> x, w = tracejit.ones(2, 3), tracejit.ones(4, 3)

@@ -14,18 +14,23 @@ import numpy as np
 
 
 def for_each(xp: Any, function: Callable[..., Any], *stacks: Any) -> list[Any]:
-    """`function` of each of the matrices in stacks (b, m, n), its results stacked; b at least 1."""
+    """Apply `function` to each of the matrices in stacks (b, m, n); stack its results; b at least
+    1."""
     found = [function(*matrices) for matrices in zip(*stacks)]
     return [xp.stack(each) for each in zip(*found)]
 
 
 def flattened(x: Any) -> Any:
-    """(..., m, n) as (b, m, n)."""
+    """Reshape (..., m, n) to (b, m, n)."""
     return x.reshape(prod(x.shape[:-2]), *x.shape[-2:])
 
 
 def lu(xp: Any, a: Any) -> tuple[Any, Any, Any]:
-    """L and U in one matrix, the rows exchanged (from 1), the first zero on the diagonal or 0."""
+    """Return factors, pivots and info.
+
+    The factors are L and U in one matrix. Pivots say which rows were exchanged, from 1. Info is the
+    number of the first zero on the diagonal, or 0.
+    """
     *batch, m, n = a.shape
     k = min(m, n)
     if a.size:
@@ -53,7 +58,7 @@ def _lu_of(xp: Any, a: Any) -> Callable[[Any], tuple]:
 
 
 def permutation(xp: Any, pivots: Any, rows: int) -> Any:
-    """Which row of the matrix each row of the factors was: int64 (..., rows)."""
+    """Return for each row of the factors its number in the matrix: int64 (..., rows)."""
     exchanges = pivots.get() if hasattr(pivots, "get") else pivots
     order = np.broadcast_to(np.arange(rows), (*exchanges.shape[:-1], rows)).copy()
     for i in range(exchanges.shape[-1]):
@@ -65,7 +70,7 @@ def permutation(xp: Any, pivots: Any, rows: int) -> Any:
 
 
 def solve_triangular(xp: Any, a: Any, b: Any, upper: bool, unit: bool) -> Any:
-    """The x of a @ x = b, of which one triangle of `a` is read; batches broadcast."""
+    """Solve a @ x = b; only one triangle of `a` is read; batches broadcast."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*batch, *b.shape[-2:])
     if not prod(shape):
@@ -90,7 +95,7 @@ def _triangular_of(xp: Any, a: Any, b: Any, upper: bool, unit: bool) -> Callable
 
 
 def solve_by_factors(xp: Any, factors: Any, pivots: Any, b: Any) -> Any:
-    """The x of a @ x = b for the factors of `a`; inf and nan where a pivot is 0."""
+    """Solve a @ x = b for the factors of `a`; inf and nan where a pivot is 0."""
     order = permutation(xp, pivots, factors.shape[-1])
     shape = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     b = xp.broadcast_to(b, (*shape, *b.shape[-2:]))
@@ -100,7 +105,7 @@ def solve_by_factors(xp: Any, factors: Any, pivots: Any, b: Any) -> Any:
 
 
 def cholesky(xp: Any, a: Any, upper: bool) -> tuple[Any, Any]:
-    """The factor, and the order of the first minor that is not positive or 0."""
+    """Return the factor, and the order of the first minor that is not positive, or 0."""
     if upper:
         factor, info = cholesky(xp, a.swapaxes(-2, -1).conj(), False)
         return factor.swapaxes(-2, -1).conj(), info

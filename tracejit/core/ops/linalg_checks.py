@@ -1,4 +1,4 @@
-"""What linear algebra asks of its arguments, and the error of what has no answer.
+"""Checks of the arguments of linear algebra, and the error of problems without a solution.
 
 In: names of functions, tensors. Out: nothing, or the error that PyTorch raises. Called by the
 families `linalg_*.py` before they apply a record, and by the records where values decide.
@@ -15,27 +15,27 @@ from tracejit.core.ops.types import FLOATING, SCALAR_NAMES
 
 
 class LinAlgError(RuntimeError):
-    """A matrix without the asked-for inverse, factor or values."""
+    """Error: a matrix without the asked-for inverse, factor or values."""
 
 
 def title(x: Any) -> str:
-    """PyTorch's name of a tensor's dtype in messages."""
+    """Return PyTorch's name of a tensor's dtype in messages."""
     return SCALAR_NAMES[x.dtype.name]
 
 
 def by(rows: Any, columns: Any, between: str = " by ") -> str:
-    """Two sizes as messages print them."""
+    """Return two sizes as messages print them."""
     return f"{shapes.hint(rows)}{between}{shapes.hint(columns)}"
 
 
 def must_be_matrix(name: str, x: Any, what: str = "A") -> None:
-    """RuntimeError unless `x` has two dimensions or more."""
+    """Raise RuntimeError unless `x` has two dimensions or more."""
     if len(x.shape) < 2:
         raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
 
 
 def must_be_square(name: str, x: Any) -> None:
-    """RuntimeError unless `x` is a square matrix or a stack of these."""
+    """Raise RuntimeError unless `x` is a square matrix or a stack of these."""
     must_be_matrix(name, x)
     if not shapes.equal(x.shape[-2], x.shape[-1]):
         raise RuntimeError(
@@ -45,7 +45,7 @@ def must_be_square(name: str, x: Any) -> None:
 
 
 def must_be_float(name: str, x: Any, half: str | None = None, analytic: bool = False) -> None:
-    """The error of dtypes other than float32 and float64; `half` names PyTorch's CPU kernel.
+    """Raise an error for dtypes other than float32 and float64; `half` names PyTorch's CPU kernel.
 
     analytic  complex numbers are taken, too
     """
@@ -57,7 +57,7 @@ def must_be_float(name: str, x: Any, half: str | None = None, analytic: bool = F
 
 
 def must_have_kernel(name: str, x: Any, kernel: str, analytic: bool = False) -> None:
-    """Likewise, where PyTorch's CPU kernel refuses integers too."""
+    """Do `must_be_float` where PyTorch's CPU kernel refuses integers, too."""
     if x.dtype.category < FLOATING:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{title(x)}'")
     _must_be_wide(name, x, kernel, analytic)
@@ -73,7 +73,7 @@ def _must_be_wide(name: str, x: Any, half: str | None, analytic: bool) -> None:
 
 
 def must_agree(name: str, a: Any, b: Any, names: tuple[str, str] = ("A", "B")) -> None:
-    """RuntimeError where two tensors differ in dtype."""
+    """Raise RuntimeError where two tensors differ in dtype."""
     if a.dtype is not b.dtype:
         raise RuntimeError(
             f"{name}: Expected {names[0]} and {names[1]} to have the same dtype, but found "
@@ -82,7 +82,7 @@ def must_agree(name: str, a: Any, b: Any, names: tuple[str, str] = ("A", "B")) -
 
 
 def raise_first(name: str, info: Any, text: str) -> None:
-    """LinAlgError for the first matrix whose `info` is not 0; `text` has a place for it."""
+    """Raise LinAlgError for the first matrix whose `info` is not 0; `text` has a place for it."""
     numbers = np.asarray(info.get() if hasattr(info, "get") else info)
     if not numbers.any():
         return

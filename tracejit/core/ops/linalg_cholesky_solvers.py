@@ -1,8 +1,8 @@
-"""Solutions of systems of which the Cholesky factor is given.
+"""Systems of linear equations with a given Cholesky factor.
 
 In: triangular matrices L (..., n, n), right-hand sides (..., n, k), real or complex, of single or
-double precision. Out: what solves L @ L.H @ X = B; leading dimensions broadcast. Called by users as
-`cholesky_solve` and `cholesky_inverse`.
+double precision. Out: the solution of L @ L.mH @ X = B; leading dimensions broadcast. Called by
+users as `cholesky_solve` and `cholesky_inverse`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _inverted(xp: Any, factor: Any, upper: bool) -> Any:
 
 
 def _factor_rule(product: Any, L: Any, upper: bool) -> Any:
-    """The gradient of L; `product` is that of -(L @ L.H), and need not be symmetric.
+    """Return the gradient of L; `product` is that of -(L @ L.mH), and need not be symmetric.
 
     It covers the whole matrix, also the triangle that the solution does not read.
     """
@@ -83,10 +83,10 @@ cholesky_inverse_record = Op(
 @method()
 @autocasts(cpu="float32")
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
-    """The X of L @ L.T @ X = input, or of L.T @ L @ X where `upper`; (n, k) and (n, n).
+    """Solve L @ L.mH @ X = input, or L.mH @ L @ X = input where `upper`; (n, k) and (n, n).
 
-    One triangle of L is read. The gradient of L takes it for what it says it is, as PyTorch does:
-    where the other triangle is not zero, it has part in the gradient and a gradient of its own.
+    Only one triangle of L is read. The gradient uses all of L, as PyTorch's does. A triangle that
+    is not zero, though it should be, takes part in it and has a gradient of its own.
 
     >>> import tracejit
     >>> tracejit.cholesky_solve(tracejit.ones(1, 1), tracejit.full((1, 1), 2.0)).item()
@@ -115,7 +115,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
 @method()
 @autocasts(cpu="float32")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
-    """The inverse of the symmetric matrix whose Cholesky factor (..., n, n) is given.
+    """Invert the symmetric matrix whose Cholesky factor (..., n, n) is given.
 
     >>> import tracejit
     >>> tracejit.cholesky_inverse(tracejit.tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()

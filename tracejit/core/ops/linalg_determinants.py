@@ -1,8 +1,8 @@
 """Determinants and their logarithms.
 
-In: square matrices (..., n, n), float32 or float64. Out: one number for each. Called by users as
-`linalg.det`, `linalg.slogdet`, `logdet`. The gradient of a determinant is the matrix of cofactors,
-which a singular matrix has too.
+In: square matrices (..., n, n), real or complex, of single or double precision. Out: one number for
+each. Called by users as `linalg.det`, `linalg.slogdet`, `logdet`. The gradient of a determinant is
+the matrix of cofactors, which a singular matrix has too.
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ def _same_type(input: Any) -> TensorType:
 
 
 def _each(x: Any) -> Any:
-    """A number for each matrix, as a stack of (1, 1)."""
+    """Return a number for each matrix as a stack of (1, 1)."""
     return x.unsqueeze(-1).unsqueeze(-1)
 
 
 # -- cofactors -------------------------------------------------------------------------------------
 def _cofactors(xp: Any, a: Any) -> Any:
-    """det(A) A^-T; where A is nearly singular det(U @ Vh) U diag(the products of all singular
-    values but one) Vh."""
+    """Return det(A) A^-T.
+
+    Where A is nearly singular it is det(U @ Vh) U diag(p) Vh. Each p is the product of all singular
+    values but one.
+    """
     if not a.size:
         return a.copy()
     inverse = _sure_inverse(xp, a)
@@ -53,19 +56,19 @@ def _cofactors(xp: Any, a: Any) -> Any:
     others = xp.where(xp.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
     turn = xp.linalg.det(u) * xp.linalg.det(vh)
     if a.dtype.kind != "c":
-        turn = xp.rint(turn)
+        turn = xp.rint(turn)  # determinants of orthogonal matrices are 1 or -1
     found = (u.conj() * (turn[..., None] * others)[..., None, :]) @ vh.conj()
     return xp.where(bad, np.nan, found).astype(a.dtype)
 
 
 def _without_odd(xp: Any, a: Any) -> tuple[Any, Any]:
-    """Zeros in place of matrices with inf or nan, and which these are."""
+    """Replace matrices with inf or nan by zeros; return also which these are."""
     bad = ~xp.isfinite(a).all((-2, -1), keepdims=True)
     return xp.where(bad, 0, a).astype(a.dtype), bad
 
 
 def _sure_inverse(xp: Any, a: Any) -> Any:
-    """The inverse, or None where rounding may have lost half its digits."""
+    """Return the inverse, or None where rounding may have lost half its digits."""
     try:
         inverse = xp.linalg.inv(a)
     except np.linalg.LinAlgError:
@@ -75,7 +78,8 @@ def _sure_inverse(xp: Any, a: Any) -> Any:
 
 
 def _regular_inverse(xp: Any, a: Any) -> Any:
-    """The inverse; of a singular matrix that of one as near as rounding allows."""
+    """Return the inverse; for a singular matrix that of a regular one as near as rounding
+    allows."""
     if not a.size:
         return a.copy()
     a, bad = _without_odd(xp, a)
@@ -93,7 +97,7 @@ regular_inverse_record = Op(
 
 
 def _cofactors_rule(grad: Any, input: Any, out: Any) -> Any:
-    """d(det(A) A^-T), by d det(A) = <cofactors, dA> and d A^-1 = -A^-1 dA A^-1."""
+    """Differentiate det(A) A^-T, by d det(A) = <cofactors, dA> and d A^-1 = -A^-1 dA A^-1."""
     inverse = turned(regular_inverse_record(input))
     whole = _each((grad * out).sum((-2, -1))) * inverse
     return whole - matmul(matmul(out, turned(grad)), inverse)
@@ -126,7 +130,7 @@ def _slogdet_types(input: Any) -> tuple[TensorType, TensorType]:
 
 def _slogdet_rule(grad_sign: Any, grad_logabsdet: Any, sign: Any, input: Any) -> Any:
     grad = grad_logabsdet
-    if input.is_complex():  # the sign turns, too
+    if input.is_complex():  # a complex sign has a gradient, too
         turn = imag(conj(grad_sign) * sign)
         grad = complex(grad, -turn)
     return _each(grad) * adjoint(inv_record(input, check="")[0])
@@ -141,13 +145,14 @@ slogdet_record = Op(
 
 @method()
 def det(A: Any) -> Any:
-    """The determinants of square matrices (..., n, n), with a gradient for singular ones too.
+    """Return the determinants of square matrices (..., n, n), with a gradient for singular ones
+    too.
 
     >>> import tracejit
     >>> tracejit.linalg.det(tracejit.tensor([[2.0, 1.0], [1.0, 2.0]])).item()
     3.0
 
-    RuntimeError for other shapes and dtypes than float32 and float64.
+    RuntimeError for other shapes, integers and halves.
     """
     must_be_square("linalg.det", A)
     must_be_float("linalg.det", A, "lu_cpu", analytic=True)
@@ -162,7 +167,8 @@ def _slogdet(name: str, A: Any) -> tuple[Any, Any]:
 
 @method()
 def slogdet(A: Any) -> Any:
-    """(sign, logarithm of the absolute value) of determinants; (0, -inf) of singular matrices.
+    """Return (sign, logarithm of the absolute value) of determinants; (0, -inf) of singular
+    matrices.
 
     >>> import tracejit
     >>> tracejit.linalg.slogdet(-tracejit.eye(3)).sign.item()
@@ -173,7 +179,7 @@ def slogdet(A: Any) -> Any:
 
 @method()
 def logdet(input: Any) -> Any:
-    """The logarithms of determinants; nan where they are negative."""
+    """Return the logarithms of determinants; nan where real ones are negative."""
     sign, logabsdet = _slogdet("logdet", input)
     if input.is_complex():
         return sign.log() + logabsdet

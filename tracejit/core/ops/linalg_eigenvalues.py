@@ -1,11 +1,13 @@
 """Eigenvalues and eigenvectors of matrices of any kind: complex numbers.
 
-In: matrices (..., n, n), real or complex, of single or double precision. Out: complex values
-(..., n), and vectors as the columns of (..., n, n). Called by users as `linalg.eig` and
-`linalg.eigvals`. Programs call LAPACK. Derivatives: M. Giles, "Collected matrix derivative
-results" (2008), section 2.3.4; of vectors of length 1: C. Boeddeker et al., "On the computation of
-complex-valued gradients" (2017), equation 4.77. Where values are equal their vectors have no
-derivative. A vector may be turned by any angle: a loss must not depend on that.
+In: matrices (..., n, n), real or complex, of single or double precision. Out: complex values (...,
+n), and vectors as the columns of (..., n, n). Called by users as `linalg.eig` and `linalg.eigvals`.
+Programs call LAPACK.
+
+Derivatives: M. Giles, "Collected matrix derivative results" (2008), section 2.3.4; of vectors of
+length 1: C. Boeddeker et al., "On the computation of complex-valued gradients" (2017), equation
+4.77. Where values are equal their vectors have no derivative. A vector may be turned by any angle:
+a loss must not depend on that.
 """
 
 from __future__ import annotations
@@ -61,12 +63,12 @@ def _found(name: str, A: Any) -> tuple[Any, Any]:
     must_be_square(name, A)
     if A.dtype.category == FLOATING and A.dtype.itemsize == 2:
         raise NotImplementedError(f"\"linalg_eig_out_cpu\" not implemented for '{title(A)}'")
-    A.dtype.to_complex()  # the error of integers
+    A.dtype.to_complex()  # raises the error for integers
     return eig_record(A)
 
 
 def eig(A: Any) -> Any:
-    """(eigenvalues, eigenvectors) of square matrices; complex, in no order.
+    """Return (eigenvalues, eigenvectors) of square matrices; complex, in no order.
 
     >>> import tracejit
     >>> turn = tracejit.tensor([[0.0, -1.0], [1.0, 0.0]])
@@ -79,7 +81,7 @@ def eig(A: Any) -> Any:
 
 
 def eigvals(A: Any) -> Any:
-    """The eigenvalues of square matrices; complex, in no order.
+    """Return the eigenvalues of square matrices; complex, in no order.
 
     >>> import tracejit
     >>> tracejit.linalg.eigvals(tracejit.tensor([[2.0, 1.0], [0.0, 3.0]])).real

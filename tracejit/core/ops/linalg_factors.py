@@ -64,9 +64,10 @@ def _cholesky_array(xp: Any, a: Any, upper: bool, check: str) -> tuple[Any, Any]
 
 
 def _cholesky_rule(grad: Any, L: Any, upper: bool) -> Any:
-    """Equations (8) and (10) of I. Murray, "Differentiation of the Cholesky decomposition" (2016).
+    """Apply equations (8) and (10) of I. Murray, "Differentiation of the Cholesky decomposition"
+    (2016).
 
-    The gradient of a symmetric matrix, as PyTorch's.
+    The gradient is that of a symmetric matrix, as PyTorch's.
     """
     if upper:
         L, grad = adjoint(L), adjoint(grad)
@@ -90,10 +91,11 @@ def _cholesky(A: Any, upper: bool, check: str) -> tuple[Any, Any]:
 
 @autocasts(cpu="float32")
 def cholesky(A: Any, *, upper: bool = False) -> Any:
-    """The lower triangular L with A = L @ L.T, of symmetric positive-definite matrices (..., n, n).
+    """Return the lower triangular L with A = L @ L.mH, of positive-definite Hermitian matrices
+    (..., n, n).
 
-    Only the lower triangle of A is read. With `upper` the upper one, and U with A = U.T @ U is
-    returned.
+    Only the lower triangle of A is read. With `upper` only the upper one is read, and the result is
+    U with A = U.mH @ U.
 
     >>> import tracejit
     >>> tracejit.linalg.cholesky(tracejit.tensor([[4.0, 0.0], [2.0, 2.0]])).tolist()
@@ -106,13 +108,13 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
 
 @autocasts(cpu="float32")
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """(L, info): `info` is 0, or the order of the first minor that is not positive."""
+    """Return (L, info): `info` is 0, or the order of the first minor that is not positive."""
     return CholeskyResult(*_cholesky(A, upper, "linalg.cholesky_ex" if check_errors else ""))
 
 
 @autocasts(cpu="float32")
 def old_cholesky(input: Any, upper: bool = False) -> Any:
-    """`linalg.cholesky`."""
+    """Call `linalg.cholesky`."""
     must_be_square("cholesky", input)
     return _cholesky(input, upper, "cholesky")[0]
 
@@ -141,8 +143,11 @@ def _qr_array(xp: Any, a: Any, mode: str) -> tuple[Any, Any]:
 
 
 def _qr_rule(grad_Q: Any, grad_R: Any, Q: Any, R: Any, input: Any, mode: str) -> Any:
-    """Equations (3) and (4.5) of D. Roberts and L. Roberts, "QR and LQ decomposition matrix
-    backpropagation algorithms for square, wide, and deep matrices" (2020)."""
+    """Apply equations (3) and (4.5) of D. Roberts and L. Roberts.
+
+    Source: "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep
+    matrices" (2020).
+    """
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
@@ -180,9 +185,9 @@ qr_record = Op(
 
 @autocasts(cpu="float32")
 def qr(A: Any, mode: str = "reduced") -> Any:
-    """(Q, R) with A = Q @ R: orthogonal columns, and an upper triangle.
+    """Return (Q, R) with A = Q @ R: orthogonal columns, and an upper triangle.
 
-    A (..., m, n). mode  "reduced": Q (..., m, min(m, n)); "complete": Q (..., m, m); "r": Q is
+    A (..., m, n). mode "reduced": Q (..., m, min(m, n)); "complete": Q (..., m, m); "r": Q is
     empty, and there is no gradient
 
     >>> import tracejit
@@ -190,7 +195,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
     >>> (Q @ R).tolist()
     [[0.0, 2.0], [3.0, 0.0]]
 
-    RuntimeError for other modes, for vectors, and other dtypes than float32 and float64.
+    RuntimeError for other modes, vectors, integers and halves.
     """
     must_be_matrix("linalg.qr", A)
     must_be_float("linalg.qr", A, "geqrf_cpu", analytic=True)
@@ -204,7 +209,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
 
 @method("qr")
 def old_qr(input: Any, some: bool = True) -> Any:
-    """`linalg.qr`, reduced or complete."""
+    """Call `linalg.qr`, reduced or complete."""
     return qr(input, "reduced" if some else "complete")
 
 
@@ -217,8 +222,11 @@ def _lu_types(input: Any) -> tuple[TensorType, ...]:
 
 
 def _lu_rule(grad_LU: Any, LU: Any, pivots: Any) -> Any:
-    """From dA = P (dL U + L dU): L^-1 P^T dA U^-1 has dL's part strictly below the diagonal, dU's
-    above. Of a wide A the rest of U follows from L, of a tall A the rest of L from U."""
+    """Derive from dA = P (dL U + L dU).
+
+    L^-1 P^T dA U^-1 has dL's part strictly below the diagonal, dU's above. For a wide A the rest of
+    U follows from L, for a tall A the rest of L from U.
+    """
     m, n = LU.shape[-2:]
     k = pivots.shape[-1]
     square, grad = (x.narrow(-2, 0, k).narrow(-1, 0, k) for x in (LU, grad_LU))
@@ -242,7 +250,7 @@ def _lu_rule(grad_LU: Any, LU: Any, pivots: Any) -> Any:
 
 
 def _times_inverse_of_turned(x: Any, LU: Any) -> Any:
-    """x @ U^-T"""
+    """Return x @ U^-T."""
     return turned(triangular_record(LU, turned(x), upper=True, unitriangular=False))
 
 
@@ -281,7 +289,7 @@ def _factored(name: str, A: Any, pivot: bool) -> tuple[Any, Any, Any]:
 
 
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """(LU, pivots, info): `info` is 0, or the number of the first pivot that is 0."""
+    """Return (LU, pivots, info): `info` is 0, or the number of the first pivot that is 0."""
     LU, pivots, info = _factored("torch.lu_factor_ex", A, pivot)
     if check_errors:
         _must_be_regular("torch.linalg.lu_factor_ex", info)
@@ -313,14 +321,14 @@ _regular_record = Op(
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:
-    """(LU, pivots): both factors in one matrix, and which rows were exchanged, from 1.
+    """Return (LU, pivots): both factors in one matrix, and which rows were exchanged, from 1.
 
     >>> import tracejit
     >>> LU, pivots = tracejit.linalg.lu_factor(tracejit.tensor([[0.0, 2.0], [3.0, 1.0]]))
     >>> LU.tolist(), pivots.tolist()
     ([[3.0, 1.0], [0.0, 2.0]], [2, 2])
 
-    RuntimeError where a pivot is 0, for vectors, and other dtypes than float32 and float64.
+    RuntimeError where a pivot is 0, for vectors, integers and halves.
     """
     LU, pivots, info = _factored("torch.lu_factor", A, pivot)
     _must_be_regular("torch.linalg.lu_factor", info)
@@ -329,7 +337,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True,
               unpack_pivots: bool = True) -> Any:  # fmt: skip
-    """(P, L, U) from what `linalg.lu_factor` returns."""
+    """Return (P, L, U) from what `linalg.lu_factor` returns."""
     if len(LU_data.shape) < 2:
         raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
                            f"{shape_text(LU_data.shape)} instead")
@@ -350,7 +358,8 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True,
 
 
 def lu(A: Any, *, pivot: bool = True) -> Any:
-    """(P, L, U) with A = P @ L @ U: exchanged rows, a lower triangle with ones, an upper triangle.
+    """Return (P, L, U) with A = P @ L @ U: exchanged rows, a lower triangle with ones, an upper
+    triangle.
 
     >>> import tracejit
     >>> P, L, U = tracejit.linalg.lu(tracejit.tensor([[0.0, 2.0], [3.0, 1.0]]))
@@ -363,7 +372,8 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
 
 @autocasts(cpu="float32")
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """`linalg.solve` for A of which `linalg.lu_factor` is given; for A.T where `adjoint`."""
+    """Solve as `linalg.solve` with the result of `linalg.lu_factor` for A; for A.mH where
+    `adjoint`."""
     check_sides("linalg.lu_solve", LU, B, left)
     must_have_kernel("linalg.lu_solve", LU, "lu_solve_cpu", analytic=True)
     must_agree("linalg.lu_solve", LU, B, ("LU", "B"))
@@ -382,12 +392,13 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 @method("lu_solve")
 def old_lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """`linalg.lu_solve`."""
+    """Call `linalg.lu_solve`."""
     return lu_solve(LU_data, LU_pivots, input)
 
 
 @method("lu")
 def old_lu(input: Any, pivot: bool = True, get_infos: bool = False) -> tuple:
-    """`linalg.lu_factor` of any matrices; with `get_infos` what `linalg.lu_factor_ex` returns."""
+    """Factor as `linalg.lu_factor`, but singular matrices too; with `get_infos` as
+    `linalg.lu_factor_ex`."""
     found = lu_factor_ex(input, pivot=pivot)
     return tuple(found) if get_infos else tuple(found[:2])

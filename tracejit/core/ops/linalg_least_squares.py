@@ -1,8 +1,8 @@
-"""What counts small singular values as zero: pseudo-inverses, ranks and least squares.
+"""Pseudo-inverses, ranks and least squares: small singular values count as zero.
 
-In: matrices (..., m, n), float32 or float64, bounds. Out: matrices and numbers. Called by users as
-`linalg.pinv`, `linalg.matrix_rank`, `linalg.lstsq`. Singular values up to atol, or rtol times the
-largest, count as 0. Programs call LAPACK.
+In: matrices (..., m, n), real or complex, of single or double precision, bounds. Out: matrices and
+numbers. Called by users as `linalg.pinv`, `linalg.matrix_rank`, `linalg.lstsq`. Singular values up
+to atol, or rtol times the largest, count as 0. Programs call LAPACK.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LstsqResult = namedtuple(  # type: ignore[name-match]
 
 
 def _bound(xp: Any, a: Any, values: Any, atol: Any, rtol: Any) -> Any:
-    """What singular values (..., k) must exceed, (..., 1)."""
+    """Return the bound that singular values (..., k) must exceed, (..., 1)."""
     if rtol is None:
         rtol = 0 if atol is not None else xp.finfo(a.dtype).eps * max(a.shape[-2:])
     largest = values.max(-1, initial=0, keepdims=True)
@@ -64,8 +64,11 @@ def _pinv_array(xp: Any, a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 
 def _pinv_rule(grad: Any, out: Any, input: Any) -> Any:
-    """G. Golub and V. Pereyra, "The differentiation of pseudo-inverses" (1973), equation (4.12):
-    dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P."""
+    """Apply equation (4.12) of G. Golub and V. Pereyra, "The differentiation of pseudo-inverses"
+    (1973).
+
+    dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P.
+    """
     P, Pt, Gt = out, adjoint(out), adjoint(grad)
     first = matmul(matmul(Gt, P), Pt)
     second = matmul(Pt, matmul(P, Gt))
@@ -86,17 +89,17 @@ pinv_record = Op(
 @autocasts(cpu="float32")
 def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,
          rtol: Any = None) -> Any:  # fmt: skip
-    """The pseudo-inverse (..., n, m) of matrices (..., m, n).
+    """Return the pseudo-inverse (..., n, m) of matrices (..., m, n).
 
     atol, rtol  singular values up to atol or rtol times the largest count as 0: numbers, or tensors
                 with one for each matrix; rtol as a rule eps * max(m, n). rcond  the same as rtol
-    hermitian   A is symmetric, and only its lower triangle is read
+    hermitian   A is Hermitian, and only its lower triangle is read
 
     >>> import tracejit
     >>> tracejit.linalg.pinv(tracejit.tensor([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
 
-    RuntimeError for vectors, and other dtypes than float32 and float64.
+    RuntimeError for vectors, integers and halves.
     """
     if len(A.shape) < 2 or A.dtype.category < FLOATING or A.dtype.itemsize == 2:
         raise RuntimeError(
@@ -109,7 +112,7 @@ def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None
 
 @method()
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
-    """`linalg.pinv`."""
+    """Call `linalg.pinv`."""
     return pinv(input, rcond)
 
 
@@ -137,7 +140,7 @@ rank_record = Op(
 @autocasts(cpu="float32")
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
                 rtol: Any = None) -> Any:  # fmt: skip
-    """How many singular values of matrices are not 0, int64; bounds as those of `pinv`.
+    """Count the singular values of matrices that are not 0, int64; bounds as those of `pinv`.
 
     tol  the same as atol
 
@@ -197,7 +200,7 @@ def _lstsq_array(xp: Any, a: Any, b: Any, rcond: Any, full: bool) -> tuple[Any, 
 
 
 def _lstsq_rule(grad: Any, A: Any, B: Any) -> Any:
-    """The solution is pinv(A) @ B."""
+    """Derive the solution as pinv(A) @ B."""
     P = pinv_record(A, None, None, hermitian=False)
     return _pinv_rule(matmul(grad, adjoint(B)), P, A)
 
@@ -238,11 +241,12 @@ def _check_lstsq(A: Any, B: Any, driver: str | None) -> None:
 
 @autocasts(cpu="float32")
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """(solution, residuals, rank, singular_values): the X for which A @ X is nearest to B.
+    """Return (solution, residuals, rank, singular_values): the X for which A @ X is nearest to B.
 
     A (..., m, n); B (..., m, k), or (..., m) for vectors. Of several the smallest X.
-    driver  which results there are beside the solution, the others are empty: "gelsy" (also None)
-            the rank, "gelsd" and "gelss" all, "gels" residuals, and A must have full rank
+
+    driver  the results beside the solution; the others are empty: "gelsy" (also None) the rank,
+            "gelsd" and "gelss" all, "gels" residuals, and A must have full rank
 
     >>> import tracejit
     >>> A, B = tracejit.tensor([[1.0], [1.0]]), tracejit.tensor([[1.0], [3.0]])

@@ -1,8 +1,8 @@
 """Norms of vectors and matrices, and condition numbers.
 
-In: floating tensors, an order, dimensions. Out: tensors without these dimensions. Called by users
-as `linalg.norm`, `linalg.vector_norm`, `linalg.matrix_norm`, `linalg.cond`. A vector's norm is the
-record of `moments.py`, a matrix's is written with it and with singular values.
+In: floating or complex tensors, an order, dimensions. Out: tensors without these dimensions. Called
+by users as `linalg.norm`, `linalg.vector_norm`, `linalg.matrix_norm`, `linalg.cond`. A vector's
+norm is the record of `moments.py`; a matrix's is written with it and with singular values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ORDERS = (2, -2, 1, -1, math.inf, -math.inf)
 
 
 def _in_dtype(name: str, x: Any, wanted: dtype | None) -> Any:
-    """`x` in the dtype that is asked for."""
+    """Return `x` in the dtype that is asked for."""
     if x.dtype.category < FLOATING:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {title(x)}"
@@ -58,13 +58,13 @@ def _in_dtype(name: str, x: Any, wanted: dtype | None) -> Any:
 
 
 def _magnitudes(x: Any) -> Any:
-    """Real numbers as large as complex ones."""
+    """Return the absolute values of complex numbers, and real numbers as they are."""
     return abs(x) if x.dtype.category == COMPLEX else x
 
 
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: dtype | None = None) -> Any:  # fmt: skip
-    """The `ord`-norm of the elements over `dim` (None: all): a number, inf, -inf or 0.
+    """Return the `ord`-norm of the elements over `dim` (None: all); `ord` is any number.
 
     >>> import tracejit
     >>> tracejit.linalg.vector_norm(tracejit.tensor([3.0, 4.0])).item()
@@ -97,7 +97,7 @@ def _two(name: str, dim: Any, ndim: int) -> tuple[int, int]:
 
 
 def _by_values(A: Any, ord: Any, dims: tuple[int, int], keepdim: bool) -> Any:
-    """The nuclear norm, or the extreme singular values."""
+    """Return the nuclear norm, or the extreme singular values."""
     must_be_float("linalg.matrix_norm", A, analytic=True)
     values = svdvals(movedim(A, dims, (-2, -1)))
     result = values.sum(-1) if ord == "nuc" else _extreme(values, ord, -1, False)
@@ -107,7 +107,7 @@ def _by_values(A: Any, ord: Any, dims: tuple[int, int], keepdim: bool) -> Any:
 
 
 def _extreme(x: Any, ord: float, dim: int, keepdim: bool) -> Any:
-    """The largest along `dim`, 0 of nothing; the smallest for a negative order."""
+    """Return the largest along `dim`, 0 of nothing; the smallest for a negative order."""
     if ord > 0 and equal(x.shape[dim], 0):
         return x.sum(dim, keepdim)
     return x.amax(dim, keepdim) if ord > 0 else x.amin(dim, keepdim)
@@ -115,7 +115,7 @@ def _extreme(x: Any, ord: float, dim: int, keepdim: bool) -> Any:
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
                 dtype: dtype | None = None) -> Any:  # fmt: skip
-    """The norm of matrices in two dimensions.
+    """Return the norm of matrices in two dimensions.
 
     ord  "fro": of all elements; "nuc": the sum of the singular values; 2 or -2: the largest or the
          smallest of these; 1 or -1: the largest or smallest sum of a column's sizes; inf or -inf:
@@ -147,7 +147,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:  # fmt: skip
-    """`matrix_norm` where an order is given and the dimensions are two, else `vector_norm`.
+    """Call `matrix_norm` where an order is given and the dimensions are two, else `vector_norm`.
 
     >>> import tracejit
     >>> x = tracejit.ones(2, 2)
@@ -175,7 +175,7 @@ def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
 
 # -- condition numbers -----------------------------------------------------------------------------
 def cond(A: Any, p: Any = None) -> Any:
-    """The condition numbers of matrices: how far a solution amplifies what is wrong in its data.
+    """Return the condition numbers of matrices: how far a solution amplifies errors in its data.
 
     p  None or 2: the largest singular value by the smallest; -2: the other way round; another
        order of `matrix_norm`: the norms of A (square) and its inverse, multiplied; inf for a

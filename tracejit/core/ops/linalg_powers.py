@@ -28,7 +28,7 @@ from tracejit.core.ops.types import CPP_NAMES, FLOATING, TensorType
 # -- powers ----------------------------------------------------------------------------------------
 @method()
 def matrix_power(A: Any, n: int) -> Any:
-    """A multiplied by itself `n` times; of its inverse where `n` is negative.
+    """Multiply A by itself `n` times; its inverse where `n` is negative.
 
     >>> import tracejit
     >>> tracejit.linalg.matrix_power(tracejit.tensor([[1, 1], [0, 1]]), 5).tolist()
@@ -40,7 +40,7 @@ def matrix_power(A: Any, n: int) -> Any:
     exponent = as_size(n)
     if exponent == 0:
         one = eye_of(A, A.shape[-1], A.shape[-1], A.dtype)
-        return where(one == one, one, A)  # all of it, and a gradient of 0
+        return where(one == one, one, A)  # the identity, with a gradient of 0 to A
     power = inv(A) if exponent < 0 else A
     left, result = abs(exponent), None
     while True:
@@ -58,7 +58,8 @@ _LARGEST = 5.371920351148152  # Higham's theta_13
 
 @lru_cache(maxsize=1)
 def _coefficients() -> list[float]:
-    """Of the numerator of the [13/13] Pade approximant of exp, from the constant up."""
+    """Return those of the numerator of the [13/13] Pade approximant of exp, from the constant
+    up."""
     found = [1.0]
     for k in range(13):
         found.append(found[-1] * (13 - k) / ((26 - k) * (k + 1)))
@@ -66,7 +67,11 @@ def _coefficients() -> list[float]:
 
 
 def _exponential(xp: Any, a: Any) -> Any:
-    """N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005)."""
+    """Compute the exponential by scaling and squaring.
+
+    Source: N. Higham, "The scaling and squaring method for the matrix exponential revisited"
+    (2005).
+    """
     if not a.size:
         return a.copy()
     x = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
@@ -88,8 +93,11 @@ def _exponential(xp: Any, a: Any) -> Any:
 
 
 def _exponential_rule(grad: Any, input: Any) -> Any:
-    """N. Higham, "Functions of matrices" (2008), equation (3.16): beside the exponential of a block
-    matrix stands the derivative."""
+    """Read the derivative off the exponential of a block matrix, where it stands beside the
+    diagonal.
+
+    Source: N. Higham, "Functions of matrices" (2008), equation (3.16).
+    """
     n, At = input.shape[-1], turned(input)
     zeros = zeros_of(grad, TensorType(grad.dtype, tuple(input.shape), input.device))
     blocks = cat((cat((At, grad), -1), cat((zeros, At), -1)), -2)
@@ -105,7 +113,8 @@ matrix_exp_record: Op = Op(
 
 @method()
 def matrix_exp(A: Any) -> Any:
-    """The exponential of square matrices, 1 + A + A @ A / 2 + ..., computed in double precision.
+    """Return the exponential of square matrices, 1 + A + A @ A / 2 + ..., computed in double
+    precision.
 
     >>> import tracejit
     >>> tracejit.linalg.matrix_exp(tracejit.tensor([[0.0, 1.0], [0.0, 0.0]])).tolist()
@@ -152,7 +161,7 @@ def _check_chain(tensors: Sequence[Any]) -> None:
 
 
 def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split the product of matrices i to j, for the fewest multiplications."""
+    """Return where to split the product of matrices i to j, for the fewest multiplications."""
     count = len(sizes) - 1
     costs = {(i, i): 0 for i in range(count)}
     splits: dict[tuple[int, int], int] = {}
@@ -171,7 +180,7 @@ def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 def _chained(matrices: Sequence[Any]) -> Any:
     if len(matrices) == 2:
         return matmul(*matrices)
-    # The order decides how sums are rounded: so it is that of the sizes at hand.
+    # The order decides how sums are rounded, so known sizes choose it, as in eager mode.
     splits = _cheapest([as_size(matrices[0].shape[0]), *(as_size(x.shape[1]) for x in matrices)])
 
     def part(i: int, j: int) -> Any:
@@ -184,7 +193,7 @@ def _chained(matrices: Sequence[Any]) -> Any:
 
 @autocasts(cpu="lower", cuda="lower")
 def multi_dot(tensors: Sequence[Any]) -> Any:
-    """The product of two or more matrices, in the order that takes the fewest multiplications.
+    """Multiply two or more matrices, in the order that takes the fewest multiplications.
 
     The first and the last may be vectors, as a row and as a column.
 
@@ -209,7 +218,7 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
 
 @autocasts(cpu="lower", cuda="lower")
 def chain_matmul(*matrices: Any) -> Any:
-    """`linalg.multi_dot` of the arguments, which are matrices; one alone is returned."""
+    """Call `linalg.multi_dot` with the arguments, which are matrices; one alone is returned."""
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for x in matrices:

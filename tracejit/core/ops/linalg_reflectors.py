@@ -20,7 +20,7 @@ from tracejit.core.ops.rearranging import tril
 
 
 def _reflections(name: str, input: Any, tau: Any) -> list[tuple[Any, Any]]:
-    """(v, tau) of each reflection, with v as a column."""
+    """Return (v, tau) of each reflection, with v as a column."""
     must_be_matrix(name, input, "input")
     must_be_float(name, input, analytic=True)
     must_agree(name, input, tau, ("input", "tau"))
@@ -38,12 +38,12 @@ def _reflections(name: str, input: Any, tau: Any) -> list[tuple[Any, Any]]:
 
 
 def _reflected(v: Any, tau: Any, x: Any) -> Any:
-    """(I - tau v v^H) x."""
+    """Return (I - tau v v^H) x."""
     return x - tau * matmul(v, matmul(v.mH, x))
 
 
 def householder_product(A: Any, tau: Any) -> Any:
-    """The first columns, as many as `A` has, of the product of `A`'s reflections.
+    """Multiply `A`'s reflections; return as many first columns of the product as `A` has.
 
     >>> import tracejit
     >>> tracejit.linalg.householder_product(tracejit.zeros(2, 1), tracejit.tensor([2.])).tolist()
@@ -59,19 +59,20 @@ def householder_product(A: Any, tau: Any) -> Any:
     product = eye_of(A, A.shape[-2], A.shape[-1], A.dtype).expand(tuple(A.shape))
     for v, scale in reversed(found):
         product = _reflected(v, scale, product)
-    return product if found else product + A * 0
+    return product if found else product + A * 0  # a gradient of 0 to A
 
 
 @method()
 def orgqr(input: Any, tau: Any) -> Any:
-    """Another name of `linalg.householder_product`."""
+    """Call `linalg.householder_product` by its other name."""
     return householder_product(input, tau)
 
 
 @method()
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
-    """`other` times the product Q of `input`'s reflections: Q other, or other Q; `transpose`: with
-    Q's conjugate transpose.
+    """Multiply `other` by the product Q of `input`'s reflections: Q other if `left`, else other Q.
+
+    transpose  by Q's conjugate transpose instead
 
     RuntimeError where sizes or dtypes do not fit.
     """
@@ -88,12 +89,13 @@ def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool =
     for v, scale in found if transpose == left else reversed(found):
         result = _reflected(v, scale.conj() if transpose == left else scale, result)
     result = result if left else result.mH
-    return result if found else result + 0
+    return result if found else result + 0  # a new tensor, not `other`
 
 
 # -- low rank --------------------------------------------------------------------------------------
 def _basis(A: Any, count: int, rounds: int) -> Any:
-    """An orthonormal basis of about the space that the largest singular vectors of A span."""
+    """Return an orthonormal basis of about the space that the largest singular vectors of A
+    span."""
     drawn = randn((*A.shape[:-2], A.shape[-1], count), dtype=A.dtype, device=A.device)
     basis = qr(matmul(A, drawn)).Q
     for _ in range(rounds):
@@ -102,8 +104,9 @@ def _basis(A: Any, count: int, rounds: int) -> Any:
 
 
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple:
-    """(U, S, V) of the `q` largest singular values of A (of A - M), nearly; of A where it has rank
-    `q`. Starts from random numbers.
+    """Approximate (U, S, V) of the `q` largest singular values of A (of A - M).
+
+    The result is that of A if A has rank `q`. Starts from random numbers.
 
     >>> import tracejit
     >>> _, s, _ = tracejit.svd_lowrank(tracejit.ones(3, 4), q=1)
@@ -126,7 +129,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:
-    """(U, S, V) of the `q` (None: 6, or fewer) principal components of A's rows, nearly.
+    """Approximate (U, S, V) of the `q` (None: 6, or fewer) principal components of A's rows.
 
     ValueError for a `q` or `niter` out of range.
     """

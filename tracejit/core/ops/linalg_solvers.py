@@ -1,9 +1,11 @@
 """Systems of linear equations and inverses.
 
-In: square matrices A (..., n, n), right-hand sides (..., n, k), float32 or float64. Out: what
-solves them; leading dimensions broadcast. Called by users as `linalg.solve`, `linalg.inv` ..., by
-gradient rules. Programs call LAPACK. All rules are those of M. Giles, "Collected matrix derivative
-results for forward and reverse mode algorithmic differentiation" (2008), sections 2.2.3 and 2.3.1.
+In: square matrices A (..., n, n), right-hand sides (..., n, k), real or complex, of single or
+double precision. Out: solutions; leading dimensions broadcast. Called by users as `linalg.solve`,
+`linalg.inv` ..., by gradient rules. Programs call LAPACK.
+
+All rules are those of M. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008), sections 2.2.3 and 2.3.1.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ TriangularResult = namedtuple(  # type: ignore[name-match]
 
 
 def turned(x: Any) -> Any:
-    """Matrices with rows and columns exchanged."""
+    """Exchange rows and columns of matrices."""
     return x.transpose(-2, -1)
 
 
@@ -86,14 +88,13 @@ def _check_square(name: str, A: Any, half: str | None = None) -> None:
 
 @autocasts(cpu="float32")
 def inv(A: Any) -> Any:
-    """The inverse of square matrices (..., n, n).
+    """Invert square matrices (..., n, n).
 
     >>> import tracejit
     >>> tracejit.linalg.inv(tracejit.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
 
-    LinAlgError for a singular matrix, RuntimeError for other shapes and dtypes than float32 and
-    float64.
+    LinAlgError for a singular matrix, RuntimeError for other shapes, integers and halves.
     """
     _check_square("linalg.inv", A)
     return inv_record(A, check="linalg.inv")[0]
@@ -101,7 +102,7 @@ def inv(A: Any) -> Any:
 
 @autocasts(cpu="float32")
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
-    """(inverse, info): `info` is 0, or the number of the first pivot that is 0."""
+    """Return (inverse, info): `info` is 0, or the number of the first pivot that is 0."""
     _check_square("linalg.inv", A)
     return InvResult(*inv_record(A, check="linalg.inv_ex" if check_errors else ""))
 
@@ -109,7 +110,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 @method()
 @autocasts(cpu="float32")
 def inverse(input: Any) -> Any:
-    """`linalg.inv`."""
+    """Call `linalg.inv`."""
     return inv(input)
 
 
@@ -118,12 +119,12 @@ _NO_SOLUTION = "The solver failed because the input matrix is singular."
 
 
 def product_batch(A: Any, B: Any) -> tuple:
-    """The leading dimensions of two stacks of matrices that broadcast."""
+    """Return the leading dimensions of two stacks of matrices that broadcast."""
     return shapes.broadcast(tuple(A.shape[:-2]), tuple(B.shape[:-2]))
 
 
 def solution_type(A: Any, B: Any, **attributes: Any) -> TensorType:
-    """The type of the X of A @ X = B."""
+    """Return the type of the X of A @ X = B."""
     shape = (*product_batch(B, A), A.shape[-1], B.shape[-1])
     return TensorType(B.dtype, shape, device_of((A, B)))
 
@@ -160,14 +161,14 @@ solve_record = Op(
 
 
 def is_vector(A: Any, B: Any) -> bool:
-    """Whether B counts as a (stack of) vector(s) beside the matrices A."""
+    """Return True if B counts as a (stack of) vector(s) beside the matrices A."""
     return len(B.shape) == 1 or (
         len(A.shape) - 1 == len(B.shape) and shapes.same_shape(tuple(A.shape[:-1]), tuple(B.shape))
     )
 
 
 def check_sides(name: str, A: Any, B: Any, left: bool) -> None:
-    """RuntimeError where matrices cannot stand in AX = B, or XA = B."""
+    """Raise RuntimeError where matrices cannot stand in AX = B, or XA = B."""
     must_be_matrix(name, B, "B")
     must_be_square(name, A)
     if not shapes.equal(A.shape[-2], B.shape[-2 if left else -1]):
@@ -195,7 +196,7 @@ def _solved(name: str, A: Any, B: Any, left: bool, check: str) -> tuple[Any, Any
 
 @autocasts(cpu="float32")
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
-    """The X of A @ X = B, or of X @ A = B where `left` is False.
+    """Solve A @ X = B, or X @ A = B where `left` is False.
 
     A (..., n, n); B (..., n, k), or (..., n) for vectors; both of one dtype.
 
@@ -209,7 +210,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
 
 
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    """(result, info): `info` is 0, or the number of the first pivot of A that is 0."""
+    """Return (result, info): `info` is 0, or the number of the first pivot of A that is 0."""
     check = "torch.linalg.solve_ex" if check_errors else ""
     return SolveResult(*_solved("linalg.solve", A, B, bool(left), check))
 
@@ -235,7 +236,7 @@ triangular_record = Op(
 
 def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Any:  # fmt: skip
-    """`solve` for triangular A, of which only one triangle is read; inf or nan for a singular one.
+    """Solve as `solve` for triangular A; only one triangle is read; inf or nan for a singular one.
 
     unitriangular  the diagonal counts as ones and is not read
 
@@ -261,7 +262,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
 @autocasts(cpu="float32")
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
-    """(solution of A @ X = input, A); of A.T @ X = input where `transpose`."""
+    """Return (solution of A @ X = input, A); of A.T @ X = input where `transpose`."""
     must_be_tensors("triangular_solve", ("A",), (A,))
     for x, what in ((input, "b"), (A, "A")):
         if len(x.shape) < 2:

@@ -1,10 +1,12 @@
 """Singular values, and the eigenvalues of symmetric matrices.
 
-In: matrices (..., m, n), float32 or float64. Out: vectors and values. Called by users as
-`linalg.svd`, `linalg.eigh` ..., by `linalg_norms.py` and `linalg_least_squares.py`. Programs call
-LAPACK. Derivatives: M. Giles, "Collected matrix derivative results" (2008), section 3; of vectors
-J. Townsend, "Differentiating the singular value decomposition" (2016). Where values are equal their
-vectors have no derivative: nothing goes back through these if nothing comes, else inf or nan.
+In: matrices (..., m, n), real or complex, of single or double precision. Out: vectors and values.
+Called by users as `linalg.svd`, `linalg.eigh` ..., by `linalg_norms.py` and
+`linalg_least_squares.py`. Programs call LAPACK.
+
+Derivatives: M. Giles, "Collected matrix derivative results" (2008), section 3; of vectors J.
+Townsend, "Differentiating the singular value decomposition" (2016). Where values are equal their
+vectors have no derivative. A gradient of 0 for such vectors gives 0, another one inf or nan.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ EighResult = namedtuple("linalg_eigh", ["eigenvalues", "eigenvectors"])  # type:
 
 
 def smaller(m: Any, n: Any) -> Any:
-    """The smaller of two sizes."""
+    """Return the smaller of two sizes."""
     return m if same_structure(m, n) or m <= n else n
 
 
 def diagonals(values: Any) -> Any:
-    """Rows of numbers as rows that scale the columns of matrices."""
+    """Turn rows of numbers into rows that scale the columns of matrices."""
     return values.unsqueeze(-2)
 
 
@@ -52,7 +54,8 @@ def _skew(x: Any) -> Any:
 
 
 def _must_not_turn(name: str, along: Any, vectors: str) -> None:
-    """RuntimeError where a loss depends on the phases of vectors, which nothing determines."""
+    """Raise RuntimeError where a loss depends on the phases of vectors, which nothing
+    determines."""
     within_record(
         imag(along).diagonal(0, -2, -1), low=-1e-2, high=1e-2,
         message=f"{name}_backward: The {vectors} in the complex case are specified up to "
@@ -61,7 +64,8 @@ def _must_not_turn(name: str, along: Any, vectors: str) -> None:
 
 
 def _over_gaps(x: Any, values: Any) -> Any:
-    """x_ij / (values_j - values_i); 0 where x is 0 between equal values, and on the diagonal."""
+    """Return x_ij / (values_j - values_i); 0 where x is 0 between equal values, and on the
+    diagonal."""
     gaps = diagonals(values) - values.unsqueeze(-1)
     none = (gaps == 0) & (x == 0) | eye_of(x, x.shape[-1], x.shape[-1], bool_)
     return where(none, 0, x) / where(none, 1, gaps)
@@ -74,7 +78,7 @@ def _value_type(input: Any) -> TensorType:
 
 
 def _real(kind: dtype) -> dtype:
-    """The dtype of singular values and of eigenvalues of Hermitian matrices."""
+    """Return the dtype of singular values and of eigenvalues of Hermitian matrices."""
     return kind.to_real() if kind.is_complex else kind
 
 
@@ -90,7 +94,7 @@ def _svd_types(input: Any, full_matrices: bool) -> tuple[TensorType, ...]:
 
 
 def must_be_finite(xp: Any, a: Any) -> None:
-    """LinAlgError for inf and nan, of which there are no singular values."""
+    """Raise LinAlgError for inf and nan: such matrices have no singular values."""
     bad = ~xp.isfinite(a).all((-2, -1))
     if not bad.any():
         return
@@ -136,7 +140,7 @@ def _svd_rule(grad_U: Any, grad_S: Any, grad_Vh: Any, U: Any, S: Any, Vh: Any) -
 
 
 def _over(x: Any, by: Any) -> Any:
-    """x / by, and 0 where x is 0."""
+    """Return x / by, and 0 where both are 0."""
     none = (x == 0) & (by == 0)
     return where(none, 0, x) / where(none, 1, by)
 
@@ -170,7 +174,8 @@ def _check_svd(A: Any, driver: str | None) -> None:
 
 @autocasts(cpu="float32")
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """(U, S, Vh) with A = U @ diag(S) @ Vh: orthogonal matrices, and values in falling order.
+    """Return (U, S, Vh) with A = U @ diag(S) @ Vh: orthogonal matrices, and values in falling
+    order.
 
     A (..., m, n); with full_matrices=False of U and Vh only the first min(m, n) vectors.
 
@@ -178,7 +183,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
     >>> tracejit.linalg.svd(tracejit.tensor([[3.0, 0.0], [0.0, 4.0]])).S.tolist()
     [4.0, 3.0]
 
-    LinAlgError for inf and nan, RuntimeError for vectors, and other dtypes than float32, float64.
+    LinAlgError for inf and nan, RuntimeError for vectors, integers and halves.
     """
     _check_svd(A, driver)
     return SvdResult(*svd_record(A, full_matrices=bool(full_matrices)))
@@ -186,13 +191,14 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
 
 @autocasts(cpu="float32")
 def svdvals(A: Any, *, driver: str | None = None) -> Any:
-    """The singular values of `svd`."""
+    """Return the singular values of `svd`."""
     _check_svd(A, driver)
     return svdvals_record(A)
 
 
 def svd_with_v(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
-    """(U, S, V) with input = U @ diag(S) @ V.T; `some`: only the first min(m, n) vectors."""
+    """Return (U, S, V) with input = U @ diag(S) @ V.mH; `some`: only the first min(m, n)
+    vectors."""
     if not compute_uv:
         m, n = input.shape[-2:]
         values = svdvals(input)
@@ -216,13 +222,13 @@ def _eigh_types(input: Any, upper: bool) -> tuple[TensorType, TensorType]:
 
 
 def _finite_or_nan(xp: Any, a: Any) -> Any:
-    """`a` with matrices that have an inf or a nan made all nan."""
+    """Replace matrices that have an inf or a nan by nan."""
     bad = ~xp.isfinite(a).all((-2, -1), keepdims=True)
     return xp.where(bad, np.nan, a).astype(a.dtype) if bad.any() else a
 
 
 def eigh_array(xp: Any, a: Any, upper: bool) -> tuple:
-    """Eigenvalues and vectors; nan for what has none."""
+    """Return eigenvalues and vectors; nan for matrices that have none."""
     a = _finite_or_nan(xp, a)
     try:
         return tuple(xp.linalg.eigh(a, "U" if upper else "L"))
@@ -231,7 +237,7 @@ def eigh_array(xp: Any, a: Any, upper: bool) -> tuple:
 
 
 def _each_eigh(a: Any, upper: bool) -> tuple[Any, Any]:
-    """nan for what has no answer."""
+    """Do `eigh_array` matrix by matrix."""
     values = np.full(a.shape[:-1], np.nan, a.real.dtype)
     vectors = np.full(a.shape, np.nan, a.dtype)
     for place in np.ndindex(*a.shape[:-2]):
@@ -279,7 +285,8 @@ def _is_upper(A: Any, UPLO: str) -> bool:
 
 @autocasts(cpu="float32")
 def eigh(A: Any, UPLO: str = "L") -> Any:
-    """(eigenvalues in rising order, eigenvectors as columns) of symmetric matrices (..., n, n).
+    """Return (eigenvalues in rising order, eigenvectors as columns) of symmetric matrices (..., n,
+    n).
 
     UPLO  "L" or "U": the triangle that is read
 
@@ -294,5 +301,5 @@ def eigh(A: Any, UPLO: str = "L") -> Any:
 
 @autocasts(cpu="float32")
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:
-    """The eigenvalues of `eigh`."""
+    """Return the eigenvalues of `eigh`."""
     return eigvalsh_record(A, upper=_is_upper(A, UPLO))

@@ -1,4 +1,4 @@
-"""A linear map and cross_entropy of its scores in one: the head of a classifier and its loss.
+"""Linear map and cross_entropy of its scores in one: the head of a classifier and its loss.
 
 In: features, the map's weight and bias, targets. Out: the loss. Called by users as
 `nn.functional.linear_cross_entropy`, by `nn`.
@@ -16,10 +16,11 @@ from tracejit.core.ops.shapes import equal, hint, same_shape
 
 @dataclass(frozen=True, slots=True)
 class LinearCrossEntropyOptions:
-    """How PyTorch cuts the scores into pieces, and in which dtype it adds gradients up there.
+    """Options of PyTorch: how it cuts the scores into pieces, and in which dtype it adds up
+    gradients.
 
-    Memory alone depends on it, and the loss is the same; scores are not cut here, and a second
-    backward is refused no more than another loss's. ValueError for what PyTorch does not know.
+    They change PyTorch's memory, not the loss. Here scores are not cut, and a second backward is
+    refused no more than another loss's. ValueError for values that PyTorch does not know.
 
     >>> LinearCrossEntropyOptions(batch_chunk_size=16).acc_policy
     'auto'
@@ -45,7 +46,7 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
                          weight: Any = None, reduction: str = "mean",
                          ignore_index: int | None = None, label_smoothing: float = 0.0,
                          options: LinearCrossEntropyOptions | None = None) -> Any:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
+    """Return `cross_entropy(linear(input, linear_weight, linear_bias), target)`.
 
     input (N, k) or (k,); linear_weight (C, k), or (C, d1, ..., k) for scores at several places;
     linear_bias (C, d1, ...); target, weight and the rest as for `cross_entropy`. `options` changes
@@ -73,7 +74,7 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
 
 
 def _sizes(input: Any, linear_weight: Any, linear_bias: Any) -> tuple[Any, ...]:
-    """The shape of the weight. RuntimeError unless features and bias fit it."""
+    """Return the shape of the weight. RuntimeError unless features and bias fit it."""
     rank, shape = len(input.shape), tuple(linear_weight.shape)
     if rank not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {rank}")

@@ -1,7 +1,7 @@
 """Products with logarithms, logarithms of sums and of odds, and sinc: xlogy, xlog1py, entr, logit,
 logaddexp, logaddexp2.
 
-In: tensors and numbers. Out: a floating tensor of their broadcast shape; at the ends of their
+In: tensors and numbers. Out: a floating tensor of their broadcast shape. At the ends of their
 domains these functions have the limits there. Called by users.
 """
 
@@ -27,7 +27,7 @@ def _product_array(xp: Any, x: Any, logarithm: Any, other: Any) -> Any:
 
 
 def _log_factor(logarithm: Any, input: Any, none: Any) -> Any:
-    """The derivative by the first factor, 0 where its 0 made the product 0."""
+    """Return the derivative by the first factor, 0 where its 0 made the product 0."""
     return where((input == 0) & none, 0, logarithm)
 
 
@@ -56,7 +56,7 @@ def _kind(*operands: Any) -> Any:
 
 
 def _floating_as(x: Any, like: Any) -> Any:
-    """A number as a tensor of a gradient's dtype."""
+    """Return a number as a tensor of a gradient's dtype."""
     return x if hasattr(x, "dtype") else like.new_full((), x)
 
 
@@ -85,7 +85,9 @@ _logit = pointwise(
 
 @method()
 def logit(input: Any, eps: float | None = None) -> Any:
-    """log(input / (1 - input)), nan outside of 0 .. 1; `eps`: of `input` brought to eps .. 1 - eps.
+    """Return log(input / (1 - input)), nan outside of 0 .. 1.
+
+    eps  bounds `input` to eps .. 1 - eps first
 
     >>> import tracejit
     >>> tracejit.logit(tracejit.tensor([0.5, 0.75, 1.0]), eps=0.25)
@@ -101,10 +103,11 @@ def logit(input: Any, eps: float | None = None) -> Any:
 
 # -- logarithms of sums ----------------------------------------------------------------------------
 def log_of_sum(xp: Any, x: Any, y: Any) -> Any:
-    """Arrays of floating or complex numbers: log(exp(x) + exp(y)), whose parts do not overflow."""
+    """Return log(exp(x) + exp(y)) of floating or complex arrays; its parts do not overflow."""
     if x.dtype.kind != "c":
         return xp.logaddexp(x, y)
     large, small = xp.where(x.real < y.real, y, x), xp.where(x.real < y.real, x, y)
+    # Where both are the same infinity, their difference would be NaN.
     ends = xp.isinf(small.real) & (small.real == large.real)
     found = large + xp.log1p(xp.exp(xp.where(ends, 0, small - large)))
     end = xp.where(small.real < 0, -math.inf, xp.log(xp.exp(small) + xp.exp(large)))
@@ -113,7 +116,7 @@ def log_of_sum(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _sum_of_powers(name: str, array: Any, rest: str, power: Op, real: bool) -> Op:
-    """The logarithm of base ** input + base ** other; none of the powers is computed."""
+    """Make the record of log(base ** input + base ** other); it computes none of the powers."""
     infinite = "({input} == {other}) & (({input} - {input}) != ({input} - {input}))"
     larger = "({input} if ({input} > {other}) | ({input} != {input}) else {other})"
     return pointwise(

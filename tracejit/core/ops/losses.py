@@ -36,7 +36,7 @@ from tracejit.core.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType,
 
 
 def reduced(loss: Any, reduction: str) -> Any:
-    """The loss tensor, its mean or its sum; ValueError for another `reduction`."""
+    """Return the loss tensor, its mean or its sum; ValueError for another `reduction`."""
     if reduction == "mean":
         return loss.mean()
     if reduction == "sum":
@@ -46,14 +46,14 @@ def reduced(loss: Any, reduction: str) -> Any:
 
 
 def checked(reduction: str) -> str:
-    """`reduction`; ValueError where it is none."""
+    """Return `reduction`; ValueError for other words."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 
 def legacy(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
-    """`reduction`, unless the two older arguments say otherwise."""
+    """Return `reduction`, unless the two older arguments say otherwise."""
     if size_average is None and reduce is None:
         return reduction
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"
@@ -63,7 +63,7 @@ def legacy(reduction: str, size_average: bool | None, reduce: bool | None) -> st
 
 
 def loss_record(name: str, element: Op, node_name: str | None = None) -> Op:
-    """The record of a loss: the values of an elementwise record, times `weight`, reduced.
+    """Make the record of a loss: the values of an elementwise record, times `weight`, reduced.
 
     Its operands are those of `element`, in one dtype, and `weight` (or None).
     """
@@ -84,8 +84,9 @@ def loss_record(name: str, element: Op, node_name: str | None = None) -> Op:
 
 
 def _rule_of(element: Op, operand: str | None) -> Callable[..., Any]:
-    """The gradient of one operand, or of the weight (None): each element's, times what of the
-    loss's gradient falls to that element.
+    """Make the gradient rule of one operand, or of the weight (None).
+
+    It is each element's gradient, times the element's share of the loss's gradient.
     """
     needs = element.operands if operand is None else element.needs[operand][1:]
     types = tuple(f"{name}_type" for name in ("input", "target", "weight"))
@@ -111,14 +112,14 @@ def _rule_of(element: Op, operand: str | None) -> Callable[..., Any]:
     return rule
 
 
-# what PyTorch calls them where it refuses complex numbers
+# PyTorch's kernel names, for its error about complex numbers
 _KERNELS = {"mse_loss": "mse_cpu", "huber_loss": "huber_cpu", "smooth_l1_loss": "smooth_l1_cpu",
             "binary_cross_entropy": "binary_cross_entropy",
             "binary_cross_entropy_with_logits": "log_sigmoid_cpu"}  # fmt: skip
 
 
 def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
-    """Operands in one dtype, halves too: a loss is computed in what they promote to."""
+    """Apply a record to operands in one dtype, halves too: the dtype that they promote to."""
     checked(reduction)
     must_be_real(f"\"{_KERNELS[record.name]}\" not implemented for '{{}}'", operands)
     kinds = [x.dtype for x in operands if is_tensor(x)]
@@ -126,7 +127,7 @@ def _loss(record: Op, operands: tuple, weight: Any, reduction: str) -> Any:
         raise NotImplementedError(f"\"{_KERNELS[record.name]}\" not implemented for "
                                   f"'{SCALAR_NAMES[kinds[0].name]}'")
     if any(is_tensor(x) and x.dtype.itemsize == 2 for x in operands):
-        operands = tuple(map(constant, operands))  # the element's record would round it
+        operands = tuple(map(constant, operands))  # else runtime numbers round to halves
     return apply(record, promote((*operands, weight)), {"reduction": reduction})
 
 
@@ -148,7 +149,7 @@ mse_record = loss_record("mse_loss", _squared_error)
 
 
 def _warn_of_sizes(input: Any, target: Any) -> None:
-    """A warning where broadcasting makes more differences than either has elements."""
+    """Warn where broadcasting makes more differences than either has elements."""
     if target.shape != input.shape:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size "
@@ -158,12 +159,13 @@ def _warn_of_sizes(input: Any, target: Any) -> None:
 
 
 def must_become(kind: Any, operands: Sequence[Any]) -> None:
-    """RuntimeError where what the operands promote to has no place in results of dtype `kind`."""
+    """Raise RuntimeError where the dtype that operands promote to does not cast to `kind`."""
     must_cast(promote(tuple(operands))[0].dtype, kind)
 
 
 def _weighed(each: Any, weight: Any, input: Any, reduction: str, mean: bool = True) -> Any:
-    """The elements' losses times `weight`; `mean`: their mean is one that the weights weigh."""
+    """Multiply the elements' losses by `weight` and reduce them; `mean`: "mean" divides by the
+    weights."""
     if not shapes.same_shape(tuple(weight.shape), tuple(input.shape)):
         raise ValueError("Weights and input must have the same size.")
     if reduction not in ("none", "mean", "sum"):
@@ -177,7 +179,8 @@ def _weighed(each: Any, weight: Any, input: Any, reduction: str, mean: bool = Tr
 @autocasts(cpu="float32", cuda="float32")
 def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Any = None) -> Any:
-    """(input - target) ** 2; with a `weight` of the input's shape the mean is the weighted one.
+    """Return (input - target) ** 2; with a `weight` of the input's shape the mean is the weighted
+    one.
 
     >>> import tracejit
     >>> tracejit.nn.functional.mse_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
@@ -193,7 +196,7 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
 @autocasts(cpu="float32", cuda="float32")
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Any = None) -> Any:
-    """|input - target|; `weight` as in `mse_loss`."""
+    """Return |input - target|; `weight` as in `mse_loss`."""
     _warn_of_sizes(input, target)
     reduction = legacy(reduction, size_average, reduce)
     is_complex = any(x.dtype.category == COMPLEX for x in (input, target))
@@ -220,8 +223,10 @@ huber_record = loss_record("huber_loss", _huber)
 @autocasts(cpu="float32")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0,
                weight: Any = None) -> Any:
-    """Half the squared difference below `delta`, linear beyond, times `weight`, in the input's
-    dtype. RuntimeError unless `delta` > 0."""
+    """Return half the squared difference below `delta`, linear beyond, times `weight`.
+
+    The result has the input's dtype. RuntimeError unless `delta` > 0.
+    """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _warn_of_sizes(input, target)
@@ -250,7 +255,7 @@ smooth_l1_record = loss_record("smooth_l1_loss", _smooth, "SmoothL1LossBackward0
 @autocasts(cpu="float32", cuda="float32")
 def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
                    reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Any:
-    """`huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`."""
+    """Return `huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`."""
     reduction = legacy(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -299,7 +304,7 @@ bce_logits_record = loss_record("binary_cross_entropy_with_logits", _bce_logits)
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:
-    """-(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100."""
+    """Return -(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100."""
     reduction = legacy(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input "
@@ -319,7 +324,8 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Any = None) -> Any:
-    """`binary_cross_entropy` of sigmoid(input), stable for large inputs; in the target's dtype."""
+    """Return `binary_cross_entropy` of sigmoid(input), stable for large inputs; in the target's
+    dtype."""
     reduction = legacy(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size "
@@ -339,7 +345,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 @autocasts(cpu="float32", cuda="float32")
 def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
-    """`kl_div` without its warning."""
+    """Return `kl_div` without its warning."""
     must_be_tensors("kl_div", ("input", "target"), (input, target))
     must_be_real("kl_div: Complex inputs not supported.", (input, target), RuntimeError)
     if input.dtype.category < FLOATING or target.dtype.category < FLOATING:
@@ -355,7 +361,8 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Any:
-    """target * (log(target) - input), `input` being logarithms; "batchmean" is per sample."""
+    """Return target * (log(target) - input), `input` being logarithms; "batchmean" is per
+    sample."""
     if size_average is not None or reduce is not None:
         reduction = legacy(reduction, size_average, reduce)
     elif reduction == "mean":
