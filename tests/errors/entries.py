@@ -123,10 +123,9 @@ def breaks(*texts: str, jit: Callable = tj.script, fullgraph: bool = True,
             entry.program(capturing)
             found = capturing.reported("breaks")
             reasons = [str(b).partition("\n    ")[2].replace("\n    ", "\n") for b in found]
-            lines = {(b.file, b.line) for b in found if b.location}
-            own = {line for file, line in lines if os.path.abspath(file) == entry.file}
-            assert {line for file, line in lines if line not in own} == set(at)
-            _equal(entry, own, reasons)
+            places = {(os.path.abspath(b.file), b.line) for b in found if b.location}
+            _equal(entry, {line for file, line in places if file == entry.file}, reasons)
+            assert {line for file, line in places if file != entry.file} == set(at)
             if fullgraph:
                 error = _raised(entry.program, Capturing(jit, fullgraph=True))
                 assert type(error) is tj.CaptureError
@@ -171,7 +170,7 @@ def guarded(*texts: str, jit: Callable = tj.script) -> Callable:
     return _entry(check, texts)
 
 
-def undecided(reason: str = "", *more: str, **options: Any) -> Callable:
+def undecided(reason: str, *more: str, **options: Any) -> Callable:
     """A tensor decides what is no part of the graph, for this reason; then its truth is asked."""
     return breaks(f"its truth decided a branch that is no part of the graph: {reason}",
                   "its truth decided a branch", *more, **options)
@@ -195,7 +194,7 @@ def logged(*texts: str, logs: str = "breaks", jit: Callable = tj.script) -> Call
     return _entry(check, texts)
 
 
-def unrolled(reason: str = "") -> Callable:
+def unrolled(reason: str) -> Callable:
     """A loop is no part of the graph, for this reason, and its iterations are."""
     return logged(f"the loop runs as Python: {reason}")
 
@@ -240,8 +239,11 @@ def _check_error(entry: Entry, kind: type, exactly: bool, error: BaseException) 
 
 
 def said(*texts: str, **flags: Any) -> Callable:
-    """The program makes the cache of kernels say this: by a warning, or in the log where one of
-    its kind was shown already. No line is marked: what it is about is a file."""
+    """The program makes the cache of kernels say this.
+
+    A warning does so, or the log where one of its kind was shown already. No line is marked, for
+    the text is about a file.
+    """
 
     def check(entry: Entry) -> None:
         written = io.StringIO()

@@ -31,10 +31,11 @@ class Template:
     where: str
 
     def pattern(self) -> re.Pattern[str]:
-        """Return what finds it in a message: at the beginning of a clause."""
+        """Return what finds it in a message: as a clause, and in most rooms within one."""
         pieces = map(re.escape, self.text.split(HOLE))
-        start = r"(?:^|(?<=: )|(?<=\()|(?<=, )|(?<= \| )|(?<=-> )|(?<=hint: )|(?<=; )|(?<=\n)|\s)"
-        return re.compile((start if self.text[:1].isalnum() else "") + "(.+?)".join(pieces), re.S)
+        within = "" if re.search("jit/(ir|lowering)/", self.where) else r"|(?<=\s)"
+        start = rf"(?:^|(?<=[:,;>] )|(?<=[(\n]){within})" if self.text[:1].isalnum() else ""
+        return re.compile(start + "(.+?)".join(pieces), re.S)
 
     def letters(self) -> int:
         return sum(map(str.isalpha, self.text.replace(HOLE, "")))

@@ -242,3 +242,21 @@ def remainder_of_a_size_by_zero(jit):
         return x * (5 % (x.shape[0] - x.shape[0]))  # here
 
     f(data())
+
+
+@raises(AttributeError, "'int' object has no attribute 'unknown'")
+def attribute_of_a_size(jit):
+    @jit
+    def f(x):
+        return x * x.shape[0].unknown  # here
+
+    f(data())
+
+
+@raises(AttributeError, "'float' object has no attribute '__unknown__'")
+def attribute_of_a_number(jit):
+    @jit
+    def f(x, k):
+        return x * k.__unknown__  # here
+
+    f(data(), 2.0)
