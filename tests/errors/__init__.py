@@ -1,0 +1,1 @@
+"""A program for each error message of the compiler."""

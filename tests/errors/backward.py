@@ -1,0 +1,545 @@
+"""Gradients: a backward a second time, tensors written after saving, histories from outside."""
+
+from __future__ import annotations
+
+import tracejit as tj
+from tests.errors.control_flow import data, leaf
+from tests.errors.entries import breaks, raises
+
+MODES = ("graph", "compiled")
+
+
+@raises(
+    RuntimeError,
+    "Trying to backward through the graph a second time (or directly access saved "
+    "tensors after they have already been freed). Saved intermediate values of the graph "
+    "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True "
+    "if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward.",
+    modes=MODES,
+)
+def backward_a_second_time(jit):
+    @jit
+    def f(x):
+        return (x * x).sum()
+
+    loss = f(leaf())
+    loss.backward()
+    loss.backward()  # here
+
+
+@raises(
+    RuntimeError,
+    "Trying to backward through the graph a second time (or directly access saved "
+    "tensors after they have already been freed). Saved intermediate values of the graph "
+    "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True "
+    "if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward.",
+)
+def backward_inside_a_second_time(jit):
+    @jit
+    def f(x):
+        loss = (x * x).sum()
+        loss.backward()
+        loss.backward()  # here
+        return x
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "one of the variables needed for gradient computation has been modified by an "
+    "inplace operation: [tracejit.FloatTensor [2]] is at version 1; expected version 0 "
+    "instead. Hint: enable anomaly detection to find the operation that failed to "
+    "compute its gradient, with tracejit.autograd.set_detect_anomaly(True, "
+    "check_nan=False).",
+    modes=MODES,
+)
+def argument_written_after_saving(jit):
+    @jit
+    def f(x, w):
+        return (x * w).sum()
+
+    x = data()
+    loss = f(x, leaf())
+    x.add_(1)
+    loss.backward()  # here
+
+
+@raises(
+    RuntimeError,
+    "one of the variables needed for gradient computation has been modified by an "
+    "inplace operation: [tracejit.FloatTensor [2]], which is output 0 of ExpBackward0, "
+    "is at version 1; expected version 0 instead. Hint: enable anomaly detection to find "
+    "the operation that failed to compute its gradient, with "
+    "tracejit.autograd.set_detect_anomaly(True, check_nan=False).",
+)
+def result_written_after_saving(jit):
+    @jit
+    def f(x):
+        y = x.exp()
+        return y, y.sum()
+
+    y, loss = f(leaf())
+    with tj.no_grad():
+        y.add_(1)
+    loss.backward()  # here
+
+
+@raises(
+    RuntimeError,
+    "one of the variables needed for gradient computation has been modified by an "
+    "inplace operation: [tracejit.FloatTensor [2]], which is output 0 of MulBackward0, "
+    "is at version 1; expected version 0 instead. Hint: enable anomaly detection to find "
+    "the operation that failed to compute its gradient, with "
+    "tracejit.autograd.set_detect_anomaly(True, check_nan=False).",
+)
+def written_inside_after_saving(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        loss = (y * y).sum()
+        with tj.no_grad():
+            y.add_(1)
+        loss.backward()  # here
+        return x
+
+    f(leaf())
+
+
+@raises(RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation.")
+def leaf_is_written(jit):
+    @jit
+    def f(x):
+        x.add_(1)  # here
+        return x * 2
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+)
+def view_of_a_leaf_is_written(jit):
+    @jit
+    def f(x):
+        x[0].add_(1)  # here
+        return x * 2
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "Output 0 of Unbind is a view and is being modified inplace. This view is the output "
+    "of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one.",
+)
+def one_of_several_views_is_written(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        one, _ = y.unbind()
+        one.add_(1)  # here
+        return y
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "A view was created in no_grad mode and is being modified inplace with grad mode "
+    "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
+    "You can clarify your code by moving both the view and the inplace either both "
+    "inside the no_grad block (if you don't want the inplace to be tracked) or both "
+    "outside (if you want the inplace to be tracked).",
+)
+def view_made_without_gradients_is_written(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        with tj.no_grad():
+            row = y[:1]
+        row.add_(1)  # here
+        return y
+
+    f(leaf())
+
+
+@raises(RuntimeError, "element 0 of tensors does not require grad and does not have a grad_fn")
+def no_history(jit):
+    @jit
+    def f(x):
+        (x * 2).sum().backward()  # here
+        return x
+
+    f(data())
+
+
+@raises(
+    RuntimeError,
+    "element 0 of tensors does not require grad and does not have a grad_fn",
+    modes=MODES,
+)
+def no_history_of_a_result(jit):
+    @jit
+    def f(x):
+        return (x * 2).sum()
+
+    f(data()).backward()  # here
+
+
+@raises(RuntimeError, "grad can be implicitly created only for scalar outputs")
+def no_scalar(jit):
+    @jit
+    def f(x):
+        (x * 2).backward()  # here
+        return x
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "The differentiated Tensor at index 0 appears to not have been used in the graph. "
+    "Set allow_unused=True if this is the desired behavior.",
+)
+def not_in_the_graph(jit):
+    @jit
+    def f(x, w):
+        return x * tj.autograd.grad((x * 2).sum(), w)[0]  # here
+
+    f(leaf(), leaf())
+
+
+@raises(
+    RuntimeError,
+    "Mismatch in shape: grad_output[0] has a shape of tracejit.Size([3]) and output[0] "
+    "has a shape of tracejit.Size([2]).",
+)
+def gradient_of_another_shape(jit):
+    @jit
+    def f(x):
+        (x * 2).backward(tj.ones(3))  # here
+        return x
+
+    f(leaf())
+
+
+@raises(RuntimeError, "derivative for aten::floor_divide is not implemented")
+def no_derivative(jit):
+    @jit
+    def f(x):
+        (x // 2).sum().backward()  # here
+        return x
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "attempting to assign a gradient of size '[3]' to a tensor of size '[2]'. Please "
+    "ensure that the gradient and the tensor are the same size",
+)
+def grad_of_another_size(jit):
+    @jit
+    def f(x):
+        x.grad = tj.ones(3)  # here
+        return x * 2
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
+)
+def numpy_of_what_requires_grad(jit):
+    @jit
+    def f(x):
+        return x * 2, x.numpy()  # here
+
+    f(leaf())
+
+
+@raises(
+    RuntimeError,
+    "you can only change requires_grad flags of leaf variables. If you want to use a "
+    "computed variable in a subgraph that doesn't require differentiation use "
+    "var_no_grad = var.detach().",
+)
+def requires_grad_of_what_is_computed(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        y.requires_grad = False  # here
+        return y
+
+    f(leaf())
+
+
+@raises(RuntimeError, "only Tensors of floating point dtype can require gradients")
+def integers_that_require_grad(jit):
+    @jit
+    def f(x):
+        y = x.int()
+        y.requires_grad = True  # here
+        return y
+
+    f(data())
+
+
+@raises(RuntimeError, "cannot register a hook on a tensor that doesn't require gradient")
+def hook_without_gradient(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: g)  # here
+        return y
+
+    f(data())
+
+
+@raises(RuntimeError, "can't retain_grad on Tensor that has requires_grad=False")
+def retain_grad_without_gradient(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        y.retain_grad()  # here
+        return y
+
+    f(data())
+
+
+# -- breaks ----------------------------------------------------------------------------------------
+
+
+@breaks(
+    "backward() runs through history that was made outside the call\nhint: detach the "
+    "input, or compute what it comes from inside",
+)
+def history_made_outside(jit):
+    @jit
+    def f(x, h):
+        h.sum().backward()  # here
+        return x * 2
+
+    f(data(), leaf() * 2)
+
+
+@breaks("a result retains its gradient")
+def result_retains_its_gradient(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        y.retain_grad()
+        y.sum().backward()
+        return y
+
+    f(leaf())  # here
+
+
+@breaks("a result leads to a leaf that the call made, for a later backward")
+def leaf_made_in_the_call(jit):
+    @jit
+    def f(x):
+        w = (x * 2).detach().requires_grad_()
+        return w * w, w
+
+    f(data())  # here
+
+
+@breaks("a tracejit.core.eager.tape.SumBackward0 is returned or stored")
+def history_from_outside_in_a_result(jit):
+    w = leaf()
+    loss = (w * 2).sum()
+
+    @jit
+    def f(x):
+        y = x * w
+        return y, loss.grad_fn
+
+    f(leaf())  # here
+
+
+@breaks("its backward gives a sparse gradient: call it within the captured function")
+def sparse_gradient(jit):
+    table = tj.nn.Embedding(3, 2, sparse=True)
+
+    @jit
+    def f(i):
+        return table(i).sum()
+
+    f(tj.tensor([0, 1]))  # here
+
+
+@breaks(
+    "its backward would fail: RuntimeError: derivative for aten::floor_divide is not implemented",
+)
+def backward_without_a_derivative(jit):
+    @jit
+    def f(x):
+        return x // 2
+
+    f(leaf())  # here
+
+
+@breaks(
+    "a backward runs what a value may leave out: a hook, or history that was overwritten",
+    "its truth decided a branch",
+)
+def hook_that_a_value_may_leave_out(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: g * 3)
+        z = y * 2 if x.sum() > 0 else x * 5
+        z.sum().backward()  # here
+        return x * 1
+
+    f(leaf())
+
+
+@breaks("its backward writes into the gradient that it is given")
+def backward_that_writes_its_gradient(jit):
+    class Writing(tj.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.mul_(2)
+
+    @jit
+    def f(x):
+        return Writing.apply(x)
+
+    f(leaf())  # here
+
+
+@breaks("a second derivative is taken through control flow", "its truth decided a branch")
+def second_derivative_through_control_flow(jit):
+    @jit
+    def f(x):
+        y = x * x if x.sum() > 0 else x * 3
+        g, = tj.autograd.grad(y.sum(), x, create_graph=True)  # here
+        h, = tj.autograd.grad(g.sum(), x)
+        return h
+
+    f(leaf())
+
+
+@breaks("a result is from `.data`, and a later backward needs it as it is")
+def data_of_a_result_needed_later(jit):
+    @jit
+    def f(x):
+        d = x.exp().data
+        return d * x, d
+
+    f(leaf())  # here
+
+
+@breaks(
+    "a value decides whether a backward inside the call has freed history that a result "
+    "leads through",
+)
+def freed_if_a_value_says_so(jit):
+    @jit
+    def f(x):
+        v = x
+        if x.sum() > 2:
+            v = x.exp()
+        loss = (v - x).sum()
+        loss.backward()
+        return loss
+
+    f(leaf())  # here
+
+
+@raises(
+    RuntimeError,
+    "one of the variables needed for gradient computation has been modified by an "
+    "inplace operation: [tracejit.FloatTensor [2]] is at version 1; expected version 0 "
+    "instead. Hint: enable anomaly detection to find the operation that failed to "
+    "compute its gradient, with tracejit.autograd.set_detect_anomaly(True, "
+    "check_nan=False).",
+)
+def written_before_a_branch_runs_again(jit):
+    class Doubled(tj.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    @jit
+    def f(x, w):
+        return Doubled.apply(x * w) * w if x.sum() > 0 else x
+
+    x, w = data(), leaf()
+    loss = f(x, w).sum()
+    x.add_(1)
+    loss.backward()  # here
+
+
+@breaks(
+    "its backward would fail: RuntimeError: one of the variables needed for gradient "
+    "computation has been modified by an inplace operation: [tracejit.FloatTensor [2]], "
+    "which is output 0 of ExpBackward0, was written since. Hint: enable anomaly "
+    "detection to find the operation that failed to compute its gradient, with "
+    "tracejit.autograd.set_detect_anomaly(True, check_nan=False).",
+)
+def saved_result_is_written(jit):
+    @jit
+    def f(x):
+        y = x.exp()
+        z = y.mean() - y
+        y.mul_(2)
+        return z + y
+
+    f(leaf())  # here
+
+
+@breaks(
+    "its backward runs function_that_keeps_a_log.<locals>.Logged.backward, which may "
+    "read or change what is there at that time",
+)
+def function_that_keeps_a_log(jit):
+    log = []
+
+    class Logged(tj.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            log.append("backward")
+            return grad * 2
+
+    w = leaf()
+
+    @jit
+    def f(x):
+        return Logged.apply(x * w)
+
+    f(data())  # here
+
+
+@breaks("retain_grad() of what the call made, for a later backward")
+def result_that_retains_its_gradient(jit):
+    w = leaf()
+
+    @jit
+    def f(x):
+        y = x * w
+        y.retain_grad()
+        return y
+
+    f(data())  # here

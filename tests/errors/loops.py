@@ -1,0 +1,1108 @@
+"""Loops that are no part of the graph, with the reason."""
+
+from __future__ import annotations
+
+import contextlib
+
+import tracejit as tj
+from tests.errors.control_flow import Box, Tagged, data, leaf
+from tests.errors.entries import logged, undecided, unrolled
+
+N = 16  # iterations, enough to be worth a loop of the graph where their number is known
+
+
+def rows(n=4):
+    """Return some rows."""
+    return tj.ones(n, 2)
+
+
+# -- variables from iteration to iteration ---------------------------------------------------------
+
+
+@unrolled("mod of an int that changes from iteration to iteration")
+def dtype_changes(jit):
+    @jit
+    def f(x):
+        y = x[0].int()
+        for k in range(N):  # here
+            y = y * 0.5 if k % 2 else y
+        return y
+
+    f(rows())
+
+
+@undecided("y changes from int32 to float32")
+def dtype_changes_in_a_while(jit):
+    @jit
+    def f(x):
+        y = x.int()
+        while y.sum() < 9:  # here
+            y = y * 2.0 + 1
+        return y
+
+    f(data())
+
+
+@undecided("x changes its shape")
+def shape_changes(jit):
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = tj.cat([x, x])
+        return x
+
+    f(data())
+
+
+@undecided("y is a tensor in one case and a tuple of 2 in the other")
+def structure_changes(jit):
+    @jit
+    def f(x):
+        y = x
+        while x.sum() < 9:  # here
+            x = x + 1
+            y = (x, y)
+        return x, y
+
+    f(data())
+
+
+@unrolled("a result of an iteration is memory made outside")
+def int_becomes_a_float(jit):
+    @jit
+    def f(x):
+        n = 1
+        for row in x:  # here
+            x = x + row * n
+            n = n * 1.5
+        return x
+
+    f(rows())
+
+
+@undecided("pow of an int that changes from iteration to iteration")
+def power_of_a_changing_int(jit):
+    @jit
+    def f(x):
+        n = 1
+        while x.sum() < 9:  # here
+            n = n + 1
+            x = x + 2**n
+        return x
+
+    f(data())
+
+
+@undecided("mul of an int that changes from iteration to iteration")
+def int_that_grows(jit):
+    @jit
+    def f(x):
+        n = 1
+        while x.sum() < 9:  # here
+            n = n * n + 1
+            x = x + n
+        return x
+
+    f(data())
+
+
+@undecided("a large int")
+def large_int(jit):
+    @jit
+    def f(x):
+        n = 2**80
+        while x.sum() < 9:  # here
+            n = n + 1
+            x = x + 2.0
+        return x, n
+
+    f(data())
+
+
+@undecided("truediv of a float that changes from iteration to iteration")
+def division_of_a_changing_float(jit):
+    @jit
+    def f(x):
+        a = 1.0
+        while x.sum() < 9:  # here
+            a = 3.0 / a
+            x = x + a
+        return x
+
+    f(data())
+
+
+@undecided("the value of a number is needed that changes from iteration to iteration")
+def value_of_a_changing_number(jit):
+    @jit
+    def f(x):
+        n = 0
+        while x.sum() < 9:  # here
+            n = n + 1
+            x = x + len("a" * n)
+        return x
+
+    f(data())
+
+
+@unrolled("an index is a large int")
+def index_is_large(jit):
+    @jit
+    def f(x):
+        for k in range(2**64, 2**64 + N):  # here
+            x = x + float(k)
+        return x
+
+    f(data())
+
+
+@undecided("y has a value only after the first iteration")
+def value_only_after_the_first_iteration(jit):
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + 1
+            y = x * 2
+        return y
+
+    f(data())
+
+
+@undecided("x requires grad only after an iteration")
+def requires_grad_after_an_iteration(jit):
+    w = leaf()
+
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + w
+        return x
+
+    f(data())
+
+
+@undecided("y requires grad only if there is no iteration")
+def requires_grad_without_an_iteration(jit):
+    w = leaf()
+
+    @jit
+    def f(x):
+        y = w * 2
+        while x.sum() < 9:  # here
+            x = x + 1
+            y = y.detach() * 2
+        return y
+
+    f(data())
+
+
+@undecided("y is written in place and then replaced")
+def written_and_replaced(jit):
+    @jit
+    def f(x, y):
+        while x.sum() < 9:  # here
+            y.add_(1)
+            y = y * 2
+            x = x + 1
+        return y
+
+    f(data(), data())
+
+
+@undecided("y has attributes of the user's")
+def attributes_of_the_users(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        y.tag = "doubled"
+        while x.sum() < 9:  # here
+            x = x + 1
+            y = y + 1
+        return y
+
+    f(data())
+
+
+@undecided("a variable stays one of the tensors it was before the loop")
+def variable_stays_one_of_two(jit):
+    @jit
+    def f(x, a, b):
+        while x.sum() < 9:  # here
+            a, b = b, a
+            x = x + 1
+        return a * 2 + b
+
+    f(data(), data(), data())
+
+
+@undecided("after no iteration a variable is a view, or another one")
+def variable_is_what_another_was(jit):
+    @jit
+    def f(x, a, b):
+        while x.sum() < 9:  # here
+            a, b = b, a + b
+            x = x + 1
+        return a, b
+
+    f(data(), data(), data())
+
+
+@undecided("a variable stays one of the tensors it was before the loop")
+def view_of_a_variable(jit):
+    @jit
+    def f(x, a):
+        a = a * 2
+        while x.sum() < 9:  # here
+            a = a[:]
+            x = x + 1
+        return a
+
+    f(data(), data())
+
+
+@undecided("two results of an iteration share memory")
+def results_share_memory(jit):
+    @jit
+    def f(x, a, b):
+        while x.sum() < 9:  # here
+            a = x * 2
+            b = a[:]
+            x = x + 1
+        return a, b
+
+    f(data(), data(), data())
+
+
+@undecided("a result of an iteration is memory made outside")
+def result_made_outside(jit):
+    @jit
+    def f(x, a, b):
+        while x.sum() < 9:  # here
+            a = b
+            x = x + 1
+        return a * 2
+
+    f(data(), data(), data())
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+@unrolled("a slice of a tensor is written in place")
+def row_is_written(jit):
+    @jit
+    def f(x):
+        for row in x:  # here
+            row.add_(1)
+        return x
+
+    f(rows())
+
+
+@unrolled("a tensor is read in the loop that writes its rows")
+def read_where_rows_are_written(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k] = x[k] + y.sum()
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("a tensor is written twice in an iteration, or in another grad mode")
+def written_twice(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k] = x[k]
+            y[k] = x[k] * 2
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("floordiv of an int that changes from iteration to iteration")
+def written_at_an_unknown_place(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k // 2] = x[k]
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("a tensor is written at a place that only the program knows")
+def written_beside_other_indices(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k, 0] = x[k, 0]
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("a tensor is written out of range")
+def written_out_of_range(jit):
+    @jit
+    def f(x, y):
+        for k in range(-3, x.shape[0] - 3):  # here
+            y[k] = x[k]
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("the value of a number is needed that changes from iteration to iteration")
+def row_of_other_rank(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k] = x[k:k + 1] * 2
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("a row is filled with a number that changes")
+def row_filled_with_a_changing_number(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k] = k
+        return y
+
+    f(rows(), rows())
+
+
+@unrolled("rows of memory that overlaps other memory, or itself, are written")
+def overlapping_rows(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k] = x[k]
+        return y + 1
+
+    with contextlib.suppress(RuntimeError):
+        f(rows(), tj.ones(1, 2).expand(4, 2))
+
+
+@unrolled("memory is written through two tensors")
+def two_tensors_of_one_memory_written(jit):
+    @jit
+    def f(x, y):
+        z = y[:]
+        for k in range(x.shape[0]):  # here
+            y[k] = x[k]
+            z[k] = x[k] * 2
+        return y
+
+    f(rows(), rows())
+
+
+@undecided("a tensor is written that the caller has from `.data`")
+def written_that_is_from_data(jit):
+    @jit
+    def f(x, y):
+        while x.sum() < 9:  # here
+            y.add_(1)
+            x = x + 1
+        return y
+
+    f(data(), leaf().data)
+
+
+@unrolled("a tensor is written of which a part is in use")
+def part_is_in_use(jit):
+    @jit
+    def f(x, y):
+        z = x * 2
+        for k in range(x.shape[0]):  # here
+            row = z[y[k].int().sum() * 0]
+            z.add_(1)
+            x = x + row
+        return x
+
+    f(rows(), rows())
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+@unrolled("a list is appended to twice in an iteration")
+def appended_twice(jit):
+    @jit
+    def f(x):
+        kept = []
+        for row in x:  # here
+            kept.append(row * 2)
+            kept.append(row * 3)
+        return kept
+
+    f(rows())
+
+
+@unrolled("what is appended is no tensor, or it is appended under a condition")
+def appended_is_no_tensor(jit):
+    @jit
+    def f(x):
+        kept = []
+        for k in range(x.shape[0]):  # here
+            kept.append(k)
+        return x * sum(kept)
+
+    f(rows())
+
+
+@unrolled("a list made outside the function, or outside a loop around, grows")
+def appended_to_a_list_of_the_callers(jit):
+    kept = []
+
+    @jit
+    def f(x):
+        for row in x:  # here
+            kept.append(row * 2)
+        return x * 2
+
+    f(rows())
+
+
+@undecided("a list is appended to in a loop whose end is decided by a value")
+def appended_in_a_while(jit):
+    @jit
+    def f(x):
+        kept = []
+        while x.sum() < 9:  # here
+            x = x + 1
+            kept.append(x)
+        return kept
+
+    f(data())
+
+
+@unrolled("a list is read in the loop that appends to it")
+def list_is_read(jit):
+    @jit
+    def f(x):
+        kept = []
+        for row in x:  # here
+            kept.append(row * len(kept))
+        return kept
+
+    f(rows())
+
+
+@unrolled("a tensor is appended to two lists")
+def one_tensor_in_two_lists(jit):
+    @jit
+    def f(x):
+        kept, more = [], []
+        for row in x:  # here
+            y = row * 2
+            kept.append(y)
+            more.append(y)
+        return kept, more
+
+    f(rows())
+
+
+@unrolled("an element of a list is written, or was there before")
+def element_was_there_before(jit):
+    @jit
+    def f(x):
+        kept, h = [], x[0] * 2
+        for row in x:  # here
+            kept.append(h)
+            h.add_(row)
+        return kept
+
+    f(rows())
+
+
+@unrolled("the elements of a list do not lie in order")
+def element_lies_in_another_order(jit):
+    @jit
+    def f(x):
+        kept = []
+        for row in x:  # here
+            kept.append((row * 2).t())
+        return kept
+
+    f(tj.ones(4, 2, 3))
+
+
+@unrolled("an element of a list may be another tensor")
+def element_may_be_another(jit):
+    @jit
+    def f(x):
+        kept, h = [], x[0] * 2
+        for row in x:  # here
+            y = row * 2
+            kept.append(y if row.sum() > 0 else h)
+            h = h + 1
+        return kept
+
+    f(rows())
+
+
+@unrolled("what is appended is of a class of tensors")
+def element_of_a_class(jit):
+    @jit
+    def f(x):
+        kept = []
+        for row in x:  # here
+            kept.append((row * 2).as_subclass(Tagged))
+        return kept
+
+    f(rows())
+
+
+@unrolled("a list made outside the function, or outside a loop around, grows")
+def list_changes_and_grows(jit):
+    @jit
+    def f(x):
+        kept = [x[0]]
+        for row in x:  # here
+            kept.append(row * 2)
+            kept = [row]
+        return kept
+
+    f(rows())
+
+
+# -- indices ---------------------------------------------------------------------------------------
+
+
+@undecided("a tensor is indexed by a number of the loop that may be out of range")
+def index_may_be_out_of_range(jit):
+    @jit
+    def f(x, y):
+        k = 0
+        while x.sum() < 9:  # here
+            x = x + y[k]
+            k = k + 1
+        return x
+
+    f(data(), rows(8))
+
+
+@unrolled(
+    "its truth decided a branch that is no part of the graph: a tensor is indexed out of range",
+)
+def index_is_out_of_range(jit):
+    @jit
+    def f(x, y):
+        for k in range(N):  # here
+            if x.sum() > 2:
+                break
+            x = x + y[k]
+        return x
+
+    f(data(), rows(3))
+
+
+@unrolled("a tensor is indexed by a number between slices and a loop's index")
+def index_after_a_number_and_slices(jit):
+    @jit
+    def f(x, y):
+        for k in range(N):  # here
+            x = x + y[:, 0, k].sum()
+        return x
+
+    f(data(), tj.ones(2, 2, N))
+
+
+# -- how it ends -----------------------------------------------------------------------------------
+
+
+@undecided("random numbers are drawn in a loop whose end is decided by a value")
+def random_numbers(jit):
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + tj.rand(2)
+        return x
+
+    f(data())
+
+
+@undecided("the body leaves the loop or the function")
+def body_leaves_the_loop(jit):
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + 1
+            break
+        return x
+
+    f(data())
+
+
+@undecided("the test may fail, and the body may leave the loop before")
+def test_may_fail(jit):
+    @jit
+    def f(x, y):
+        while y[x.sum().long()] < 9:  # here
+            x = x + 1
+            if x.sum() > 3:
+                break
+        return x
+
+    f(data(), rows()[:, 0])
+
+
+@undecided(
+    "its truth decided a branch that is no part of the graph: the returned value is a "
+    "Box in one case only",
+    "its truth decided a branch that is no part of the graph: the returned value is a "
+    "Box in one case only",
+    "its truth decided a branch",
+)
+def object_is_returned(jit):
+    box = Box()
+
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + 1
+            if x.sum() > 5:  # here
+                return box
+        return x
+
+    f(data())
+
+
+@undecided("the returned value is a tensor in one case and a tuple of 2 in the other")
+def returned_values_differ(jit):
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + 1
+            if x.sum() > 5:
+                return x
+        return x, x
+
+    f(data())
+
+
+@undecided(
+    "after no iteration a variable is a view, or another one",
+    "its truth decided a branch that is no part of the graph: the returned value has "
+    "another shape in one case than in the other",
+)
+def returned_view(jit):
+    @jit
+    def f(x):
+        y = x * 2
+        z = y[:1]
+        while x.sum() < 9:  # here
+            if x.sum() > 5:
+                return z
+            x = x + 1
+            z = z * 2
+        return x
+
+    f(data())
+
+
+@undecided(
+    "its truth decided a branch that is no part of the graph: a result is a view of a "
+    "tensor made outside in one case only",
+    "its truth decided a branch that is no part of the graph: a result is a view of a "
+    "tensor made outside in one case only",
+    "its truth decided a branch",
+)
+def returned_view_of_a_variable(jit):
+    @jit
+    def f(x):
+        x = x * 1
+        while x.sum() < 9:  # here
+            if x.sum() > 5:  # here
+                return x[:1]
+            x = x + 1
+        return x
+
+    f(data())
+
+
+@undecided(
+    "its truth decided a branch that is no part of the graph: a result is a view of a "
+    "tensor made outside in one case only",
+    "its truth decided a branch that is no part of the graph: a result is a view of a "
+    "tensor made outside in one case only",
+    "its truth decided a branch",
+)
+def returned_that_was_made_outside(jit):
+    @jit
+    def f(x, y):
+        while x.sum() < 9:  # here
+            if x.sum() > 5:  # here
+                return y[0]
+            x = x + 1
+        return x
+
+    f(data(), data())
+
+
+@undecided(
+    "its truth decided a branch that is no part of the graph: two results of a side share memory",
+    "its truth decided a branch that is no part of the graph: two results of a side share memory",
+    "its truth decided a branch",
+)
+def returned_parts_share_memory(jit):
+    @jit
+    def f(x):
+        while x.sum() < 9:  # here
+            x = x + 1
+            if x.sum() > 5:  # here
+                y = x * 2
+                return y, y[:]
+        return x, x
+
+    f(data())
+
+
+@undecided("a returned value may be a tensor made outside")
+def returned_of_two_tensors(jit):
+    @jit
+    def f(x, y, z):
+        while True:  # here
+            x = x + 1
+            if x.sum() > 9:
+                return y
+            if x.sum() > 5:
+                return z
+
+    f(data(), data(), data())
+
+
+@undecided("whether variables of a loop are one tensor is asked")
+def identity_of_variables(jit):
+    @jit
+    def f(x, a, b):
+        while x.sum() < 9:  # here
+            x = x + (1 if a is b else 2)
+            a, b = b * 1, a * 1
+        return x
+
+    f(data(), data(), data())
+
+
+@undecided("which tensor a variable of a loop is is asked")
+def variable_as_a_key(jit):
+    @jit
+    def f(x, a):
+        while x.sum() < 9:  # here
+            x = x + (1 if a in {x: 1} else 2)
+            a = a * 1
+        return x
+
+    f(data(), data())
+
+
+@unrolled("a list that a loop filled is looked at")
+def list_of_another_loop(jit):
+    @jit
+    def f(x):
+        kept = []
+        for row in x:
+            kept.append(row * 2)
+        for row in x:  # here
+            x = x + row * kept[0]
+        return x
+
+    f(rows())
+
+
+@undecided(
+    "its truth decided a branch that is no part of the graph: a result is a view of a "
+    "tensor made outside in one case only",
+)
+def may_be_a_view(jit):
+    @jit
+    def f(x, a, b):
+        y = a[:1]
+        while x.sum() < 9:  # here
+            b = y if x.sum() > 5 else b * 1
+            x = x + 1
+        return b
+
+    f(data(), data(), data()[:1])
+
+
+@undecided(
+    "b may be a tensor that is written in the loop",
+    "its truth decided a branch that is no part of the graph: memory that is written is "
+    "also read through another tensor",
+)
+def may_be_what_is_written(jit):
+    @jit
+    def f(x, a, b):
+        while x.sum() < 9:  # here
+            b = a if x.sum() > 5 else b * 1
+            a.add_(1)
+            x = x + 1
+        return a, b
+
+    f(data(), data(), data())
+
+
+@undecided("its variables do not settle")
+def many_numbers(jit):
+    @jit
+    def f(x):
+        a = b = c = d = e = g = h = i = j = k = m = n = o = p = q = r = s = 0
+        while x.sum() < 9:  # here
+            a, b, c, d, e, g = a + 1, b + 1, c + 1, d + 1, e + 1, g + 1
+            h, i, j, k, m, n = h + 1, i + 1, j + 1, k + 1, m + 1, n + 1
+            o, p, q, r, s = o + 1, p + 1, q + 1, r + 1, s + 1
+            x = x + a
+        return x, a, b, c, d, e, g, h, i, j, k, m, n, o, p, q, r, s
+
+    f(data())
+
+
+@unrolled("after so few iterations a variable is what another one was before the loop")
+def few_iterations(jit):
+    @jit
+    def f(x, a, b):
+        for row in x:  # here
+            a, b = b, a + row
+        return a, b
+
+    f(rows(2), data(), data())
+
+
+@undecided("it ends a loop")
+def leaves_after_one_iteration(jit):
+    @jit
+    def f(x, a, b):
+        for row in x:  # here
+            a, b = b, a + row
+            if a.sum() > 50:
+                break
+        return a, b
+
+    f(rows(), data(), data())
+
+
+@unrolled("its body raises KeyError: 'a'")
+def body_raises(jit):
+    @jit
+    def f(x, given):
+        for row in x:  # here
+            x = x + row + given["a"]
+        return x
+
+    with contextlib.suppress(KeyError):
+        f(rows(), {})
+
+
+@unrolled(
+    "its body raises RuntimeError: The size of tensor a (2) must match the size of "
+    "tensor b (3) at non-singleton dimension 0",
+)
+def body_fails(jit):
+    @jit
+    def f(x):
+        for row in x:  # here
+            x = x + row * tj.ones(3)
+        return x
+
+    with contextlib.suppress(RuntimeError):
+        f(rows())
+
+
+@unrolled(
+    "its truth decided a branch that is no part of the graph: the returned value is "
+    "'text' in one case and a int that only the program knows in the other",
+)
+def number_becomes_a_text(jit):
+    @jit
+    def f(x):
+        n = 0
+        for row in x:  # here
+            n = "text" if n == 3 else n + 1
+            x = x + row
+        return x
+
+    f(rows())
+
+
+@unrolled(
+    "its truth decided a branch that is no part of the graph: the returned value is 0.5 "
+    "in one case and a int that only the program knows in the other",
+)
+def number_becomes_a_float(jit):
+    @jit
+    def f(x):
+        n, k = 0, 0
+        for row in x:  # here
+            k = k + 1
+            n = n + 0.5 if k > 2 else k
+            x = x + row * n
+        return x
+
+    f(rows(6))
+
+
+@unrolled("a row of other rank is written")
+def row_of_higher_rank(jit):
+    @jit
+    def f(x, y):
+        for k in range(x.shape[0]):  # here
+            y[k] = x[k][None] * 2
+        return y
+
+    f(rows(), rows())
+
+
+@undecided(
+    "memory that is written is also read through another tensor",
+    "memory is read that overlaps what was written through another tensor",
+    "its truth decided a branch that is no part of the graph: memory that overlaps other "
+    "memory is used",
+)
+def written_and_read_by_a_view(jit):
+    @jit
+    def f(x, y):
+        z = y.view(2, 1)
+        while x.sum() < 9:  # here
+            y.add_(1)
+            z = z * 1  # here
+            x = x + z[:, 0]
+        return x
+
+    f(data(), data())
+
+
+@unrolled("which tensors receive a gradient differs from iteration to iteration")
+def gradients_differ_between_iterations(jit):
+    w = leaf()
+
+    @jit
+    def f(x):
+        a, b = w * 1, w.detach() * 1
+        for row in x:  # here
+            a, b = b * row, a * row
+        return a, b
+
+    f(rows())
+
+
+@unrolled("an iteration writes what the one before kept for its gradient")
+def iteration_writes_what_was_kept(jit):
+    w = leaf()
+
+    @jit
+    def f(x):
+        y, h = x[0] * 0, x[0] * 2
+        for row in x:  # here
+            y = y + w * h
+            h.add_(row)
+        return y
+
+    f(rows())
+
+
+@logged(
+    "the loop runs as Python: a variable may be a view of a tensor made outside",
+    "iterations run one by one: memory that overlaps other memory is used",
+)
+def view_of_an_argument_in_a_loop_that_may_end(jit):
+    @jit
+    def f(x):
+        v = x[:2]
+        for row in x:  # here
+            if row.sum() > 2:
+                break
+            v = v + 1
+        return v
+
+    f(rows())
+
+
+@logged(
+    "the loop runs as Python: a tensor receives a gradient only if the body runs often enough",
+    "iterations run one by one: a tensor receives a gradient through one side only",
+)
+def weights_that_may_not_be_used(jit):
+    w = leaf()
+
+    @jit
+    def f(x, limit):
+        h = tj.zeros(2)
+        for t in range(x.shape[0]):  # here
+            if (h + x[t]).abs().sum() > limit:
+                return h + x[t]
+            h = tj.tanh(x[t] + h * w)
+        return h
+
+    f(rows(), tj.tensor(3.0))
+
+
+@undecided(
+    "x is written in place and then replaced",
+    "its truth decided a branch that is no part of the graph: x: it may be another "
+    "tensor, depending on a value",
+)
+def written_that_may_be_another(jit):
+    @jit
+    def f(x, t):
+        x = x + t.sum()
+        k = 0
+        while k < 4 and t[0] != 0.5:  # here
+            k += 1
+            x.zero_()
+            if t.amax() >= 0:
+                continue
+            if x.sum() != k:
+                x = x + t.sum()
+        return x
+
+    f(tj.ones(1, 3), (tj.arange(3.0) * 0.1 - 1).requires_grad_())
+
+
+@undecided("a variable counts writes of its own: it may be `.data` of a tensor")
+def data_that_a_loop_may_replace(jit):
+    @jit
+    def f(x, t):
+        y = x.data
+        while t.sum() <= 3:  # here
+            t = t + 1
+            y = y * 2
+        return y
+
+    f(data(), data() * 0)
+
+
+@unrolled("best may share memory with another tensor")
+def may_share_memory(jit):
+    @jit
+    def f(x):
+        y, best = x * 1, x.detach() * 2
+        for row in x.detach():  # here
+            if row > 5:
+                best = y.detach()
+            y = y * y
+        best.add_(1)
+        return y
+
+    f(tj.ones(3, requires_grad=True))
+
+
+@logged("iterations run one by one: it fails for these values")
+def iterations_that_fail(jit):
+    @jit
+    def f(x):
+        for k in range(3):  # here
+            if k == 2:
+                raise ValueError("third")
+            if x.sum() > 8 - k:
+                return x * 2
+        return x
+
+    with contextlib.suppress(ValueError):
+        f(data())

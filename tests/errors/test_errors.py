@@ -1,0 +1,19 @@
+"""Each program of the tables gives its messages, and they point at its marked lines."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from tests.errors.entries import ENTRIES
+
+FAMILIES = ("backward", "cache", "capture", "config", "control_flow", "guards", "loops", "names",
+            "runtime", "saving", "unread")
+for family in FAMILIES:
+    importlib.import_module(f"tests.errors.{family}")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_program_gives_its_messages(entry):
+    entry.check(entry)
