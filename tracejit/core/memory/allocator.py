@@ -1,9 +1,9 @@
-"""The allocator: blocks of bytes, recycled when their last user is gone.
+"""Allocator: blocks of bytes, recycled when their last user is gone.
 
 In: sizes. Out: Storages on 64-byte boundaries, with unspecified content. Called by eager ops, the
 runtime and serialization. Fresh pages of a large output cost as much as several kernels, so freed
-blocks wait in buckets, one per size class, up to a limit; past it the buckets that were used
-longest ago are emptied first.
+blocks wait in buckets, one per size class, up to a limit. Past the limit the allocator empties the
+least recently used buckets first.
 
 No locks: `__del__` may run inside any allocation, in any thread. Everything here is a list append
 or pop, or an addition to an int, which CPython does not interleave with other threads. Ctrl-C may
@@ -45,7 +45,8 @@ class _Counts:
 
 
 def memory_limit() -> int:
-    """What this process may use: the machine's memory, or less where a cgroup says so."""
+    """Return the bytes that this process may use: the machine's memory, or a cgroup's smaller
+    limit."""
     try:
         found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (ValueError, OSError, AttributeError):
@@ -76,7 +77,7 @@ class Bucket:
         self.used = 0
 
     def take(self, nbytes: int) -> Storage:
-        """A Storage of `nbytes`, at most this bucket's size."""
+        """Return a Storage of `nbytes`, at most this bucket's size."""
         counts = _counts
         size = self.size
         counts.cached -= size
@@ -94,7 +95,7 @@ class Bucket:
         return storage
 
     def take_back(self, block: np.ndarray, ptr: int, references: int) -> None:
-        """A Storage died: its block may be used again if nobody else refers to it."""
+        """Keep the block of a dying Storage for another one, if nobody else refers to it."""
         counts = _counts
         if counts is None:
             return  # the interpreter is exiting
@@ -109,7 +110,7 @@ class Bucket:
 
 
 class _Probe:
-    """A home that only notes how many references `Storage.__del__` counts."""
+    """Stand-in for a bucket: it only notes how many references `Storage.__del__` counts."""
 
     references = 0
 
@@ -118,7 +119,7 @@ class _Probe:
 
 
 def _references_when_alone() -> int:
-    """What `Storage.__del__` counts when nothing but the dying Storage refers to the block."""
+    """Return the count in `Storage.__del__` if only the dying Storage refers to the block."""
     Storage(np.empty(1, np.uint8), 1, ptr=0, home=_Probe())
     return _Probe.references
 
@@ -140,7 +141,7 @@ def size_class(nbytes: int) -> int:
 
 
 def allocate(nbytes: int, where: device = CPU) -> Storage:
-    """A Storage of at least `nbytes` bytes of unspecified content on a 64-byte boundary.
+    """Return a Storage of at least `nbytes` bytes of unspecified content on a 64-byte boundary.
 
     Raises OutOfMemory, saying how much was asked for, when there is not so much.
 
@@ -156,7 +157,8 @@ _exact: dict[int, Bucket] = {}  # bytes asked for -> bucket: the same few sizes 
 
 
 def bucket_for(nbytes: int) -> Bucket:
-    """The bucket whose blocks serve requests of `nbytes`: for callers that ask again and again."""
+    """Return the bucket whose blocks serve requests of `nbytes`. For callers that ask again and
+    again."""
     found = _exact.get(nbytes)
     if found is not None:
         return found
@@ -171,7 +173,7 @@ def bucket_for(nbytes: int) -> Bucket:
 
 
 def _fresh(size: int) -> tuple[np.ndarray, int]:
-    """A new block; where memory is short, after giving back the free ones."""
+    """Make a new block. Where memory is short, give back the free ones first."""
     try:
         return _made(size)
     except (MemoryError, OSError, OverflowError):
@@ -183,7 +185,8 @@ def _fresh(size: int) -> tuple[np.ndarray, int]:
 
 
 def _made(size: int) -> tuple[np.ndarray, int]:
-    """A new block. Its base is no ndarray, so views of views of it have this very block as base."""
+    """Make a new block. Its base is no ndarray, so views of views of it have this very block as
+    base."""
     if size >= _MAPPED and hasattr(mmap, "MAP_PRIVATE"):
         pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):

@@ -19,7 +19,7 @@ KINDS = ("cpu", "cuda", "meta")
 
 
 class device:
-    """A place for tensors, as `torch.device`: `device("cuda:0")`, `device("cuda", 0)`.
+    """Name a place for tensors, as `torch.device`: `device("cuda:0")`, `device("cuda", 0)`.
 
     An int alone counts accelerators. Raises RuntimeError for an unknown kind or a malformed index.
 
@@ -29,7 +29,7 @@ class device:
     >>> tracejit.core.memory.device("cpu") == tracejit.core.memory.device("cpu", 0)
     False
 
-    As a context, and as a decorator, the place of new tensors that name no device.
+    As a context, and as a decorator, it is the place of new tensors that name no device.
     """
 
     __slots__ = ("type", "index", "_hash")
@@ -118,7 +118,7 @@ META = device("meta")  # tensors without values
 
 
 class _Default(threading.local):
-    """Where this thread makes tensors that name no device; None is the CPU."""
+    """Default device of this thread, for tensors that name none; None is the CPU."""
 
     place: device | None = None
 
@@ -130,7 +130,7 @@ default = _Default()
 
 
 class _Asked:
-    """Whether any thread ever asked for a default device: until then nobody need look."""
+    """Flag: did any thread ever ask for a default device? Until then nobody need look."""
 
     ever = False
 
@@ -152,7 +152,7 @@ def set_default_device(device: Any) -> None:
 
 
 def get_default_device() -> device:
-    """The place of new tensors that name no device.
+    """Return the place of new tensors that name no device.
 
     >>> import tracejit
     >>> tracejit.get_default_device()
@@ -203,12 +203,13 @@ def makes_tensors(function: Any) -> Any:
 
 
 def _placed(kwargs: dict[str, Any]) -> bool:
-    """Whether the result goes to memory that is there already."""
+    """Return True if the result goes to memory that is there already."""
     return kwargs.get("out") is not None
 
 
 def as_device(where: Any) -> device:
-    """Where a tensor goes: None is the CPU, an int the CUDA device of that number, as in PyTorch.
+    """Return the device that an argument names. None is the CPU, an int a CUDA device, as in
+    PyTorch.
 
     Plain "cuda" is the current device, so this raises DeviceUnavailable where there is none.
 
@@ -227,8 +228,10 @@ def as_device(where: Any) -> device:
 
 
 class DeviceUnavailable(RuntimeError, AssertionError):
-    """The device's library or driver is not there; the message says what to install. PyTorch has
-    AssertionError for it, or RuntimeError, by what is asked for."""
+    """Error: the device's library or driver is missing. The message says what to install.
+
+    PyTorch raises AssertionError or RuntimeError for it, so this is both.
+    """
 
 
 def array_module(where: device) -> ModuleType:

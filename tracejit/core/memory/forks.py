@@ -38,7 +38,7 @@ _held = _Held()
 
 
 def rlock() -> Any:
-    """A `threading.RLock` that a forked child finds free, unless the forking thread holds it.
+    """Make a `threading.RLock` that a forked child finds free, unless the forking thread holds it.
 
     >>> with rlock() as taken:
     ...     taken
@@ -50,21 +50,21 @@ def rlock() -> Any:
 
 
 def event() -> threading.Event:
-    """A `threading.Event` that a forked child can set and wait for."""
+    """Make a `threading.Event` that a forked child can set and wait for."""
     made = threading.Event()
     _renewed.add(weakref.ref(made, _renewed.discard))
     return made
 
 
 def rlock_awaited() -> Any:
-    """An `rlock` that a fork waits for: what it guards cannot be mended in the child."""
+    """Make an `rlock` that a fork waits for: the state it guards cannot be mended in the child."""
     lock = rlock()
     _awaited.append(lock)
     return lock
 
 
 def wait_until(quiet: Callable[[], bool]) -> None:
-    """A fork waits until `quiet()` is true, which is asked time and again."""
+    """Let forks wait until `quiet()` is true. They ask it time and again."""
     _quiet.append(quiet)
 
 
@@ -78,7 +78,7 @@ def in_child(mend: Callable[[], None]) -> Callable[[], None]:
 
 
 def _foreign() -> Iterator[Any]:
-    """The compiler locks of numba and llvmlite, where those are imported."""
+    """Return the compiler locks of numba and llvmlite, where those are imported."""
     for module, path in (
         ("numba.core.compiler_lock", ("global_compiler_lock", "_lock")),
         ("llvmlite.binding.ffi", ("lib", "_lock", "_lock")),
@@ -119,7 +119,7 @@ def _before() -> None:
 
 
 def _take(locks: list[Any]) -> tuple[list[Any], Any]:
-    """The locks that are taken now, and the first one that could not be."""
+    """Return the locks that are taken now, and the first one that could not be."""
     taken: list[Any] = []
     for lock in locks:
         if not lock.acquire(blocking=False):
@@ -145,7 +145,7 @@ def _after_in_child() -> None:
 
 
 def _locked_modules() -> dict[str, Any]:
-    """The locks of modules that are being imported, by name; some may be free again."""
+    """Return the locks of modules that are being imported, by name. Some may be free again."""
     found = {}
     for name, at in list(getattr(bootstrap, "_module_locks", {}).items()):
         lock = at()
@@ -155,7 +155,7 @@ def _locked_modules() -> dict[str, Any]:
 
 
 def _imports_of_others() -> list[str]:
-    """The modules of ours and of what we need that other threads are importing."""
+    """Return the modules, ours and our requirements', that other threads are importing."""
     me = threading.get_ident()
     return [
         name for name, lock in _locked_modules().items()
@@ -164,7 +164,8 @@ def _imports_of_others() -> list[str]:
 
 
 def _drop_half_imported() -> None:
-    """Nobody will end the imports of threads that are gone: the next import begins anew."""
+    """Drop the imports that threads left behind by the fork had begun: the next import begins
+    anew."""
     for name in _imports_of_others():
         bootstrap._module_locks.pop(name, None)  # type: ignore[attr-defined]
         spec = getattr(sys.modules.get(name), "__spec__", None)

@@ -17,7 +17,7 @@ class OutOfMemory(RuntimeError, MemoryError):
 
 
 def refusal(nbytes: int) -> OutOfMemory:
-    """The error of so many bytes.
+    """Return the error of so many bytes.
 
     >>> str(refusal(8))
     "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."
@@ -39,7 +39,7 @@ def must_fit(nbytes: int) -> None:
 
 @lru_cache(1)
 def _of_machine() -> int:
-    """All memory of the machine with its swap; what nobody knows is no limit."""
+    """Return all memory of the machine with its swap. An unknown amount is no limit."""
     try:
         with open("/proc/meminfo") as file:
             lines = dict(line.split(":", 1) for line in file)

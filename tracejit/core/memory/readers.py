@@ -1,8 +1,8 @@
-"""Who still reads memory as it is, and is told before it is written.
+"""Readers: objects that still need memory as it is, and are told before a write.
 
 In: readers, which are told of each write to come, and memory that NumPy or others may write when
-they like. Out: what memory held before. Captured calls read so: their backwards compute again what
-the plain function keeps.
+they like. Out: the earlier content of memory. Captured calls read so: their backwards recompute the
+values that the plain function keeps.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ shown = Shown()
 
 
 class Before:
-    """What memory holds now: a copy, made for the first who wants it."""
+    """Content of memory at this moment: a copy, made for the first reader who wants it."""
 
     def __init__(self, storage: Storage):
         self.storage = storage
@@ -64,7 +64,7 @@ def reads(reader: Any) -> weakref.ref:
 
 
 def reads_no_more(reader: Any) -> None:
-    """What `reads` was told of a reader is over."""
+    """Stop telling a reader of writes."""
     live.discard(weakref.ref(reader))
 
 
@@ -84,8 +84,10 @@ def show(storage: Storage) -> None:
 
 
 def shown_in(buffer: Any) -> list[Storage]:
-    """The memory of tensors that an array of NumPy's, or what else has a buffer, can write; for an
-    iterator, which may give any array, all that is shown."""
+    """Return the memory of tensors that a NumPy array, or another object with a buffer, can write.
+
+    An iterator may give any array, so for it this is all memory that is shown.
+    """
     found = [storage for at in list(shown.places) if (storage := at()) is not None]
     if not found or _is_iterator(type(buffer)):
         return found
@@ -111,7 +113,7 @@ _FILES = (vars(type)["__mro__"].__get__(io.IOBase)[1], io.BufferedReader, io.Byt
 
 
 def copied(storage: Storage) -> Storage:
-    """A Storage of its own with the same bytes."""
+    """Return a Storage of its own with the same bytes."""
     made = allocate(storage.nbytes, storage.device)
     if storage.device.type != "meta":
         made.block[: storage.nbytes] = storage.block[: storage.nbytes]

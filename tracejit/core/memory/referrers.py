@@ -17,7 +17,7 @@ def referrers(objects: Sequence[Any]) -> list[Any]:
     """Return what the garbage collector knows to refer to one of the objects.
 
     One pass over the heap answers for all objects. CPython 3.13 gives the tuple of the call's own
-    arguments as a referrer; it ends in a mark that no other tuple has, and is left out. Callers
+    arguments as a referrer. That tuple ends in a mark that no other has, and is left out. Callers
     must expect their own lists and dicts.
 
     >>> x = object()

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 
 class Reliance(NamedTuple):
-    """One inside: what is relied on, the canary, and what is done where it does not hold."""
+    """Inside of another library: the reliance, its canary, and the fallback where it does not
+    hold."""
 
     text: str
     canary: Callable[[], bool]

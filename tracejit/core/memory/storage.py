@@ -1,7 +1,7 @@
 """Storage: a span of bytes with a version, shared by every view of it.
 
 In: blocks from the allocator, or arrays that NumPy or a caller made. Out: an address, a uint8 block
-to view, and a version that every write advances. Tensors hold Storages; `.numpy()`, DLPack and
+to view, and a version that every write advances. Tensors hold Storages. `.numpy()`, DLPack and
 memoryviews hold the block, so a block goes back to the allocator only when its Storage is gone and
 nobody else refers to it.
 """
@@ -17,7 +17,7 @@ from tracejit.core.memory.devices import CPU, device
 
 
 class _Readonly:
-    """How many read-only Storages were made: what was found before the last may not hold."""
+    """Count of read-only Storages made. Each new one may make earlier findings untrue."""
 
     count = 0
 
@@ -26,7 +26,7 @@ readonly = _Readonly()
 
 
 class Released:
-    """The block of a Storage whose memory was given back, while tensors still look at it."""
+    """Block of a Storage whose memory was given back, while tensors still look at it."""
 
     text = ("the tensor has elements, but its storage has no memory: resize_() of the storage gave "
             "it back, and has to be called again")
@@ -44,7 +44,8 @@ RELEASED = Released()
 
 
 class Storage:
-    """`nbytes` bytes at address `ptr`; `block` is a one-dimensional uint8 array over them.
+    """Memory of `nbytes` bytes at address `ptr`; `block` is a one-dimensional uint8 array over
+    them.
 
     version   advanced by every write, compared by autograd and by captured programs
     readonly  the caller's array may not be written
@@ -118,11 +119,11 @@ class _Span:
 
 
 def storage_of_array(array: Any, where: device = CPU) -> Storage:
-    """The Storage over an existing array's memory, without a copy; it keeps the array alive.
+    """Return the Storage over an existing array's memory, without a copy. It keeps the array alive.
 
-    Covers exactly the bytes the array reaches, for any strides (negative ones too); where the first
-    element lies in it is `(address(array) - storage.ptr) // itemsize`. A read-only array gives a
-    Storage whose `readonly` is True. For `where` on CUDA, a C-contiguous CuPy array.
+    Covers exactly the bytes the array reaches, for any strides (negative ones too). The first
+    element lies at `(address(array) - storage.ptr) // itemsize`. A read-only array gives a Storage
+    whose `readonly` is True. For `where` on CUDA, a C-contiguous CuPy array.
 
     >>> import numpy as np
     >>> x = np.arange(6, dtype=np.float32)

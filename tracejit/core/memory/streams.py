@@ -16,8 +16,8 @@ class _Refused:
 
 
 class Stream(_Refused):
-    """A stream beside the one there is: RuntimeError when it is made."""
+    """Stream beside the one there is: RuntimeError when it is made."""
 
 
 class Event(_Refused):
-    """A mark in a stream: RuntimeError when it is made."""
+    """Mark in a stream: RuntimeError when it is made."""

@@ -1,4 +1,4 @@
-"""How many threads kernels may use.
+"""Number of threads that kernels may use.
 
 In: the process's affinity, its cgroup's CPU quota, `TRACEJIT_NUM_THREADS`, `set_num_threads`.
 Out: one number, read by the runner's workers at each run. Results never depend on it.
@@ -47,7 +47,8 @@ def set_num_threads(count: int | None) -> None:
 
 
 def available_threads() -> int:
-    """The smaller of the CPUs this process may run on and its cgroup's quota, rounded up."""
+    """Return the CPUs this process may run on, or its cgroup's quota, rounded up, if that is
+    less."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cgroup_quota(_GROUPS)
     return max(1, min(cpus, math.ceil(quota))) if quota else max(1, cpus)

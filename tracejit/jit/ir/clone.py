@@ -37,7 +37,7 @@ def copy_graph(graph: Graph) -> tuple[Graph, dict[Value, Value]]:
 
 
 def inline(region: Graph, graph: Graph, operands: Sequence[Value]) -> list[Value]:
-    """What a region gives for `operands`: copies of its nodes at the insertion point of `graph`.
+    """Copy a region's nodes to the insertion point of `graph`; return its outputs for `operands`.
 
     Nodes keep their own locations; a node without one gets that of the insertion point.
     """

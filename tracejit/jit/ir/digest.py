@@ -1,8 +1,8 @@
-"""What a graph computes, as a short text; names, examples and locations do not matter.
+"""Digest of the computation of a graph. Names, examples and locations do not matter.
 
 In: a Graph, or a static operand or attribute. Out: a hexadecimal digest, or a hashable key. The
-digest identifies programs in caches; the keys decide in `jit/passes/cse.py` whether two
-applications of an op are the same.
+digest identifies programs in caches. By the keys `jit/passes/cse.py` decides if two applications of
+an op are the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.jit.ir.sizes import SymInt
 
 
 def static_key(x: Any) -> Hashable:
-    """A key that tells 1 from 1.0 and True, 0.0 from -0.0, and finds NaN equal to itself.
+    """Return a key that tells 1 from 1.0 and True, 0.0 from -0.0, and finds NaN equal to itself.
 
     >>> static_key((1, 0.0)) == static_key((True, -0.0))
     False
@@ -55,7 +55,7 @@ def digest(graph: Graph) -> str:
 
 
 def free_symbols(graph: Graph) -> list[str]:
-    """The symbols that no input shows, by name; equal digests mean equal names.
+    """Return the symbols that no input shows, by name. Equal digests mean equal names.
 
     >>> from tracejit.jit.ir.parser import parse_graph
     >>> free_symbols(parse_graph('graph g(in0: float32[s0, n] "x") where s0=2 in0.size[0], n=3: '
@@ -68,7 +68,7 @@ def free_symbols(graph: Graph) -> list[str]:
 
 
 class _Canonical:
-    """A graph as nested tuples of plain data; symbols and values are named by first appearance."""
+    """Graph as nested tuples of plain data. First appearance names symbols and values."""
 
     def __init__(self, graph: Graph):
         self.symbols: dict[str, int] = {}

@@ -16,7 +16,7 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[Value],
             writes: Sequence[tuple[Value, Value]] = (), copied: Container[Value] = (),
             lying: Mapping[Value, Value] | None = None) -> Graph:
-    """A new graph that computes `outputs` (and writes) from `inputs`; sizes are shared with
+    """Make a graph that computes `outputs` (and writes) from `inputs`. It shares sizes with
     `graph`.
 
     copied  inputs of `graph` that the new one is given as copies: contiguous, whatever they were
@@ -47,9 +47,10 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
 
 
 def _failing(graph: Graph, known: set[Value]) -> list[Node]:
-    """The nodes that may fail, as far as they depend on nothing but `known` values.
+    """Return the nodes that may fail, as far as they depend on nothing but `known` values.
 
-    A part that starts at intermediate values (a backward part) repeats no such node: it has run.
+    Such a node has run before a part that starts at intermediate values (a backward part), so it is
+    not repeated there.
     """
     found = []
     for node in graph.nodes:

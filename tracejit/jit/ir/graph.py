@@ -1,10 +1,10 @@
-"""The graph: values, nodes, inputs, outputs; built by capture and autodiff, rewritten by passes,
-read by lowering.
+"""Graph: values, nodes, inputs, outputs. Capture and autodiff build it, passes rewrite it, lowering
+reads it.
 
-In: ops applied to `Value`s (a Value has the same operators and methods as a Tensor; calling an op
-on it appends a node at the insertion point). Out: a list of nodes in execution order. Graphs are
-pure: mutation has been turned into new values, and `Graph.writes` says which inputs' storage
-receives which value when the program has run.
+In: ops applied to `Value`s. A Value has the operators and methods of a Tensor, and calling an op on
+it appends a node at the insertion point. Out: a list of nodes in execution order. Graphs are pure:
+mutation has been turned into new values. `Graph.writes` says which inputs' storage receives which
+value when the program has run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_DIMENSIONS = 64  # of an array of NumPy's
 
 
 class Location(NamedTuple):
-    """A line of the user's program.
+    """Line of the user's program.
 
     module  the name of the module whose method it was reached through, where that was asked for
     """
@@ -39,7 +39,7 @@ class Location(NamedTuple):
 
 
 class Value(Operators):
-    """One tensor of a graph: the output of a node, or an input (`node` is None)."""
+    """Tensor of a graph: the output of a node, or an input (`node` is None)."""
 
     __slots__ = ("graph", "node", "index", "type", "name", "is_weak", "contiguous", "source",
                  "extents")
@@ -80,8 +80,8 @@ class Value(Operators):
 
 @dataclass(eq=False)
 class Node:
-    """One application of an op. `inputs` are Values, numbers or None; `attributes` are static data
-    or sizes."""
+    """Application of an op. `inputs` are Values, numbers or None; `attributes` are static data or
+    sizes."""
 
     op: Op
     inputs: tuple
@@ -94,7 +94,7 @@ class Node:
 
     @property
     def may_fail(self) -> bool:
-        """Whether it raises for some values, itself or in a region."""
+        """Return True if it raises for some values, itself or in a region."""
         inner = (node for region in self.regions for node in region.nodes)
         return bool(getattr(self.op, "may_fail", False)) or any(n.may_fail for n in inner)
 
@@ -104,7 +104,7 @@ class Node:
 
 @dataclass(eq=False)
 class Graph:
-    """A program over tensors.
+    """Program over tensors.
 
     inputs   Values in calling order
     nodes    in execution order
@@ -198,7 +198,7 @@ class Graph:
         return found
 
     def results(self) -> list[Value]:
-        """Everything that must exist after the run: outputs and written values."""
+        """Return everything that must exist after the run: outputs and written values."""
         return list(self.outputs) + [v for _, v in self.writes]
 
     def number(self) -> None:

@@ -1,9 +1,9 @@
-"""The oracle: a graph run op by op, with nothing of lowering in between.
+"""Interpreter, the oracle: it runs a graph op by op, with nothing of lowering in between.
 
-In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs and what would
-be written. On arrays runs what runs in eager mode; on Tensors ops are called as a user would, so
-the tape records them: derivatives of captured graphs are made that way. Called by mode "graph",
-`compare`, higher-order derivatives and tests of every later room.
+In: a Graph and its inputs, NumPy (or CuPy) arrays or eager Tensors. Out: the outputs, and the
+values to write. Arrays run as in eager mode. On Tensors it calls ops as a user would, so the tape
+records them: derivatives of captured graphs are made that way. Called by mode "graph", `compare`,
+higher-order derivatives and tests of every later room.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def outputs_of(node: Node, values: dict[Value, Any], sizes: Mapping[str, int],
 
 
 class InterpretedRegion:
-    """A region as its op's `eager` calls it: run op by op."""
+    """Region as its op's `eager` calls it: it runs op by op."""
 
     def __init__(self, graph: Graph, sizes: Mapping[str, int], run: Runner):
         self.graph, self.sizes, self.run = graph, sizes, run
@@ -102,7 +102,7 @@ class InterpretedRegion:
 
 
 class RegionOverTensors(InterpretedRegion):
-    """A region run on tensors, also where the forward loop kept arrays."""
+    """Region that runs on tensors, also where the forward loop kept arrays."""
 
     def __call__(self, *inputs: Any) -> list[Any]:
         from tracejit.core.eager.state import of_array
@@ -113,7 +113,7 @@ class RegionOverTensors(InterpretedRegion):
 
 def interpreted_regions(node: Node, sizes: Mapping[str, int],
                         run: Runner) -> tuple[InterpretedRegion, ...]:
-    """What the `eager` of a node with regions is given for them."""
+    """Return the arguments that stand for a node's regions when its `eager` is called."""
     if run is run_tensors:
         return regions_over_tensors(node.regions, sizes)
     return tuple(InterpretedRegion(region, sizes, run) for region in node.regions)
@@ -121,12 +121,12 @@ def interpreted_regions(node: Node, sizes: Mapping[str, int],
 
 def regions_over_tensors(regions: Sequence[Graph], sizes: Mapping[str, int]
                          ) -> tuple[InterpretedRegion, ...]:
-    """The same for a node that runs op by op on tensors."""
+    """Return the same for a node that runs op by op on tensors."""
     return tuple(RegionOverTensors(region, sizes, run_tensors) for region in regions)
 
 
 def bind_symbols(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
-    """The values of a graph's symbols for these inputs (arrays or Tensors)."""
+    """Return the values of a graph's symbols for these inputs (arrays or Tensors)."""
     values = {}
     for name, (kind, number, dimension) in graph.symbol_sources.items():
         x = inputs[number]
@@ -206,8 +206,8 @@ def _array(x: Any, type: TensorType) -> Any:
 
 
 def _apart(value: Any, inputs: Sequence[Any]) -> Any:
-    """A written value in memory of its own: `x.T` of a written `x` must not change while it is
-    copied."""
+    """Return a written value in memory of its own: `x.T` of a written `x` must not change in the
+    copy."""
     if hasattr(value, "detach"):
         return value.detach().clone()
     if not isinstance(value, np.ndarray):

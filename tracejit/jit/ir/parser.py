@@ -52,7 +52,7 @@ class _Token(NamedTuple):
 
 
 def parse_graph(text: str) -> Graph:
-    """The graph a text describes; GraphError with the line number where it is not one.
+    """Return the graph that a text describes. GraphError names the line of a text that is none.
 
     >>> graph = parse_graph('''graph step(in0: float32[s0, 3] "x") where s0=2 in0.size[0]:
     ...     return %in0''')
@@ -314,7 +314,7 @@ class _Reader:
         raise self.fail(f"expected a value, got {token.text or 'the end'!r}")
 
     def group(self) -> Any:
-        """`(a)` is a, `(a,)` and `(a, b)` are tuples."""
+        """Read a group: `(a)` is a, `(a,)` and `(a, b)` are tuples."""
         items = self.listed(")", self.static)
         grouping = len(items) == 1 and self.tokens[self.position - 2].text != ","
         return items[0] if grouping else tuple(items)

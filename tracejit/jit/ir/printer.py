@@ -23,7 +23,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a graph; gives its values their printed names.
+    """Return the text of a graph, and give its values their printed names.
 
     >>> from tracejit.jit.ir.graph import Graph
     >>> from tracejit.core.ops.types import TensorType, float32
@@ -115,7 +115,7 @@ def node_text(node: Node) -> str:
 
 
 def comment_text(provenance: str, location: Location | None) -> str:
-    """The trailing comment: ` # [cse: from %4 mul] train.py:12 in step: y = a * b`."""
+    """Return the trailing comment: ` # [cse: from %4 mul] train.py:12 in step: y = a * b`."""
     parts = []
     if provenance:
         parts.append(f"[{_one_line(provenance).replace(']', ')')}]")
@@ -142,7 +142,7 @@ def value_text(value: Any) -> str:
 
 
 def static_text(x: Any) -> str:
-    """An operand or attribute: a value, a size, a number, a string, a dtype, or a tuple of
+    """Return the text of an operand or attribute: a value, size, number, string, dtype, or tuple of
     these."""
     if isinstance(x, Value):
         return value_text(x)

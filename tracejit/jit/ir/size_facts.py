@@ -1,8 +1,8 @@
-"""What the terms of a symbolic size say by themselves.
+"""Facts that the terms of a symbolic size tell by themselves.
 
-In: the terms of a size, often of a difference. Out: whether its sign is certain; which atoms it
-could be solved for, were it known to be 0. Called by `ShapeEnv`, which decides and learns. Of two
-sizes: what one is divided by the other, called by `SymInt`.
+In: the terms of a size, often of a difference. Out: the sign, if it is certain, and the atoms that
+the size could be solved for if it were 0. `ShapeEnv` calls it, decides and learns. `SymInt` asks
+for the quotient of two sizes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Terms = dict[tuple[Any, ...], int]  # coefficients by monomial, a monomial being
 
 
 def known_sign(terms: Terms, relation: str) -> bool | None:
-    """Whether `terms relation 0`, from the signs of coefficients alone: every symbol is >= 0."""
+    """Return True or False for `terms relation 0` if coefficients tell. Every symbol is >= 0."""
     if any(not isinstance(a, str) and "-" in str(a) for m in terms for a in m):
         return None  # an atom such as (s0 - 5) // 2 may be negative
     constant = terms.get((), 0)
@@ -33,7 +33,7 @@ def known_sign(terms: Terms, relation: str) -> bool | None:
 
 
 def quotient(terms: Terms, divisor: Terms) -> Terms | None:
-    """What multiplied by `divisor` is `terms`, if that is a polynomial."""
+    """Return the polynomial that gives `terms` when multiplied by `divisor`, if there is one."""
     if len(divisor) == 1:
         return _by_monomial(terms, *next(iter(divisor.items())))
 
@@ -78,8 +78,7 @@ def _by_monomial(terms: Terms, divisor: tuple[Any, ...], factor: int) -> Terms |
 
 
 def factors_of_one(terms: Terms) -> list[str]:
-    """The symbols that are 1 since their product is, where `terms` are 0; none where that is not
-    what they say."""
+    """Return the symbols that must be 1 because their product is 1 where `terms` are 0, or none."""
     products = [m for m in terms if m]
     if len(products) != 1 or terms[products[0]] != -terms.get((), 0):
         return []

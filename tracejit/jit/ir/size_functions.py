@@ -39,7 +39,7 @@ class SizeFunction:
 
 
 def size_function(name: str, left: Key | int, right: Key | int) -> SizeFunction:
-    """The one atom that is this function of these operands.
+    """Return the one atom that is this function of these operands.
 
     >>> half = size_function("floordiv", ((("s0",), 1),), 2)
     >>> half is size_function("floordiv", ((("s0",), 1),), 2), half
@@ -57,7 +57,7 @@ def size_function(name: str, left: Key | int, right: Key | int) -> SizeFunction:
 
 
 def atoms_in(monomials: Iterable[tuple[Any, ...]]) -> frozenset[Any]:
-    """The atoms of some monomials, those within functions of sizes too."""
+    """Return the atoms of some monomials, with those inside functions of sizes."""
     found = {atom for monomial in monomials for atom in monomial}
     for atom in list(found):
         if type(atom) is SizeFunction:

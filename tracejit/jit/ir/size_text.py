@@ -12,7 +12,7 @@ _SIGNS = {"floordiv": "({} // {})", "mod": "({} % {})", "max": "max({}, {})", "m
 
 
 def size_text(key: Any) -> str:
-    """A Python expression, e.g. `4*s0*s1 + 1`."""
+    """Return a Python expression, e.g. `4*s0*s1 + 1`."""
     parts = []
     for monomial, coefficient in sorted(key, key=lambda t: (-len(t[0]), str(t[0]))):
         atoms = [atom_text(a) for a in monomial]
@@ -24,7 +24,7 @@ def size_text(key: Any) -> str:
 
 
 def atom_text(atom: Any) -> str:
-    """A symbol's name, or a function of sizes with its operands, e.g. `(s0 // 2)`."""
+    """Return a symbol's name, or a function of sizes with its operands, e.g. `(s0 // 2)`."""
     if isinstance(atom, str):
         return atom
     return _SIGNS[atom.name].format(*map(_operand, atom.operands))

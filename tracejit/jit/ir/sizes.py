@@ -59,7 +59,7 @@ class ShapeGuard:
 
 @dataclass
 class ShapeEnv:
-    """The symbols of one program: example values, equalities learnt, guards recorded."""
+    """Symbols of a program: example values, equalities learnt, guards recorded."""
 
     hints: dict[str, int] = field(default_factory=dict)
     equal: dict[Atom, SizeLike] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class ShapeEnv:
     generic: tuple | None = field(default=None, repr=False, compare=False)  # see `storage.py`
 
     def symbol(self, hint: int, name: str | None = None) -> SymInt:
-        """A new symbol whose example value is `hint`."""
+        """Make a symbol whose example value is `hint`."""
         name = name or f"s{len(self.hints)}"
         self.hints[name] = int(hint)
         return SymInt({(name,): 1}, self)
@@ -109,7 +109,7 @@ class ShapeEnv:
         return _rebuilt(size, self._resolved)
 
     def _resolved(self, atom: Atom) -> SizeLike:
-        """What an atom is known to be; each answer is kept, for sizes have atoms in common."""
+        """Return the known value of an atom. Answers are kept, for sizes have atoms in common."""
         learnt, answers = self.resolved
         found = answers.get(atom)
         if found is None:
@@ -156,7 +156,7 @@ class ShapeEnv:
             self.forgotten = self.learnt
 
     def decide(self, relation: str, left: SizeLike, right: SizeLike) -> bool:
-        """Whether `left relation right`; guarded where only the example says so."""
+        """Return True if `left relation right`. Record a guard where only the example says so."""
         difference = self.resolve(left - right)
         if type(difference) is not SymInt:
             return _RELATIONS[relation](difference, 0)
@@ -172,8 +172,8 @@ class ShapeEnv:
         return answer
 
     def agreed(self, left: SizeLike, right: SizeLike) -> bool:
-        """Whether a guard says of two resolved sizes that they are equal, from which nothing could
-        be learnt of one symbol: s0 * s1 == 6."""
+        """Return True if a guard says that two resolved sizes are equal without telling any one
+        symbol's value: s0 * s1 == 6."""
         zero = _terms(left - right) if self.unsolved else None
         for guard, difference in self.unsolved if zero else ():
             known = self.resolve(difference)
@@ -189,7 +189,7 @@ class ShapeEnv:
             self.guards.append(guard)
 
     def _learn(self, zero: SymInt) -> bool:
-        """What follows from `zero`, a resolved size, being 0; whether anything does."""
+        """Learn what follows if `zero`, a resolved size, is 0. Return True if anything does."""
         ones = factors_of_one(zero.terms)
         for factor in ones:
             self.learn(factor, 1)
@@ -209,7 +209,7 @@ _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 class SymInt:
-    """An integer polynomial over symbols; comparing answers by example and records a guard."""
+    """Integer polynomial over symbols. A comparison answers by example and records a guard."""
 
     __slots__ = ("terms", "scope", "_key", "_atoms", "_known", "_learnt")
 
@@ -253,7 +253,7 @@ class SymInt:
         return self.scope.agreed(a, b)
 
     def concretize(self) -> int:
-        """The example's value, guarded: the program now depends on it."""
+        """Return the example's value, guarded: the program now depends on it."""
         value = self.hint
         self.scope.decide("==", self, value)
         return value
@@ -417,8 +417,8 @@ def _is_number(value: Any) -> bool:
 
 
 def has_order(value: Any) -> bool:
-    """Whether numbers can be smaller than this. What cannot be is for Python to refuse: its text
-    names the sides in their order."""
+    """Return True if numbers can be smaller than this. Else Python refuses, and its text names the
+    sides in their order."""
     return isinstance(value, Number) and (isinstance(value, Real) or not isinstance(value, Complex))
 
 
@@ -427,8 +427,8 @@ def _is_int(value: Any) -> bool:
 
 
 def _local(size: SizeLike, scope: ShapeEnv) -> SizeLike:
-    """A size as seen in `scope`: symbols of another recording mean nothing here. Of a number that
-    differs between calls, the size that stands for it."""
+    """Return a size as seen in `scope`: symbols of another recording mean nothing here. A number
+    that differs between calls gives the size that stands for it."""
     if type(size) is int or type(size) is SymInt and size.scope is scope:
         return size
     if hasattr(type(size), "as_size"):
@@ -437,7 +437,7 @@ def _local(size: SizeLike, scope: ShapeEnv) -> SizeLike:
 
 
 def _is_positive(size: SizeLike) -> bool:
-    """Whether a size is a product of max(size, 1): what ops divide by themselves."""
+    """Return True if a size is a product of max(size, 1): ops divide by such sizes themselves."""
     if type(size) is not SymInt:
         return bool(size)
     atoms = [a for monomial in size.terms for a in monomial]
@@ -447,7 +447,7 @@ def _is_positive(size: SizeLike) -> bool:
 
 
 def _divisor(size: SizeLike, scope: ShapeEnv, what: str = "integer division or modulo") -> SizeLike:
-    """A size to divide by, asked not to be 0."""
+    """Return a size to divide by, guarded not to be 0."""
     size = _local(size, scope)
     if scope.settled and type(size) is SymInt:
         return size
@@ -530,7 +530,7 @@ def symbols_of(size: SizeLike) -> set[str]:
 
 
 def atoms_of(size: SizeLike) -> frozenset[Atom]:
-    """The symbols and functions of sizes that a size is made of, those within others too."""
+    """Return the symbols and functions of sizes in a size, with those inside others."""
     if type(size) is not SymInt:
         return frozenset()
     if size._atoms is None:
@@ -576,14 +576,14 @@ def _apply(function: str, left: SizeLike, right: SizeLike) -> SizeLike:
 
 
 def evaluate(size: SizeLike, values: Mapping[str, int]) -> int:
-    """The integer a size is for these values of its symbols."""
+    """Return the integer that a size is for these values of its symbols."""
     return _evaluated(size.terms.items(), values, {}) if type(size) is SymInt else size
 
 
 def _evaluated(
     terms: Iterable[Any], values: Mapping[str, int], functions: dict[SizeFunction, int]
 ) -> int:
-    """The sum of terms; `functions`: those of sizes that were met, and what they are."""
+    """Return the sum of terms. `functions` keeps the values of functions of sizes met so far."""
     total = 0
     for monomial, coefficient in terms:
         for atom in monomial:

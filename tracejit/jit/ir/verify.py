@@ -18,7 +18,7 @@ from tracejit.jit.ir.sizes import SymInt, same_size, symbols_of
 
 
 class GraphError(Exception):
-    """A graph that is not well formed, or text that is not a graph."""
+    """Error: a graph that is not well formed, or text that is not a graph."""
 
 
 def verify(graph: Graph, after: str = "") -> None:
@@ -129,7 +129,7 @@ class _Check:
 
 
 def flat(static: Any) -> Iterator[Any]:
-    """The leaves of tuples, lists and slices."""
+    """Yield the leaves of tuples, lists and slices."""
     if isinstance(static, (tuple, list)):
         for item in static:
             yield from flat(item)

@@ -1,9 +1,20 @@
-"""Common subexpressions are computed once.
+"""Merge common subexpressions: compute each once.
 
 In: a Graph. Out: the same Graph, where no two nodes apply the same op to the same operands and
 attributes. After opening composites the backward half repeats much of the forward half (softmax,
 statistics of a normalisation); this pass merges them. Random draws are equal exactly when state and
 offset are, and those are operand and attribute.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(cse(parse_graph('''graph g(in0: float32[2] "x"):
+...   %0: float32[2] = exp(%in0)
+...   %1: float32[2] = exp(%in0)
+...   %2: float32[2] = add(%0, %1)
+...   return %2''')))
+graph g(in0: float32[2] "x"):
+  %0: float32[2] = exp(%in0)
+  %1: float32[2] = add(%0, %0)
+  return %1
 """
 
 from __future__ import annotations

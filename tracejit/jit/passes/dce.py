@@ -1,10 +1,19 @@
-"""What nobody reads is not computed, and what is already there is not written.
+"""Drop nodes that nobody reads, and writes of a value to its own memory.
 
 In: a Graph. Out: the same Graph without nodes that no output and no write depends on, and without
-writes of an input to itself; of nodes with regions only what is read is left (`dead_regions`).
-Nodes that may fail stay: what raises must raise, read or not. Last pass of the pipeline; the
-rewriting passes leave what they replaced for this one. Inputs of the graph stay: they are the
-calling convention.
+writes of an input to itself. Nodes with regions keep only what is read (`dead_regions`). Nodes that
+may fail stay: what raises must raise, read or not. Last pass of the pipeline: the rewriting passes
+leave the nodes that they replaced for this one. Inputs of the graph stay: they are the calling
+convention.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(dce(parse_graph('''graph g(in0: float32[2] "x"):
+...   %0: float32[2] = exp(%in0)
+...   %1: float32[2] = neg(%in0)
+...   return %1''')))
+graph g(in0: float32[2] "x"):
+  %0: float32[2] = neg(%in0)
+  return %0
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What nobody reads of branches and loops is not computed.
+"""Drop what nobody reads of branches and loops.
 
 In: a node with regions, and the values that are read after it. Out: the same node without outputs
-that nobody reads, regions that compute no more than what is left, and no operands that they do not
-read. Called by `dce`. What a loop carries stays only if it is read after the loop, or decides about
-what is.
+that nobody reads. Its regions compute no more than the rest needs, and it has no operands that they
+do not read. Called by `dce`. A carried value stays only if code after the loop reads it, or if it
+decides about such a value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 
 
 class _In(NamedTuple):
-    """An operand and the input of the regions that it becomes; None: there is no such."""
+    """Operand, and the input of the regions that it becomes; None: there is no such."""
 
     operand: int | None
     input: int | None
@@ -26,7 +26,7 @@ class _In(NamedTuple):
 
 
 class _Out(NamedTuple):
-    """An output of the regions and the output of the node that it becomes."""
+    """Output of the regions, and the output of the node that it becomes."""
 
     result: int | None
     output: int | None
@@ -142,7 +142,8 @@ def _carried(node: Node, ins: Sequence[_In], outs: Sequence[_Out], live: set[Val
 
 
 def _read_by(graph: Graph, results: Iterable[Value] | None = None) -> set[Value]:
-    """The values that `results` depend on, themselves included, and what may fail reads."""
+    """Return the values that `results` depend on, themselves included, with the reads of failing
+    nodes."""
     live = set(graph.outputs if results is None else results)
     for node in reversed(graph.nodes):
         if node.may_fail or any(v in live for v in node.outputs):

@@ -1,8 +1,25 @@
-"""Small branches are both computed, and a choice is made between the results.
+"""Compute both sides of small branches, and choose between the results.
 
-In: a Graph. Out: the same Graph, where a `cond` whose regions are a few cheap elementwise ops has
-become those ops and a `where` for each output, which fuse with what is around them; and where a
-`cond` whose decision is known has become the region it takes. Called by the pipeline.
+In: a Graph. Out: the same Graph. A `cond` whose regions are a few cheap elementwise ops becomes
+those ops and a `where` for each output, which fuse with their neighbours. A `cond` whose decision
+is known becomes the region it takes. Called by the pipeline.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(flatten_cond(parse_graph('''graph g(in0: bool[] "c", in1: float32[2] "x"):
+...   %0: float32[2] = cond(%in0, %in1) {
+...     graph g_then(in0: float32[2]):
+...       %0: float32[2] = neg(%in0)
+...       return %0
+...     graph g_else(in0: float32[2]):
+...       %0: float32[2] = exp(%in0)
+...       return %0
+...   }
+...   return %0''')))
+graph g(in0: bool[] "c", in1: float32[2] "x"):
+  %0: float32[2] = neg(%in1)  # [branches: from %0 cond]
+  %1: float32[2] = exp(%in1)  # [branches: from %0 cond]
+  %2: float32[2] = where(%in0, %0, %1)  # [branches: from %0 cond]
+  return %2
 """
 
 from __future__ import annotations
@@ -34,7 +51,7 @@ def _rules_of(op: Op) -> Sequence[Rule]:
 
 
 def taken_region(graph: Graph, node: Node) -> Any:
-    """The region that is taken, where that is known."""
+    """Inline the region that is taken, where the decision is known."""
     decision = constant(node.inputs[0])
     if decision is None:
         return None
@@ -42,7 +59,7 @@ def taken_region(graph: Graph, node: Node) -> Any:
 
 
 def both_regions(graph: Graph, node: Node) -> Any:
-    """Both regions, and for each output `where(predicate, then, else)`."""
+    """Inline both regions, with `where(predicate, then, else)` for each output."""
     if sum(len(region.nodes) for region in node.regions) > LIMIT:
         return None
     if not all(_is_cheap(inner) for region in node.regions for inner in region.nodes):

@@ -1,8 +1,18 @@
-"""What is known when a program is compiled is computed then.
+"""Fold constants: compute while compiling whatever is known then.
 
-In: a Graph. Out: the same Graph, where constant tensors have become numbers, and what is computed
-from constants alone is one constant. Called by the pipeline; a constant is a `full` node of a
-Python number. Values are computed by each op's own `eager`, so they are those of eager mode.
+In: a Graph. Out: the same Graph, where constant tensors have become numbers, and ops over constants
+alone have become one constant. Called by the pipeline. A constant is a `full` node of a Python
+number. Each op's own `eager` computes the values, so they are those of eager mode.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(fold(parse_graph('''graph g(in0: float32[2] "x"):
+...   %0: float32[2] = full(size=(2,), value=3.0, dtype=float32, device=device("cpu"))
+...   %1: float32[2] = add(%in0, %0)
+...   return %1''')))
+graph g(in0: float32[2] "x"):
+  %0: float32[2] = full(size=(2,), value=3.0, dtype=float32, device=device("cpu"))
+  %1: float32[2] = add(%in0, 3.0)  # [fold: from %1 add]
+  return %1
 """
 
 from __future__ import annotations
@@ -32,7 +42,7 @@ def _rules_of(op: Op) -> Sequence[Rule]:
 
 
 def constant(x: Any) -> bool | int | float | None:
-    """The number a value holds in every element, rounded to its dtype; None if it is not known.
+    """Return the number that a value holds in every element, rounded to its dtype; None if unknown.
 
     >>> constant(3.0)
     3.0
@@ -57,7 +67,7 @@ def _full(graph: Graph, type: TensorType, value: Any) -> Value:
 
 
 def evaluate_constants(graph: Graph, node: Node) -> Value | None:
-    """An elementwise op of constants only is a constant."""
+    """Replace an elementwise op of constants by a constant."""
     numbers = [constant(x) for x in node.inputs]
     if any(n is None for n in numbers) or len(node.outputs) != 1:
         return None
@@ -94,8 +104,8 @@ def _fits(node: Node, operands: list[Any], out: TensorType) -> bool:
 
 
 def view_of_constant(graph: Graph, node: Node) -> Value | None:
-    """A view of a constant is a constant of another shape; not one that shows other numbers, as
-    those of complex ones' parts do."""
+    """Replace a view of a constant by a constant of its shape. A view that shows other numbers
+    stays, as the parts of complex numbers do."""
     source, seen = node.inputs[0], node.outputs[0].type
     number = constant(source) if source.dtype is seen.dtype else None
     return None if number is None else _full(graph, seen, number)

@@ -1,8 +1,20 @@
-"""Composite nodes become the ops they are written in.
+"""Replace composite ops by their bodies.
 
-In: a Graph. Out: the same Graph without composite nodes, except those that must stay closed. First
-pass of the pipeline, after differentiation, which wants composites whole for the sake of their own
-rules.
+In: a Graph. Out: the same Graph, where composites (softmax, gelu, losses ...) are the ops that they
+are made of. First pass of the pipeline: capture and autodiff see each composite as one node. With
+`numerics="eager"` a composite with an `eager` of its own stays closed.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(open_composites(parse_graph('''graph g(in0: float32[2, 3] "x"):
+...   %0: float32[2, 3] = softmax(%in0, dim=1)
+...   return %0''')))
+graph g(in0: float32[2, 3] "x"):
+  %0: float32[2, 1] = amax(%in0, dims=(1,), keepdim=True)  # [open: from %0 softmax]
+  %1: float32[2, 3] = sub(%in0, %0)  # [open: from %0 softmax]
+  %2: float32[2, 3] = exp(%1)  # [open: from %0 softmax]
+  %3: float32[2, 1] = sum(%2, dims=(1,), keepdim=True)  # [open: from %0 softmax]
+  %4: float32[2, 3] = div(%2, %3)  # [open: from %0 softmax]
+  return %4
 """
 
 from __future__ import annotations
@@ -28,7 +40,7 @@ def open_composites(graph: Graph, numerics: str = "fast") -> Graph:
 
 
 def _body(graph: Graph, node: Node) -> Any:
-    """The body's outputs; what it asks of sizes is guarded in the name of the composite's line."""
+    """Return the body's outputs. Guards on sizes name the composite's line."""
     assert node.op.body is not None
     before = graph.scope.where
     graph.scope.where = lambda: str(node.location or node.op.name)

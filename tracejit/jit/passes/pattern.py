@@ -24,15 +24,15 @@ Bindings = dict[str, Any]
 
 
 class Term(Operators):
-    """A part of a pattern. To front ends it looks like a 0-dim tensor, so they add no
-    conversions."""
+    """Part of a pattern. To front ends it looks like a 0-dim tensor, so they add no conversions."""
 
     __slots__ = ("dtype",)
     dtype: dtype
     shape, device = (), CPU
 
     def match(self, x: Any, bound: Bindings) -> bool:
-        """Whether `x` is such an expression; notes in `bound` what the holes stand for."""
+        """Return True if `x` is such an expression, and note in `bound` what the holes stand
+        for."""
         raise NotImplementedError
 
     @staticmethod
@@ -56,7 +56,7 @@ class Hole(Term):
 
 
 class Applied(Term):
-    """An op applied to terms and numbers."""
+    """Op applied to terms and numbers."""
 
     __slots__ = ("op", "operands", "attributes")
 
@@ -95,9 +95,10 @@ def same_number(a: Any, b: Any) -> bool:
 
 
 class Pattern:
-    """An expression with holes; `root` is the op of its outermost application.
+    """Expression with holes; `root` is the op of its outermost application.
 
-    `dtype` is what front ends take holes for. It is not matched: rules ask the values themselves.
+    Front ends take the holes for tensors of `dtype`. It is not matched: rules ask the values
+    themselves.
 
     >>> from tracejit.core.ops import pointwise
     >>> Pattern(lambda x: -(-x)).root
@@ -112,7 +113,7 @@ class Pattern:
         self.root = self.term.op
 
     def match(self, value: Value) -> Bindings | None:
-        """What the holes stand for if the expression is found at `value`, else None."""
+        """Return what the holes stand for if the expression is found at `value`, else None."""
         bound: Bindings = {}
         return bound if self.term.match(value, bound) else None
 

@@ -1,7 +1,7 @@
-"""All passes, in order.
+"""List of all passes, in order.
 
 In: a captured (and differentiated) Graph. Out: a better one for lowering to read; the given graph
-is not changed. Called by `jit` when a program is made; `fn.graphs` calls `stages` to show each
+is not changed. Called by `jit` when a program is made. `fn.graphs` calls `stages` to show each
 step.
 """
 
@@ -41,7 +41,7 @@ _DEEP = (settle_sizes, dce)  # these see to regions themselves
 
 def run(graph: Graph, numerics: str = "fast",
         after: Callable[[str, Graph], None] | None = None) -> Graph:
-    """A copy of `graph` after all passes, with as many separate outputs as before.
+    """Return a copy of `graph` after all passes, with as many separate outputs as before.
 
     numerics  "fast", or "eager": only what preserves every bit
     after     called with the name of each pass and the graph at that point
@@ -73,7 +73,7 @@ def stages(graph: Graph, numerics: str = "fast") -> list[tuple[str, str]]:
 
 
 def _parts(graph: Graph) -> list[Graph]:
-    """A graph and the regions in it, innermost first."""
+    """Return a graph and the regions in it, innermost first."""
     inner = [part for node in graph.nodes for region in node.regions for part in _parts(region)]
     return [*inner, graph]
 

@@ -1,4 +1,4 @@
-"""One sweep over a graph that replaces nodes by cheaper ones.
+"""Sweep over a graph that replaces nodes by cheaper ones.
 
 In: a Graph, and rules by the op they apply to. Out: the same Graph, changed in place. Called by the
 passes that are sets of rules (`fold`, `simplify`, `open_composites`). Operands are rewritten before
@@ -23,9 +23,8 @@ Rule = Callable[[Graph, Node], Any]
 def rewrite(graph: Graph, name: str, rules_of: Callable[[Op], Sequence[Rule]]) -> Graph:
     """Apply rules wherever they match; a replacement of another type is not taken.
 
-    New nodes keep the location of the node they replace; their provenance is "<name>: from %3 mul",
-    where %3 is what the replaced node was called before the pass, also when a new node is replaced
-    in turn.
+    New nodes keep the location of the node they replace. Their provenance is "<name>: from %3 mul",
+    where %3 names the replaced node before the pass, also when a new node is replaced in turn.
     """
     replaced: dict[Value, Value] = {}
     nodes: list[Node] = []
@@ -55,7 +54,7 @@ def _now(x: Any, replaced: dict[Value, Value]) -> Any:
 
 def _apply(graph: Graph, name: str, node: Node,
            rules: Sequence[Rule]) -> tuple[list[Node], tuple[Value, ...]] | None:
-    """The nodes made by the first rule that matches, and what stands for the outputs."""
+    """Return the nodes that the first matching rule made, and the replacements of the outputs."""
     old = node.outputs[0].name if node.outputs else ""
     provenance = f"{name}: from %{old} {node.op.name}" if old else node.provenance
     for rule in rules:

@@ -1,9 +1,20 @@
-"""Sizes in terms of as few symbols as are left.
+"""Write sizes in terms of as few symbols as are left.
 
 In: a Graph whose scope has learnt which sizes are equal. Out: the same Graph, where types and
-attributes name equal sizes alike. Every parameter of a network brings its own symbols; once
+attributes name equal sizes alike. Every parameter of a network brings its own symbols. Once
 products and updates have shown which agree, the text, the kernels and every later comparison have
 few.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(settle_sizes(parse_graph('''
+...   graph g(in0: float32[s0] "x", in1: float32[s1] "y") where s0=2 in0.size[0], s1=2 in1.size[0]:
+...   %0: float32[s0] = add(%in0, %in1)
+...   return %0
+...   equal s1 = s0''')))
+graph g(in0: float32[s0] "x", in1: float32[s0] "y") where s0=2 in0.size[0], s1=2 in1.size[0]:
+  %0: float32[s0] = add(%in0, %in1)
+  return %0
+  equal s1 = s0
 """
 
 from __future__ import annotations

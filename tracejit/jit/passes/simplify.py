@@ -1,9 +1,17 @@
-"""Cheaper ways to compute the same bits, and, where numerics allow, nearly the same.
+"""Find cheaper ways to compute the same bits, and, where numerics allow, nearly the same.
 
 In: a Graph. Out: the same Graph with identities, conversions and views cancelled. Called by the
 pipeline after `fold`, which has made numbers of constants. A rule is exact when it gives every
-element the same bits for all inputs, NaN payloads aside; others are taken with numerics="fast"
-only.
+element the same bits for all inputs, NaN payloads aside. Others apply with numerics="fast" only.
+
+>>> from tracejit.jit.ir.parser import parse_graph
+>>> print(simplify(parse_graph('''graph g(in0: float32[2] "x"):
+...   %0: float32[2] = mul(%in0, 1.0)
+...   %1: float32[2] = neg(%0)
+...   return %1''')))
+graph g(in0: float32[2] "x"):
+  %0: float32[2] = neg(%in0)
+  return %0
 """
 
 from __future__ import annotations
@@ -26,8 +34,7 @@ from tracejit.jit.passes.simplify_views import FAST_VIEW_RULES, VIEW_RULES, sour
 
 @dataclass
 class Identity:
-    """`left` may be computed as `right`, a function of the same holes, where `when` holds of
-    them."""
+    """Rule: compute `left` as `right`, a function of the same holes, if `when` is true of them."""
 
     left: Pattern
     right: Callable[..., Any]
@@ -85,7 +92,7 @@ def drop_conversion(graph: Graph, node: Node) -> Value | None:
 
 
 def drop_truth(graph: Graph, node: Node) -> Value | None:
-    """Whether a number made of a bool is not zero is that bool."""
+    """Replace `number != 0` by the bool that the number was made of."""
     x = node.inputs[0]
     made = x.node is not None and x.node.op is pointwise.cast
     return x.node.inputs[0] if made and x.node.inputs[0].dtype is bool_ else None
@@ -97,7 +104,7 @@ _FLOAT_INTO = {"float16": ("float32", "float64"), "bfloat16": ("float32", "float
 
 
 def holds(wide: dtype, narrow: dtype) -> bool:
-    """Whether every value of `narrow` is one of `wide`.
+    """Return True if every value of `narrow` is one of `wide`.
 
     >>> from tracejit.core.ops.types import float32, int16, int32
     >>> holds(float32, int16), holds(float32, int32)
@@ -117,7 +124,7 @@ def holds(wide: dtype, narrow: dtype) -> bool:
 
 # -- choices, divisions, broadcasts ----------------------------------------------------------------
 def drop_choice(graph: Graph, node: Node) -> Any:
-    """`where` of a constant condition, or between equals."""
+    """Replace a `where` with a constant condition, or between equals."""
     condition, yes, no = node.inputs
     if yes is no:
         return yes if isinstance(yes, Value) else None
@@ -137,8 +144,8 @@ def divide_by_power_of_two(graph: Graph, node: Node) -> Any:
 
 
 def drop_expand(graph: Graph, node: Node) -> Any:
-    """An elementwise op broadcasts by itself: its operands need no `expand` if another has all
-    dimensions."""
+    """Drop an `expand` before an elementwise op, which broadcasts by itself if another operand has
+    all dimensions."""
     out = node.outputs[0].shape
     full = [isinstance(x, Value) and source_of_expand(x) is None and same_sizes(x.shape, out)
             for x in node.inputs]

@@ -27,7 +27,8 @@ _SAME_ORDER = {reshape_record, squeeze_record, unsqueeze_record}  # elements kee
 
 
 def merge_reshapes(graph: Graph, node: Node) -> Any:
-    """The nearest value of the chain that already has the shape; else one reshape of its start."""
+    """Use the nearest value of the chain that already has the shape, else one reshape of its
+    start."""
     out = node.outputs[0].shape
     x = node.inputs[0]
     while not same_sizes(x.shape, out):
@@ -39,7 +40,7 @@ def merge_reshapes(graph: Graph, node: Node) -> Any:
 
 
 def merge_permutes(graph: Graph, node: Node) -> Any:
-    """One permutation for two; none for the identity."""
+    """Use one permutation for two, and none for the identity."""
     x, dims = node.inputs[0], tuple(node.attributes["dims"])
     if dims == tuple(range(len(dims))):
         return x
@@ -50,7 +51,7 @@ def merge_permutes(graph: Graph, node: Node) -> Any:
 
 
 def merge_expands(graph: Graph, node: Node) -> Any:
-    """One expansion for two; none to the same shape."""
+    """Use one expansion for two, and none to the same shape."""
     x = node.inputs[0]
     if same_sizes(x.shape, node.outputs[0].shape):
         return x
@@ -59,12 +60,12 @@ def merge_expands(graph: Graph, node: Node) -> Any:
 
 
 def source_of_expand(x: Value) -> Value | None:
-    """What `x` is an expansion of."""
+    """Return the operand if `x` is an expansion."""
     return x.node.inputs[0] if x.node is not None and x.node.op is expand_record else None
 
 
 def drop_whole_slice(graph: Graph, node: Node) -> Any:
-    """A slice as large as its operand: steps are positive, so it takes everything in order."""
+    """Drop a slice as large as its operand: steps are positive, so it takes everything in order."""
     x = node.inputs[0]
     return x if same_sizes(x.shape, node.outputs[0].shape) else None
 
