@@ -143,7 +143,7 @@ def test_a_program_that_cannot_be_compiled_is_a_difference(monkeypatch) -> None:
 
     program = small("v0 = x0 * 2")
     assert check(program, Way("graph")) is None
-    monkeypatch.setattr("tracejit.jit.compiled_function.Segment", fails)
+    monkeypatch.setattr("tracejit.jit.compiled_function.CompiledGraph", fails)
     assert "planted" in str(check(replace(program, steps=small("v0 = x0 * 7").steps), Way("graph")))
 
 
