@@ -34,14 +34,14 @@ FEW = 1024  # additions to one place that float32 may take one after another
 class Frequent:
     """Memory of one sum by index.
 
-        seen    for each key how often it was named, up to FEW; then FEW and the number of its row of
-                `wide`, from 1 on
-        wide    float64, `width` columns for each key that is named more than FEW times
-        most    a bound of how often one place is named
-        key, column   where an element of the source is added: a number of what the outer loops decide,
-                and of the rest
-        outer, inner  the loops over the source that decide the key, and those within
-        place   the element of the result that belongs to `rows` and `columns`, a key and a column
+    - `seen`: for each key how often it was named, up to FEW; then FEW and the number of its row of
+      `wide`, from 1 on
+    - `wide`: float64, `width` columns for each key that is named more than FEW times
+    - `most`: a bound of how often one place is named
+    - `key`, `column`: where an element of the source is added: a number of what the outer loops
+      decide, and of the rest
+    - `outer`, `inner`: the loops over the source that decide the key, and those within
+    - `place`: the element of the result that belongs to `rows` and `columns`, a key and a column
     """
 
     seen: Partial

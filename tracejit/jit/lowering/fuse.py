@@ -6,14 +6,14 @@ joins it, and each reading group computes a cheap value itself. Any other value 
 with the same loops. A choice here costs or saves time but never changes results: a group computes
 what it stores from loads alone.
 
-Before you add a rule here: all readers of the node that is placed are in `readers`. Look readers up
-again after a merge, which removes groups. Ask `reaches` or `can_merge` before you link or merge: a
-circle fails in `precedence.py`. A group that computes a value lists it in `members` and reads its
-operands; without that it loads the value. Keep values of `apart` out of the groups that read them:
-`lower.py` fuses again with the reductions that `loops.py` found misplaced. Estimate sizes by
-`typical`, not by the first call (`tests/runtime/test_first_sizes.py`).
-`tests/lowering/test_fuse.py` and `test_schedule.py` show wrong groups, `test_dependent_loops.py`
-groups that must not merge.
+Before you add a rule here: `readers` already holds every group that reads the node's values. Look
+them up again after a merge, which removes groups. Ask `reaches` or `can_merge` before you link or
+merge: a circle fails in `precedence.py`. A group that computes a value has it in `members` and a
+`_read` of its operands; any other group loads it. Keep values of `apart` out of the groups that
+read them: `lower.py` fuses again with the reductions that `loops.py` found misplaced. Estimate
+sizes by `typical`, not by the first call (`tests/runtime/test_first_sizes.py`). Merges of whole
+groups come last. `tests/lowering/test_fuse.py`, `test_schedule.py` and `test_dependent_loops.py`
+show wrong groups.
 """
 
 from __future__ import annotations

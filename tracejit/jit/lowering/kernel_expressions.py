@@ -44,8 +44,8 @@ _ROUNDING = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
 class Pointer:
     """Typed pointer: an argument of the kernel's body, or computed.
 
-        indices   it leads to sizes and places, not to elements
-        accesses  loads and stores through it, for `separate`
+    - `indices`: it leads to sizes and places, not to elements
+    - `accesses`: loads and stores through it, for `separate`
     """
 
     def __init__(self, value: Any, element: str, indices: bool = False):

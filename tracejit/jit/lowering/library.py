@@ -2,7 +2,7 @@
 
 In: a node. Out: the `Library` that computes it, or None: then a host call does. Lowering puts its
 name, kernel and sizes into an instruction. When sizes are bound, the runtime asks `bound` how the
-work is cut, by shape alone. Called by `fuse.py`, `schedule.py`, `jit/runtime/binding.py`.
+work is cut, by shape alone. Called by `fuse.py`, `schedule.py` and `jit/runtime/`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MOST = 16  # chunks of one instruction
 class Bound(NamedTuple):
     """Instruction for known sizes.
 
-        scratch  bytes that each worker needs
-        work     how long it takes, as bytes moved
+    - `scratch`: bytes that each worker needs
+    - `work`: how long it takes, as bytes moved
     """
 
     sizes: tuple[int, ...]
@@ -38,11 +38,11 @@ class Bound(NamedTuple):
 class Library:
     """Computation of one op by a kernel of its own.
 
-        takes     says if it can compute this node
-        kernel    its text, by node
-        sizes     integers the text reads, by node
-        bound     the instruction, once they have values
-        compiled_only  True if the text means nothing as plain Python
+    - `takes`: True if it can compute this node
+    - `kernel`: its text, by node
+    - `sizes`: integers the text reads, by node
+    - `bound`: the instruction, once they have values
+    - `compiled_only`: True if the text means nothing as plain Python
     """
 
     takes: Callable[[Node], bool]

@@ -39,14 +39,14 @@ def product(
 ) -> str:  # fmt: skip
     """Return statements for c = a (m x k) times b (k x n), or c += that.
 
-        a       pointer and place of its first element, as `pointer[place`
-        a_row, a_step  from row to row and from column to column
-        b, c    likewise, and b_step, c_row from row to row
-        padded  rows of `c` may be written up to the next multiple of `columns_of`; else the pointer
-                `tile` is at hand
-        narrow  n is one vector at most
-        pack    a pointer to room for rows of a tile, and one vector; those of `a` are copied there
-                first, which pays where they lie apart
+    - `a`: pointer and place of its first element, as `pointer[place`; `b` and `c` likewise
+    - `a_row`, `a_step`: from row to row and from column to column of a
+    - `b_step`, `c_row`: from row to row of b, and of c
+    - `padded`: rows of c may be written up to the next multiple of `columns_of`; else the pointer
+      `tile` is at hand
+    - `narrow`: n is one vector at most
+    - `pack`: a pointer to room for rows of a tile, and one vector. Those of a are copied there
+      first, which pays where they lie apart.
     """
     rows, vectors = (12, 1) if narrow else tile_of()
     lanes = VECTOR_BYTES // (4 if dtype == "float32" else 8)

@@ -10,8 +10,8 @@ Before you add a rule here: `lay_out` calls a layout again with the splits found
 names. A part is laid out before the loop that reads it, since it fills in `partials`. The order of
 groups sees to that. `total` and `chunk` depend on shapes alone, or bits would depend on the number
 of threads. `_misplaced` comes last, and makes `lower.py` fuse again. `tests/lowering/test_fuse.py`
-shows reductions in wrong loops, `test_schedule.py` wrong cuts. `tests/golden/test_kernels.py` shows
-changed loops.
+shows reductions in wrong loops, `test_schedule.py` bits that depend on threads.
+`tests/golden/test_kernels.py` shows changed loops.
 """
 
 from __future__ import annotations
@@ -206,7 +206,8 @@ def _columns(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
 
 
 def _sides(v: Value) -> list[str]:
-    """Say for each dimension of a reduction's result on which side of the reduced ones it lies."""
+    """Return "batch" for each dimension of a reduction's result before the last reduced one,
+    "column" behind it, "none" for those reduced."""
     assert v.node is not None
     shape, dims = v.node.inputs[0].shape, v.node.attributes["dims"]
     last = max(d for d in dims if not is_one(resolved(shape[d])))

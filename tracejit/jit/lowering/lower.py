@@ -1,9 +1,9 @@
 """Steps from a graph to a program, in order.
 
 In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called
-by `jit` and tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) ->
-which memory (`memory.py`) -> instructions (`schedule.py`), which writes the texts (`printing.py`,
-`kernels.py`).
+by `jit/runtime/compiled_graph.py` and tests. fold products (`products.py`) -> group (`fuse.py`) ->
+loops (`loops.py`) -> which memory (`memory.py`) -> instructions (`schedule.py`), which writes the
+texts (`printing.py`, `kernels.py`).
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ end.
 Before you add a rule here: outputs get buffers first, writes follow in the graph's order, then
 comes the order of groups, targets last. A write in place links all readers of the input, and the
 barrier after all that may fail, before its group. Each later write asks `reaches` with these links.
-Among a group's targets the first is where readers find the value. `stash.py` keeps values of its
-loops there. Operands of one instruction are different memory (`abi.py`), so a group reads and
-writes an input at the same elements only. The writes in `tests/lowering/test_schedule.py` show
-mistakes.
+Among a group's targets the first is where readers find the value. `stash.py` keeps values of
+earlier loops there. A group reads an input that it writes in place only at the element written,
+since its loops run in any order. The writes in `tests/lowering/test_schedule.py` show mistakes.
 """
 
 from __future__ import annotations
