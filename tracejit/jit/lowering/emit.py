@@ -303,7 +303,8 @@ class Emission:
             kind = register(d)
             if combine != "{a} + {b}" or not kind.startswith("float"):
                 return body
-            return self.scalars.call("({0} + {1})", kind, (self.number(identity, d), body))  # of -0
+            # As in a loop, -0 becomes 0.
+            return self.scalars.call("({0} + {1})", kind, (self.number(identity, d), body))
         fold = Fold(loops, combine, self.number(identity, d).data)
         return self._reduced(value, self.scalars.fold(fold, body, register(d)))
 
@@ -333,6 +334,7 @@ def accumulator(node: Node) -> dtype:
     return float32 if register(d) == "float32" else d
 
 
+# (value, operand) by their ids, which stay theirs as long as the entry holds both.
 _BROADCAST: dict[tuple[int, int], tuple[Any, Any, tuple[int, ...] | None]] = {}
 
 
@@ -375,6 +377,7 @@ def _typed(text: str, kind: str, args: Sequence[Scalar]) -> str:
     """Convert narrow integers back: NumPy's wrap, and numba's would become int64."""
     if kind in ("int8", "int16", "int32", "uint8") and not re.fullmatch(rf"{kind}\([^()]*\)", text):
         return f"{kind}({text})"
+    # Kernels have no arithmetic of bools.
     arithmetic = all(a.dtype == "bool" for a in args) and not _COMPARES.search(text)
     if kind == "bool" and args and arithmetic:
         return f"({text.replace(' * ', ' & ').replace(' + ', ' | ')})"

@@ -15,6 +15,8 @@ from tracejit.jit.lowering.fuse import kind_of
 from tracejit.jit.lowering.groups import count
 from tracejit.jit.lowering.index import is_zero
 
+# Ops that place every element of each operand. A wrong name here hides failures; a missing one
+# stores a value more.
 REARRANGING = {"reshape", "permute", "unsqueeze", "squeeze", "expand", "flip", "roll", "cat"}
 AT_POSITIONS = {"index": 1, "gather": 1, "embedding": 1}  # the operand where positions begin
 

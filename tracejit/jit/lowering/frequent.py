@@ -84,6 +84,7 @@ def frequent(value: Any, dims: Sequence[int], most: SizeLike, target: Sequence[I
     rows, columns = Variable("key", product(sizes[0])), Variable("column", product(sizes[1]))
     element = dict(zip(keyed, unravelled(as_index(rows), sizes[0])))
     element |= zip(rest, unravelled(as_index(columns), sizes[1]))
+    # A key has a row once it is named more than FEW times.
     most_rows = product([v.extent for v in outer]) // (FEW + 1)
     seen, wide = Partial(value, rows.extent), Partial(value, most_rows * columns.extent)
     seen.dtype, wide.dtype = int32, float64

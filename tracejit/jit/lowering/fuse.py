@@ -46,12 +46,14 @@ from tracejit.jit.lowering.index import is_one, is_zero, product, resolved, same
 from tracejit.jit.lowering.library import library_of
 from tracejit.jit.lowering.precedence import in_order, link, reaches
 
-CHEAP = 4  # operations worth repeating rather than storing a value
+CHEAP = 4  # operations, at most, of a value computed again rather than stored
+# dtypes of scatters that are kernels
 SCATTERED = ("float32", "float64", "int32", "int64")
-WORTH_REPEATING = 32  # the same where only one tensor is read anyway
+WORTH_REPEATING = 32  # CHEAP if at most one large tensor is read
 NEAR = 16  # groups that are tried, of many that might take a value or merge
 REPEATED = 32  # times that a kernel's text may hold one value, in branches of branches
 _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
+# functions that cost about as much as an addition
 _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
 
 
@@ -119,7 +121,7 @@ class Fuser:
         self.operands = operands  # of products, views folded in
         self.groups: dict[Group, None] = {}
         self.readers: dict[Value, dict[Group, None]] = {}
-        self.reads: dict[Group, dict[Value, None]] = {}  # the other way round
+        self.reads: dict[Group, dict[Value, None]] = {}  # group -> values it reads
         self.scalars: list[Group] = []  # the last ones whose loops are over one element
         self.unsorted: list[Group] = []  # new groups, whose loops were not looked at
         self.made = 0
@@ -149,6 +151,7 @@ class Fuser:
             leaves |= self.leaves.get(x, frozenset() if is_one(count(x)) else frozenset([x]))
         for v in node.outputs:
             single = is_one(count(v))
+            # An operand counts at each use, so costs could double with each op: hence the bound.
             self.cost[v] = (0 if single else 1) if leaf else min(cost, 1000)
             self.leaves[v] = frozenset() if single else frozenset([v]) if leaf else leaves
         if not leaf:
@@ -219,6 +222,7 @@ class Fuser:
     def _place_element(self, node: Node, position: int) -> None:
         v = node.outputs[0]
         readers = list(self.readers.get(v, []))
+        # Calls read memory.
         calls = any(r.kind in ("host", "library", "product") for r in readers)
         if not calls and v not in self.results:
             homes = self._inline(v, readers)
@@ -261,6 +265,7 @@ class Fuser:
     def _home(self, v: Value, node: Node, readers: list[Group], accepts: Any) -> Group | None:
         """Return a group that can store `v` without waiting for a group that needs it, or None."""
         candidates = dict.fromkeys(r for r in readers if r.kind == "loop")
+        # A group that reads the same tensors then reads them once for both.
         for x in self._inlined_operands(node):
             if not is_one(count(x)):
                 candidates.update(dict.fromkeys(list(self.readers.get(x, ()))[-NEAR:]))
@@ -365,6 +370,7 @@ class Fuser:
         assert node.op.reduce is not None
         if node.op.reduce.position or self._of_rows(operand):
             if self._follows_reduction(operand):
+                # In time: operands are placed later.
                 self.results.add(operand)
             self._place_rows(node, position, 1, count(operand), True, v)
             return
@@ -460,6 +466,7 @@ class Fuser:
         del self.groups[b]
         for v in self.reads.pop(b, ()):
             known = self.readers[v]
+            # `_merged` tries readers in their order, so it is kept; for many that takes too long.
             if a in known or len(known) > NEAR:
                 del known[b]
                 known[a] = None

@@ -31,7 +31,7 @@ from tracejit.jit.lowering.index import is_one, product, resolved, same_size, si
 from tracejit.jit.lowering.precedence import Ordered, contract, is_between
 
 MEMBERS_CAP = 160  # longer chains are cut: texts stay readable, compile time linear
-REDUCTIONS_CAP = 16  # independent reductions that share loops: layers far apart need not
+REDUCTIONS_CAP = 16  # reductions that share loops, at most: layers far apart need not
 
 
 class Group(Ordered):
@@ -65,6 +65,7 @@ def extents(value: Any) -> Extents:
     """Return the extents of a value or a partial."""
     learnt = value.graph.scope.learnt if hasattr(value, "graph") else 0
     known = getattr(value, "extents", None)
+    # Equalities learnt meanwhile may make more dimensions 1.
     if known is not None and known[0] == learnt:
         return known[1]
     dense = tuple(s for s in map(resolved, value.shape) if not is_one(s))
@@ -105,6 +106,7 @@ def fits(value: Any, group: Group) -> bool:
         )
     if same_size(numel, group.rows):
         return True
+    # Any shape has a prefix of 1 element, so one row would fit everything.
     if same_size(group.rows, 1) or group.numel is not None and not same_size(numel, group.numel):
         return False
     return prefix_length(value, group.rows) is not None

@@ -26,7 +26,7 @@ from tracejit.jit.ir.sizes import SizeLike, SymInt, exact_division, size_max
 
 _RESOLVED: dict[
     int, tuple[Any, int, SizeLike]
-] = {}  # id of a size -> (it, equalities known, answer)
+] = {}  # id of a size -> (the size, how many equalities were known, answer)
 _KEPT = 20000
 
 
@@ -82,6 +82,7 @@ def known_nonnegative(size: SizeLike) -> bool:
     """Return True if `size >= 0` is known for all values of its symbols, which count things."""
     if type(size) is not SymInt:
         return size >= 0
+    # An atom with a minus inside, such as (a - b) // 2, may be negative.
     if all(c >= 0 for c in size.terms.values()) and not any(
         "-" in str(atom) for monomial in size.terms for atom in monomial
     ):
@@ -124,6 +125,7 @@ class Quotient:
         within = self.whole.bounds()
         if within is None or not known_nonnegative(within[0]):
             return None
+        # (a * b - 1) // b is a - 1; dividing a * b - 1 itself would leave a // of sizes.
         above = exact_quotient(within[1] + 1, self.divisor)
         return 0, above - 1 if above is not None else sizes.divided(within[1], self.divisor, "//")
 
@@ -326,6 +328,7 @@ def divided(index: Index, divisor: SizeLike) -> tuple[Index, Index]:
     left = Index(rest, index.constant if constant is None else 0)
     exact = Index(whole, 0 if constant is None else constant)
     if type(divisor) is int and type(left.constant) is int and left.terms:
+        # From 0 to divisor - 1, so that the bounds can tell.
         shift = left.constant // divisor
         if shift:
             left, exact = Index(rest, left.constant - shift * divisor), exact + shift

@@ -67,6 +67,7 @@ def kernel_of(text: Text, lines: Sequence[str], label: str, contract: bool) -> K
 def segment_key(text: Text) -> tuple | None:
     """Return a key, equal for nests that can be segments of one kernel; None for those that
     cannot."""
+    # Segments differ in buffers and extents alone.
     if text.loop != "i" or text.names.sizes or text.messages or text.scratch:
         return None
     lines = [line for line in (*text.before, *text.body) if not line.lstrip().startswith("#")]

@@ -186,6 +186,7 @@ def _columns(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
     assert group.node is not None
     batch, _, columns = column_extents(group.node)
     outer, column = Variable("batch", batch), Variable("column", columns)
+    # Totals in scratch memory have one number for each column of a tile.
     splits.fixed.add("column")
     stores = []
     for v in group.stores:
@@ -255,6 +256,7 @@ def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
     is not flat."""
     numel = resolved(group.domains[0])
     flat = Variable("r", numel)
+    # Blocks of the flat range; where that leaves // or %, a part for each row.
     if "r" not in splits.parts:
         extent = (numel + BLOCK - 1) // BLOCK
         part = Variable("part", extent)
@@ -303,6 +305,7 @@ def _misplaced(nest: Nest) -> set[Value]:
         allowed.add(nest.column.name)
     lazily: set[int] = set()
     found = set()
+    # Readers come first here, so operands learn that only a branch reads them.
     for scalar in reversed(nest.scalars):
         branches = scalar.args[1:] if scalar.kind == "choice" else ()
         lazily |= {a.number for a in branches}

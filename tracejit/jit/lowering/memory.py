@@ -59,6 +59,7 @@ class _Assignment:
         self.graph, self.writes, self.groups, self.nests = graph, writes, groups, nests
         self.outputs = outputs
         self.memory = Memory([])
+        # A part stores partials under the name of the value that another group stores.
         self.home = {v: g for g in groups if g.kind != "part" for v in g.stores}
         self.extra: dict[Value, list[Target]] = {}
         self.readers: dict[Any, list[Group]] = {}
@@ -108,6 +109,7 @@ class _Assignment:
         written = {target for target, _ in self.writes}
         for k, v in enumerate(self.outputs):
             known = memory.place.get(v)
+            # Returned before, or an input that keeps its content.
             if known is not None and (v.node is not None or v not in written):
                 memory.outputs.append(known)
                 continue
@@ -132,6 +134,7 @@ class _Assignment:
             return False
         before = [r for r in self.readers.get(target, []) if r is not group]
         before += [self.settled] if self.settled is not None else []
+        # A group that may fail writes nothing that a caller sees.
         if group in self.failing or reaches([group], before):
             return False
         for g in before:
@@ -184,6 +187,7 @@ class _Assignment:
             targets.insert(0, (place, None))
         elif targets and self._plain(targets[0]):
             memory.place[leaf] = targets[0][0]
+        # Strides do not matter if nothing reads it.
         elif targets and not self.readers.get(leaf):
             memory.place[leaf] = targets[0][0]
         else:

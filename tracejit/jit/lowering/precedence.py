@@ -42,6 +42,7 @@ def _renumber(first: Ordered, second: Ordered) -> None:
     assert first not in later, "pieces of work depend on each other in a circle"
     earlier = _within([first], "before", lambda x: x.rank >= second.rank)
     moved = [*sorted(earlier, key=_rank), *sorted(later, key=_rank)]
+    # They share out the ranks they had, so other pieces keep theirs.
     for piece, rank in zip(moved, sorted(x.rank for x in moved)):
         piece.rank = rank
 

@@ -327,6 +327,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
         lines, kind = self.stack[-1].lines, fold.args[0].dtype
         total = self._temporary()
         first = self.names.number(fold.data.identity, kind)
+        # In plain Python, an int would not wrap.
         if first == "0" or kind == "int64":
             first = f"{self.names.imported('numpy', 'int64')}({first})"
         lines.append(f"{total} = {first}")

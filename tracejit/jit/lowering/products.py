@@ -161,11 +161,13 @@ def _operand(
     index: Any,
 ) -> Operand | None:
     if same_size(step, 0):
+        # BLAS has no step of 0 between rows.
         if not is_one(lines.extent):
             return None
         step = along.extent
     elif type(step) is not int and leaf.node is None and not leaf.contiguous:
         return None  # strides known at run time only: they may be smaller than a row
+    # Operands begin where their buffers do.
     if not same_size(index.constant, 0):
         return None
     return Operand(leaf, transposed, size_max(1, step), batch)

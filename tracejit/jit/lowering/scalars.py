@@ -139,6 +139,7 @@ class Scalars:
         )
 
     def number(self, value: Any, dtype: str) -> Scalar:
+        # 0.0 == -0.0 == False, but these are three constants.
         return self._make("number", dtype, (), value, (type(value), repr(value)), frozenset())
 
     def call(self, template: str, dtype: str, args: tuple[Scalar, ...]) -> Scalar:

@@ -170,6 +170,7 @@ class Scheduler:
         sizes = library_sizes(node, *pair)
         self.program.kernels[kernel.digest] = kernel
         self._add(
+            # `extern.partition` chooses total and chunk when sizes are bound.
             Instruction(kernel, operands, 1, sizes, sizes[2], sizes[2], extern="matmul"), [node]
         )
 

@@ -41,6 +41,7 @@ def find_stashes(nest: Nest, buffer_of: Any, targets: Any) -> list[Stash]:
     found = []
     for store in nest.filled():
         buffer, strides = targets(store.leaf)[0]
+        # Memory that is read may hold what later loops need.
         if store.inner and strides is None and buffer not in read:
             stash = _stash(nest, store, folds)
             found += [] if stash is None else [stash]
