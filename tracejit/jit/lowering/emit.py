@@ -277,7 +277,7 @@ class Emission:
         return result if value in self.chunks else self.rounded(result, value.dtype)
 
     def fold_variable(self, extent: Any, index: Sequence[Any]) -> Variable:
-        """Return a variable to reduce over on which no `index` depends."""
+        """Return a variable to reduce over that `index` does not depend on."""
         from tracejit.jit.lowering.scalars import variables_of
 
         used: set[str] = set()

@@ -61,7 +61,8 @@ class Frequent:
 
 def frequent(value: Any, dims: Sequence[int], most: SizeLike, target: Sequence[Index],
              loops: Sequence[Variable]) -> Frequent | None:
-    """Return memory for sums into `value`; None if no place can be named often.
+    """Return memory for float32 sums into `value`; None for other dtypes, or if no place can be
+    named often.
 
     The indices name dimensions `dims` of `value`. In `loops` over the source, an element of the
     source goes to `target`.

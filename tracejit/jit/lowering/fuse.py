@@ -11,9 +11,9 @@ them up again after a merge, which removes groups. Ask `reaches` or `can_merge` 
 merge: a circle fails in `precedence.py`. A group that computes a value has it in `members` and a
 `_read` of its operands; any other group loads it. Keep values of `apart` out of the groups that
 read them: `lower.py` fuses again with the reductions that `loops.py` found misplaced. Estimate
-sizes by `typical`, not by the first call (`tests/runtime/test_first_sizes.py`). Merges of whole
-groups come last. `tests/lowering/test_fuse.py`, `test_schedule.py` and `test_dependent_loops.py`
-show wrong groups.
+sizes by `typical`, not by the first call (`tests/runtime/test_first_sizes.py`). `_merge_scalars`
+and `_merge_readers` come after all placing. `tests/lowering/test_fuse.py`, `test_schedule.py` and
+`test_dependent_loops.py` show wrong groups.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ a variable where // or % of it remain.
 Sizes are compared by structure only: nothing here may record a guard.
 
 Before you add a rule here: all rules assume positive divisors, ranges that are not empty, and
-symbols that count things. Equal indices should get equal keys, since `scalars.py` computes a scalar
-once per key. `divided` takes exact multiples out first, then asks the bounds, then merges with an
-inner // or %. `_rejoined` undoes that: it divides again and looks for the same atoms. So a quotient
-must come out the same on every way to it. `tests/lowering/test_emit_index.py` shows forms that no
-longer simplify, and guards. A wrong form shows in `tests/lowering/test_lower.py`.
+symbols that count things. Equal indices should get equal keys, since `scalars.py` makes one scalar
+per key. `divided` takes exact multiples out first, then asks the bounds, then merges with an inner
+// or %. `_rejoined` undoes that: it divides again and looks for the same atoms. So a quotient must
+come out the same on every way to it. `tests/lowering/test_emit_index.py` shows forms that no longer
+simplify, and guards. A wrong form shows in `tests/lowering/test_lower.py`.
 """
 
 from __future__ import annotations

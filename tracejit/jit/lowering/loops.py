@@ -6,7 +6,7 @@ workers), and stores of scalar expressions, each with its own inner variables. C
 remain are split in two, and all is emitted again.
 
 Before you add a rule here: `lay_out` calls a layout again with the splits found, so it makes a new
-`Emission` each time. Splits and scalars know variables by name: two loops of one nest have two
+`Emission` each time. Splits and scalars know variables by name: two loops of one nest need two
 names. A part is laid out before the loop that reads it, since it fills in `partials`. The order of
 groups sees to that. `total` and `chunk` depend on shapes alone, or bits would depend on the number
 of threads. `_misplaced` comes last, and makes `lower.py` fuse again. `tests/lowering/test_fuse.py`

@@ -7,9 +7,9 @@ may fail, must be able to run before. Otherwise the value gets memory of its own
 end.
 
 Before you add a rule here: outputs get buffers first, writes follow in the graph's order, then
-comes the order of groups, targets last. A write in place links all readers of the input, and the
-barrier after all that may fail, before its group. Each later write asks `reaches` with these links.
-Among a group's targets the first is where readers find the value. `stash.py` keeps values of
+comes the order of groups, targets last. A write in place links all other readers of the input, and
+the barrier after all that may fail, before its group. Each later write asks `reaches` with these
+links. Among a group's targets the first is where readers find the value. `stash.py` keeps values of
 earlier loops there. A group reads an input that it writes in place only at the element written,
 since its loops run in any order. The writes in `tests/lowering/test_schedule.py` show mistakes.
 """
@@ -208,5 +208,5 @@ def assign_memory(
     groups: list[Group],
     nests: dict[Group, Nest],
 ) -> Memory:
-    """Choose buffers and targets. Adds groups that copy, and order between groups."""
+    """Choose buffers and targets; add groups that copy, and order between groups."""
     return _Assignment(graph, outputs, writes, groups, nests).run()

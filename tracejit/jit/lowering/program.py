@@ -32,7 +32,7 @@ class Kernel:
     """
 
     name: str
-    # text of a module that defines the function `name`; the digest of it is its identity
+    # text of a module that defines the function `name`; `digest` is its identity
     source: str
     digest: str
     loops: int  # loop nests

@@ -103,8 +103,8 @@ _GRID_NAMES["barrier"] = grid.barrier
 def _body_function(
     module: ir.Module, fetched: Sequence[tuple[str, str, int]], name: str = "body"
 ) -> ir.Function:
-    """Make the function of the statements. It takes the pointers and sizes they fetch first, the
-    ABI, and the number of worker and lane."""
+    """Make the function of the statements. Its parameters are what they fetch first, the ABI's, and
+    `grid.PLACES`."""
     first = [I64 if e == "size" else llvm_type(e).as_pointer() for _, e, _ in fetched]
     rest = [WORDS, WORDS, WORDS, BYTES, WORDS, I64, I64, BYTES, I64, I64, I64, I64]
     inner = ir.Function(module, ir.FunctionType(ir.VoidType(), [*first, *rest]), name)

@@ -293,7 +293,7 @@ def _sum(sizes: Any) -> Any:
 
 
 def _label(nodes: Sequence[Node]) -> str:
-    """Return a kernel's name, from the last of its ops."""
+    """Return a kernel's name: its last three ops that are no movement, else copy."""
     names = dict.fromkeys(n.op.name for n in nodes if n.op.kind != "movement")
     return "_".join(list(names)[-3:]) or "copy"
 
