@@ -1,13 +1,14 @@
-"""The one ABI of kernels: what the names in a kernel's text mean, compiled and as plain Python.
+"""Kernel ABI: what the names in a kernel's text mean, compiled and as plain Python.
 
 In: `buffers`, `scratch` and a number. Out: a typed pointer when compiled (see `kernel_emitter`),
 the NumPy array itself when the same text runs as Python. Kernel texts import these names.
 
     kernel(buffers, operands, sizes, scratch, status, lo, hi)
 
-Bytes, not values, of dtypes without arithmetic of their own: bool is uint8, float16 and bfloat16
-are uint16. One rule keeps loops vectorised: operands of one instruction are different memory, so a
-buffer that is updated in place is listed once, and read and written through that one pointer.
+Dtypes without arithmetic of their own are seen as bytes, not values: bool is uint8, float16 and
+bfloat16 are uint16. One rule keeps loops vectorised: operands of one instruction are different
+memory. So a buffer that is updated in place is listed once, and the kernel reads and writes it
+through that one pointer.
 """
 
 from __future__ import annotations

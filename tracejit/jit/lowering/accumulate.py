@@ -1,9 +1,9 @@
-"""How a kernel adds up floats: sums whose order the compiler may choose, so that it can use
+"""Sums of floats in kernels: additions whose order the compiler may choose, so that it can use
 vectors, and the exact remainders of additions.
 
-In and out: scalars. Called by generated texts. The order is a property of the compiled loop: the
-same for every call, whatever the number of threads. Only these operations may be reordered, the
-arithmetic around them may not.
+In and out: scalars. Called by generated texts. The compiled loop fixes the order: it is the same
+for every call and every number of threads. The compiler may reorder these operations only, not the
+arithmetic around them.
 """
 
 # mypy: disable-error-code="no-untyped-def,attr-defined"
@@ -16,12 +16,12 @@ ZERO = np.float64(0.0)
 
 
 def add_float32(total, x):
-    """total + x."""
+    """Return total + x."""
     return total + x
 
 
 def add_float64(total, x):
-    """total + x."""
+    """Return total + x."""
     return total + x
 
 
@@ -33,27 +33,28 @@ def lost_float64(a, b):
 
 
 def settled_float64(high, low):
-    """high + low; high alone where it is infinite or NaN, of which `low` tells nothing."""
+    """Return high + low, or high alone if `low` is not finite, as an infinite or NaN `high` makes
+    it."""
     return high + low if low - low == ZERO else high
 
 
 def largest_float32(a, b):
-    """The larger one; NaN where either is NaN."""
+    """Return the larger one; NaN where either is NaN."""
     return b if b > a or b != b else a
 
 
 def largest_float64(a, b):
-    """The larger one; NaN where either is NaN."""
+    """Return the larger one; NaN where either is NaN."""
     return b if b > a or b != b else a
 
 
 def smallest_float32(a, b):
-    """The smaller one; NaN where either is NaN."""
+    """Return the smaller one; NaN where either is NaN."""
     return b if b < a or b != b else a
 
 
 def smallest_float64(a, b):
-    """The smaller one; NaN where either is NaN."""
+    """Return the smaller one; NaN where either is NaN."""
     return b if b < a or b != b else a
 
 

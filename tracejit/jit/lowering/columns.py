@@ -1,4 +1,4 @@
-"""The text of reductions over leading dimensions: a tile of columns at a time, totals in scratch
+"""Text of reductions over leading dimensions: a tile of columns at a time, totals in scratch
 memory.
 
 In: a `Nest` with a column variable. Out: its lines. A part of `printing.py`'s Printer.
@@ -32,7 +32,7 @@ class Block:
 
 
 class ColumnPrinting:
-    """What Printer does for column reductions."""
+    """Part of Printer for column reductions."""
 
     nest: Nest
     names: Names
@@ -47,7 +47,8 @@ class ColumnPrinting:
     _store_all: Callable[[Sequence[Store]], None]
 
     def _columns(self) -> list[str]:
-        """Sums over leading dimensions: a tile of columns at a time, totals in scratch memory."""
+        """Write reductions over leading dimensions: a tile of columns at a time, totals in scratch
+        memory."""
         nest, column = self.nest, self.nest.column
         assert column is not None
         tiles = self.names.size((column.extent + TILE - 1) // TILE)
@@ -87,7 +88,8 @@ class ColumnPrinting:
         return block.lines
 
     def _rows_of(self, folds: Sequence[tuple[Scalar, str]], sums: dict[int, Wide]) -> None:
-        """All rows of reductions with equal loops; each ROWS of them are added to wider totals."""
+        """Write all rows of reductions with equal loops. Each ROWS rows are added to wider
+        totals."""
         block, loops = self.stack[-1], folds[0][0].data.loops
         long = [(sums[f.number], f, f"{t}[c - first]") for f, t in folds if f.number in sums]
         alone = len(loops) == 1 and loops[0].stop is None
@@ -114,7 +116,7 @@ class ColumnPrinting:
 
     def _blocks_of_rows(self, folds: Sequence[tuple[Scalar, str]], loop: Variable,
                         move: Sequence[str]) -> None:  # fmt: skip
-        """ROWS rows at a time, with what moves their sums before the next of them."""
+        """Write ROWS rows at a time. Lines of `move` move their sums before the next rows begin."""
         block, n = self.stack[-1], self.names.size(loop.extent)
         self.stack.append(Block(block.variables))
         self._some_rows(folds, loop, "begin", "end")
@@ -126,7 +128,7 @@ class ColumnPrinting:
 
     def _counted_rows(self, folds: Sequence[tuple[Scalar, str]], loops: Sequence[Variable],
                       move: Sequence[str]) -> None:  # fmt: skip
-        """Rows of several loops."""
+        """Write rows of several loops, and count them, to move sums after each ROWS rows."""
         self.stack[-1].lines.append("since = 0")
 
         def steps() -> None:
@@ -145,8 +147,8 @@ class ColumnPrinting:
 
     def _some_rows(self, folds: Sequence[tuple[Scalar, str]], loop: Variable,
                    begin: str, end: str) -> None:  # fmt: skip
-        """Rows from `begin` to `end`, several in one step where little is computed: totals are read
-        and written once for all of these."""
+        """Write rows from `begin` to `end`. Where little is computed, one step takes several rows,
+        so that totals are read and written once for all of these."""
         block, row = self.stack[-1], self._fresh(loop)
         count = f"({end} - {begin})" if begin != "0" else end
         step = TOGETHER if self._is_plain() else 1
@@ -169,7 +171,7 @@ class ColumnPrinting:
 
     def _rows_at_once(self, folds: Sequence[tuple[Scalar, str]], loop: Variable, row: str,
                       count: int) -> list[str]:  # fmt: skip
-        """Rows `row`, `row` + 1, ... of each column, in this order."""
+        """Return lines for rows `row`, `row` + 1, ... of each column, in this order."""
         outer, column = self.stack[-1], self.nest.column
         assert column is not None
         before: list[str] = []
@@ -205,7 +207,7 @@ class ColumnPrinting:
         return name
 
     def _across(self, body: Any) -> None:
-        """A loop over the tile's columns."""
+        """Write a loop over the tile's columns."""
         outer = self.stack[-1]
         assert self.nest.column is not None
         self.stack.append(Block(outer.variables | {self.nest.column.name}))

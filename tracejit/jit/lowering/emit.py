@@ -1,9 +1,8 @@
-"""Values of a graph as scalar expressions: what one element of an output is, through all fused
-producers.
+"""Scalar expressions of a graph's values: one element of an output, through all fused producers.
 
 In: a value and the index of an element. Out: a `Scalar`. Pointwise ops substitute into their
-template, movement, creation and random ops run their `element` function with a `NodeEmitter`,
-reductions become folds; a value computed elsewhere is a load. Called by `loops.py`. A value at one
+template; movement, creation and random ops run their `element` function with a `NodeEmitter`.
+Reductions become folds; a value computed elsewhere is a load. Called by `loops.py`. A value at one
 index is emitted once.
 """
 
@@ -50,14 +49,15 @@ class Partial:
 
 
 class Splits:
-    """How flat loop variables are written as several; grows until no // or % of them is left."""
+    """Flat loop variables written as several. `refine` splits more, until no // or % of them is
+    left."""
 
     def __init__(self) -> None:
         self.parts: dict[str, tuple[Variable, Variable, Index]] = {}
         self.fixed: set[str] = set()
 
     def index(self, variable: Variable) -> Index:
-        """The variable, in terms of the innermost parts."""
+        """Return the variable as an index of its innermost parts."""
         if type(variable.extent) is int and variable.extent == 1:
             return as_index(0)
         split = self.parts.get(variable.name)
@@ -67,16 +67,16 @@ class Splits:
         return self.index(outer) * inner.extent + self.index(inner)
 
     def leaves(self, variable: Variable) -> list[Variable]:
-        """The variables that are really looped over, outermost first."""
+        """Return the variables that the kernel really loops over, outermost first."""
         split = self.parts.get(variable.name)
         if split is None:
             return [] if type(variable.extent) is int and variable.extent == 1 else [variable]
         return self.leaves(split[0]) + self.leaves(split[1])
 
     def refine(self, roots: Sequence[Scalar], partial: bool = False) -> bool:
-        """Split variables of which // or % is taken; whether there were any.
+        """Split variables of which // or % is taken. Return True if there were any.
 
-        `partial` variables too: those that run over a part of their range.
+        `partial`: split also variables that run over a part of their range.
         """
         found = False
         for atom in unsimplified(roots):
@@ -100,7 +100,7 @@ class Splits:
 
 
 class Emission:
-    """Everything one kernel computes. `members` are the values computed here; others are read."""
+    """Scalars of one kernel. The kernel computes the values in `members`, and loads all others."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Emission:
 
     # -- values --------------------------------------------------------------------------------
     def value(self, value: Value, index: Sequence[Any]) -> Scalar:
-        """Element `index` of a value."""
+        """Return the scalar of element `index` of a value."""
         key = (id(value), *(as_index(i).key for i in index))
         found = self.known.get(key)
         if found is None:
@@ -151,7 +151,7 @@ class Emission:
         return self.scalars.load(leaf, self.address(leaf, index))
 
     def address(self, leaf: Any, index: Sequence[Any]) -> Index:
-        """Where the element lies, in elements from the beginning of the buffer."""
+        """Return the element's place, in elements from the beginning of the buffer."""
         strides = self.graph.strides.get(leaf)
         if strides:
             return linear(index, [resolved(s) for s in strides])
@@ -175,7 +175,8 @@ class Emission:
         return self.call(node.op.scalar, value.dtype, named)
 
     def _number_type(self, node: Node, value: Value) -> dtype:
-        """Numbers among the operands are of the type the op computes in: float32 for halves."""
+        """Return the type for numbers among the operands: the one the op computes in, float32 for
+        halves."""
         found = value.dtype
         if found.name == "bool":
             kinds = [x.dtype for x in node.operand_values()]
@@ -183,7 +184,7 @@ class Emission:
         return float32 if found.category == FLOATING and found.itemsize == 2 else found
 
     def number(self, value: Any, d: dtype) -> Scalar:
-        """A constant of dtype `d`; sizes are constants of the kernel's call."""
+        """Return a constant of dtype `d`. Sizes are constants of the kernel's call."""
         if type(value) is SymInt or isinstance(value, Index):
             return self.from_index(as_index(value), register(d))
         if d.category == 2 and d.itemsize == 2:
@@ -206,7 +207,7 @@ class Emission:
         )
 
     def call(self, template: str, d: dtype, named: dict[str, Scalar]) -> Scalar:
-        """A template's value, of dtype `d`."""
+        """Return a template's value, of dtype `d`."""
         kind = register(d)
         order: list[str] = []
         used: list[Scalar] = []
@@ -232,7 +233,7 @@ class Emission:
         return self.rounded(result, d)
 
     def rounded(self, scalar: Scalar, d: dtype) -> Scalar:
-        """Halves are rounded after every op, as eager mode rounds them."""
+        """Round halves after every op, as eager mode rounds them."""
         if d.name not in ("float16", "bfloat16"):
             return scalar
         if scalar.kind == "number":
@@ -276,7 +277,7 @@ class Emission:
         return result if value in self.chunks else self.rounded(result, value.dtype)
 
     def fold_variable(self, extent: Any, index: Sequence[Any]) -> Variable:
-        """A variable to reduce over, not one the element's own index depends on."""
+        """Return a variable to reduce over that `index` does not depend on."""
         from tracejit.jit.lowering.scalars import variables_of
 
         used: set[str] = set()
@@ -302,7 +303,8 @@ class Emission:
             kind = register(d)
             if combine != "{a} + {b}" or not kind.startswith("float"):
                 return body
-            return self.scalars.call("({0} + {1})", kind, (self.number(identity, d), body))  # of -0
+            # As in a loop, -0 becomes 0.
+            return self.scalars.call("({0} + {1})", kind, (self.number(identity, d), body))
         fold = Fold(loops, combine, self.number(identity, d).data)
         return self._reduced(value, self.scalars.fold(fold, body, register(d)))
 
@@ -326,17 +328,18 @@ class Emission:
 
 
 def accumulator(node: Node) -> dtype:
-    """The dtype a reduction accumulates in."""
+    """Return the dtype a reduction accumulates in."""
     assert node.op.reduce is not None
     d = node.inputs[0].dtype if node.op.reduce.position else node.outputs[0].dtype
     return float32 if register(d) == "float32" else d
 
 
+# (value, operand) by their ids, which stay theirs as long as the entry holds both.
 _BROADCAST: dict[tuple[int, int], tuple[Any, Any, tuple[int, ...] | None]] = {}
 
 
 def broadcast_index(index: Sequence[Any], value: Value, operand: Value) -> list[Any]:
-    """The index of the operand's element that meets element `index` of the value."""
+    """Return the index of the operand's element that meets element `index` of the value."""
     key = (id(value), id(operand))
     known = _BROADCAST.get(key)
     if known is None or known[0] is not value or known[1] is not operand:
@@ -351,7 +354,8 @@ def broadcast_index(index: Sequence[Any], value: Value, operand: Value) -> list[
 
 
 def _repeated(value: Value, operand: Value) -> tuple[int, ...] | None:
-    """Dimensions along which the operand is repeated; None: it has the value's own shape."""
+    """Return the dimensions along which the operand is repeated; None if it has the value's own
+    shape."""
     if value.ndim == operand.ndim and all(
         same_size(resolved(a), resolved(b)) for a, b in zip(value.shape, operand.shape)
     ):
@@ -360,7 +364,7 @@ def _repeated(value: Value, operand: Value) -> tuple[int, ...] | None:
 
 
 def _balanced(text: str) -> bool:
-    """Whether the parentheses around `text` belong together."""
+    """Return True if the parentheses in `text` close only what `text` opened."""
     depth = 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -370,9 +374,10 @@ def _balanced(text: str) -> bool:
 
 
 def _typed(text: str, kind: str, args: Sequence[Scalar]) -> str:
-    """Narrow integers wrap: NumPy's do, and numba's would become int64."""
+    """Convert narrow integers back: NumPy's wrap, and numba's would become int64."""
     if kind in ("int8", "int16", "int32", "uint8") and not re.fullmatch(rf"{kind}\([^()]*\)", text):
         return f"{kind}({text})"
+    # Kernels have no arithmetic of bools.
     arithmetic = all(a.dtype == "bool" for a in args) and not _COMPARES.search(text)
     if kind == "bool" and args and arithmetic:
         return f"({text.replace(' * ', ' & ').replace(' + ', ' | ')})"
@@ -380,7 +385,7 @@ def _typed(text: str, kind: str, args: Sequence[Scalar]) -> str:
 
 
 class NodeEmitter:
-    """The `Emitter` an element function talks to."""
+    """`Emitter` that an element function talks to."""
 
     def __init__(self, emission: Emission, node: Node, value: Value):
         self.emission, self.node, self.value = emission, node, value

@@ -1,7 +1,7 @@
 """Library products: matrix multiplication as a kernel of the one ABI that calls BLAS by address.
 
 In: extents. Out: the Kernel, and how its work is split. Lowering puts `matmul_kernel(dtype)` and
-MATMUL_SIZES into an instruction with `extern="matmul"`; when sizes are bound, the runtime asks
+MATMUL_SIZES into an instruction with `extern="matmul"`. When sizes are bound, the runtime asks
 `partition` for split, total and chunk, and adds the routine's address.
 
 Operands are row-major matrices a, b, out (float32 or float64), `batch` of them `stride` elements
@@ -124,7 +124,8 @@ def matmul_{dtype}(buffers, operands, sizes, scratch, status, lo, hi):
 
 @functools.cache
 def matmul_kernel(dtype: str) -> Kernel:
-    """The kernel for float32 or float64; ValueError for other dtypes, which are host calls.
+    """Return the kernel for float32 or float64. Raise ValueError for other dtypes, which are host
+    calls.
 
     >>> matmul_kernel("float32").name
     'matmul_float32'
@@ -141,12 +142,12 @@ def matmul_kernel(dtype: str) -> Kernel:
 
 
 def scratch_of(m: int, n: int, k: int) -> int:
-    """Bytes that each worker needs for a product of these extents."""
+    """Return the bytes that each worker needs for a product of these extents."""
     return _TOTALS + (8 * m * n if k > PART else 0)
 
 
 class Split(NamedTuple):
-    """How a product is cut: which extent, its length, and how much of it is a chunk."""
+    """Cut of a product: number of the extent that is cut, its length, and the length of a chunk."""
 
     split: int
     total: int
@@ -154,7 +155,8 @@ class Split(NamedTuple):
 
 
 def partition(m: int, n: int, k: int, batch: int) -> Split:
-    """The split of a product, by its shape alone: matrices, else rows, or columns if rows are few.
+    """Return the split of a product, by its shape alone: matrices, else rows, or columns if rows
+    are few.
 
     >>> partition(256, 512, 784, 1)
     Split(split=1, total=512, chunk=128)
@@ -175,14 +177,15 @@ def _power_of_two(x: int) -> int:
 
 
 def _chunk(extent: int, parts: int) -> int:
-    """A part of `extent`, a multiple of 16 where there are several: BLAS's blocks stay whole."""
+    """Return the length of a chunk; a multiple of 16 if there are several, so that BLAS's blocks
+    stay whole."""
     if parts == 1:
         return max(1, extent)
     return -(-extent // (parts * 16)) * 16
 
 
 def python_matmul(np: Any, arrays: Sequence[Any], sizes: Sequence[int]) -> None:
-    """The whole product by NumPy on the same buffers: for kernels run as plain Python."""
+    """Compute the whole product by NumPy on the same buffers, for kernels run as plain Python."""
     trans_a, trans_b, m, n, k, lda, ldb, ldc, batch, stride_a, stride_b, stride_c = sizes[:12]
     item = arrays[0].itemsize
 

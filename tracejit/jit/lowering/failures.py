@@ -1,8 +1,9 @@
-"""Values whose making may fail: nobody may overlook it who reads only a part of one.
+"""Values whose computation may fail: a kernel that reads only a part of one must not hide the
+failure.
 
-In: the nodes of a pure graph, the values that are stored. Out: further values to store, each of a
-node that fails for some values (a position out of range) and of which no kernel would compute every
-element. Called by `lower.py`.
+In: the nodes of a pure graph, the values that are stored. Out: further values to store. Their nodes
+fail for some values (a position out of range), and no kernel would compute all their elements.
+Called by `lower.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from tracejit.jit.lowering.fuse import kind_of
 from tracejit.jit.lowering.groups import count
 from tracejit.jit.lowering.index import is_zero
 
+# Ops that place every element of each operand. A wrong name here hides failures; a missing one
+# stores a value more.
 REARRANGING = {"reshape", "permute", "unsqueeze", "squeeze", "expand", "flip", "roll", "cat"}
 AT_POSITIONS = {"index": 1, "gather": 1, "embedding": 1}  # the operand where positions begin
 
 
 def overlooked(nodes: Sequence[Node], numerics: str, stored: set[Value]) -> set[Value]:
-    """What must be stored besides, so that every failure is noticed."""
+    """Return the values to store besides, so that every failure is noticed."""
     found: set[Value] = set()
     if not any(node.may_fail for node in nodes):
         return found
@@ -37,7 +40,8 @@ def overlooked(nodes: Sequence[Node], numerics: str, stored: set[Value]) -> set[
 
 
 def _read_whole(node: Node, numerics: str, whole: set[Value]) -> set[Value]:
-    """Operands of a node of which every element is needed. `whole`: values of which it is."""
+    """Return operands of which the node needs every element, given `whole`, the values needed in
+    full."""
     operands, kind = list(node.inputs), kind_of(node, numerics)
     if kind in ("element", "row", "column", "full"):
         if node.outputs[0] not in whole or is_zero(count(node.outputs[0])):

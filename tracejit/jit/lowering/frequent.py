@@ -1,9 +1,9 @@
 """Sums by index: places that an index names often are added in float64, beside the others.
 
 In: where a scatter adds, and in which loops. Out: a `Frequent`: memory to count in and to add in.
-Called by `loops.py`; `printing_by_index.py` writes the lines. The first FEW additions to a place
-are made in float32, one after another, so that their error is bounded. What comes after them is
-added in a row of wider memory, and joins them at the end.
+Called by `loops.py`; `printing_by_index.py` writes the lines. The kernel makes the first FEW
+additions to a place in float32, one after another, so that their error is bounded. Later ones go to
+a row of wider memory, which joins the place at the end.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ FEW = 1024  # additions to one place that float32 may take one after another
 class Frequent:
     """Memory of one sum by index.
 
-    seen    for each key how often it was named, up to FEW; then FEW and the number of its row of
-            `wide`, from 1 on
-    wide    float64, `width` columns for each key that is named more than FEW times
-    most    a bound of how often one place is named
-    key, column   where an element of the source is added: a number of what the outer loops decide,
-            and of the rest
-    outer, inner  the loops over the source that decide the key, and those within
-    place   the element of the result that belongs to `rows` and `columns`, a key and a column
+    - `seen`: for each key how often it was named, up to FEW; then FEW and the number of its row of
+      `wide`, from 1 on
+    - `wide`: float64, `width` columns for each key that is named more than FEW times
+    - `most`: a bound of how often one place is named
+    - `key`, `column`: where an element of the source is added: a number of what the outer loops
+      decide, and of the rest
+    - `outer`, `inner`: the loops over the source that decide the key, and those within
+    - `place`: the element of the result that belongs to `rows` and `columns`, a key and a column
     """
 
     seen: Partial
@@ -61,8 +61,12 @@ class Frequent:
 
 def frequent(value: Any, dims: Sequence[int], most: SizeLike, target: Sequence[Index],
              loops: Sequence[Variable]) -> Frequent | None:
-    """Memory for sums into `value`, whose dimensions `dims` the indices name; None: no place can be
-    named often. `target` is where an element of the source goes, in `loops` over the source."""
+    """Return memory for float32 sums into `value`; None for other dtypes, or if no place can be
+    named often.
+
+    The indices name dimensions `dims` of `value`. In `loops` over the source, an element of the
+    source goes to `target`.
+    """
     if value.dtype.name != "float32" or type(most) is int and most <= FEW:
         return None
     named = frozenset().union(*(variables_of(target[d]) for d in dims))
@@ -81,6 +85,7 @@ def frequent(value: Any, dims: Sequence[int], most: SizeLike, target: Sequence[I
     rows, columns = Variable("key", product(sizes[0])), Variable("column", product(sizes[1]))
     element = dict(zip(keyed, unravelled(as_index(rows), sizes[0])))
     element |= zip(rest, unravelled(as_index(columns), sizes[1]))
+    # A key has a row once it is named more than FEW times.
     most_rows = product([v.extent for v in outer]) // (FEW + 1)
     seen, wide = Partial(value, rows.extent), Partial(value, most_rows * columns.extent)
     seen.dtype, wide.dtype = int32, float64

@@ -1,10 +1,19 @@
-"""Fusion: which values are computed together, which are stored, which are computed twice.
+"""Fusion: decides which values share a kernel, which are stored, which are computed twice.
 
 In: the nodes of a pure graph. Out: groups in an order that runs. Called by `lower.py`. Nodes are
-placed from last to first, so everyone who reads a value is already placed: a value read by one
-group joins it, a cheap value is computed in each group that reads it, anything else is stored by a
-group with the same loops. A choice here costs or saves time but never changes results: what a group
-stores is emitted from loads alone.
+placed from last to first, so all readers of a value are placed before it. A value read by one group
+joins it, and each reading group computes a cheap value itself. Any other value is stored by a group
+with the same loops. A choice here costs or saves time but never changes results: a group computes
+what it stores from loads alone.
+
+Before you add a rule here: `readers` already holds every group that reads the node's values. Look
+them up again after a merge, which removes groups. Ask `reaches` or `can_merge` before you link or
+merge: a circle fails in `precedence.py`. A group that computes a value has it in `members` and a
+`_read` of its operands; any other group loads it. Keep values of `apart` out of the groups that
+read them: `lower.py` fuses again with the reductions that `loops.py` found misplaced. Estimate
+sizes by `typical`, not by the first call (`tests/runtime/test_first_sizes.py`). `_merge_scalars`
+and `_merge_readers` come after all placing. `tests/lowering/test_fuse.py`, `test_schedule.py` and
+`test_dependent_loops.py` show wrong groups.
 """
 
 from __future__ import annotations
@@ -37,17 +46,20 @@ from tracejit.jit.lowering.index import is_one, is_zero, product, resolved, same
 from tracejit.jit.lowering.library import library_of
 from tracejit.jit.lowering.precedence import in_order, link, reaches
 
-CHEAP = 4  # operations worth repeating rather than storing a value
+CHEAP = 4  # operations, at most, of a value computed again rather than stored
+# dtypes of scatters that are kernels
 SCATTERED = ("float32", "float64", "int32", "int64")
-WORTH_REPEATING = 32  # the same where only one tensor is read anyway
+WORTH_REPEATING = 32  # CHEAP if at most one large tensor is read
 NEAR = 16  # groups that are tried, of many that might take a value or merge
 REPEATED = 32  # times that a kernel's text may hold one value, in branches of branches
 _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
+# functions that cost about as much as an addition
 _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
 
 
 def is_ieee(op: Any) -> bool:
-    """Whether an op's expression uses only operations that IEEE arithmetic defines to the bit."""
+    """Return True if an op's expression uses only operations that IEEE arithmetic defines to the
+    bit."""
     functions = set(_FUNCTION.findall(op.scalar.replace("{dtype}", ""))) - {
         "if",
         "else",
@@ -59,7 +71,7 @@ def is_ieee(op: Any) -> bool:
 
 
 def kind_of(node: Node, numerics: str) -> str:
-    """element | row | column | full | scatter | product | library | host"""
+    """Return a node's kind: element, row, column, full, scatter, product, library or host."""
     op = node.op
     if library_of(node) is not None:
         return "library"
@@ -93,8 +105,8 @@ def _reduction_kind(node: Node) -> str:
 
 
 class Fuser:
-    """Places nodes; `groups` is the result. Values in `results` must be stored, and those in
-    `apart` by other groups than read them."""
+    """Placement of nodes; `groups` is the result. Values in `results` must be stored. Values in
+    `apart` must be stored by other groups than read them."""
 
     def __init__(
         self,
@@ -109,7 +121,7 @@ class Fuser:
         self.operands = operands  # of products, views folded in
         self.groups: dict[Group, None] = {}
         self.readers: dict[Value, dict[Group, None]] = {}
-        self.reads: dict[Group, dict[Value, None]] = {}  # the other way round
+        self.reads: dict[Group, dict[Value, None]] = {}  # group -> values it reads
         self.scalars: list[Group] = []  # the last ones whose loops are over one element
         self.unsorted: list[Group] = []  # new groups, whose loops were not looked at
         self.made = 0
@@ -139,16 +151,17 @@ class Fuser:
             leaves |= self.leaves.get(x, frozenset() if is_one(count(x)) else frozenset([x]))
         for v in node.outputs:
             single = is_one(count(v))
+            # An operand counts at each use, so costs could double with each op: hence the bound.
             self.cost[v] = (0 if single else 1) if leaf else min(cost, 1000)
             self.leaves[v] = frozenset() if single else frozenset([v]) if leaf else leaves
         if not leaf:
             self.written[node.outputs[0]] = self._bounded_text(node)
 
     def _bounded_text(self, node: Node) -> int:
-        """About how often an operand's text occurs in that of the node's output.
+        """Return about how often an operand's text occurs in that of the node's output.
 
-        A branch computes what it needs for itself, so parts put into a whole again and again double
-        the text each time: another kernel stores an operand before that grows long.
+        A branch computes what it needs for itself. So parts put into a whole again and again double
+        the text each time. Another kernel stores an operand before that grows long.
         """
         branches = node.op.kind == "movement" and not node.op.views
         times = 1 + branches
@@ -209,6 +222,7 @@ class Fuser:
     def _place_element(self, node: Node, position: int) -> None:
         v = node.outputs[0]
         readers = list(self.readers.get(v, []))
+        # Calls read memory.
         calls = any(r.kind in ("host", "library", "product") for r in readers)
         if not calls and v not in self.results:
             homes = self._inline(v, readers)
@@ -226,7 +240,7 @@ class Fuser:
         self._read(node.operand_values(), home)
 
     def _inline(self, v: Value, readers: list[Group]) -> list[Group] | None:
-        """The groups that compute `v` for themselves, or None: it must be stored."""
+        """Return the groups that compute `v` for themselves; None if it must be stored."""
         full = any(len(r.members) >= MEMBERS_CAP for r in readers)
         if full and not is_one(count(v)):
             return None
@@ -240,7 +254,7 @@ class Fuser:
         return is_one(count(v)) or self.cost[v] <= CHEAP
 
     def _no_blow_up(self, v: Value, group: Group) -> bool:
-        """Whether each element of `v` is computed about once in the group's loops."""
+        """Return True if the group's loops compute each element of `v` about once."""
         if self._cheap(v):
             return True
         numel = count(v)
@@ -249,8 +263,9 @@ class Fuser:
         return any(prefix_length(s, numel) is not None for s in group.stores)
 
     def _home(self, v: Value, node: Node, readers: list[Group], accepts: Any) -> Group | None:
-        """A group that can store `v` without waiting for someone who needs it."""
+        """Return a group that can store `v` without waiting for a group that needs it, or None."""
         candidates = dict.fromkeys(r for r in readers if r.kind == "loop")
+        # A group that reads the same tensors then reads them once for both.
         for x in self._inlined_operands(node):
             if not is_one(count(x)):
                 candidates.update(dict.fromkeys(list(self.readers.get(x, ()))[-NEAR:]))
@@ -266,7 +281,7 @@ class Fuser:
         return None
 
     def _scalar_groups(self) -> list[Group]:
-        """Groups with loops over one element, as far as they are near in the program."""
+        """Return groups with loops over one element, as far as they are near in the program."""
         known = [g for g in (*self.scalars, *self.unsorted) if g in self.groups and _is_scalar(g)]
         self.scalars = known[-NEAR:]
         self.unsorted.clear()
@@ -281,7 +296,7 @@ class Fuser:
         return len(left) > NEAR or any(not reaches([group], [r]) for r in left)
 
     def _inlined_operands(self, node: Node) -> list[Value]:
-        """Values that feed the node, through a few elementwise ops."""
+        """Return values that feed the node, through a few elementwise ops."""
         found = dict.fromkeys(node.operand_values())
         waiting = list(found)
         while waiting and len(found) < 12:
@@ -337,7 +352,8 @@ class Fuser:
         self._read(node.operand_values(), home)
 
     def _open(self, key: Hashable, readers: list[Group]) -> Group | None:
-        """A group with these loops that takes one more reduction, and waits for no reader."""
+        """Return a group with these loops that takes one more reduction and waits for no reader, or
+        None."""
         known = self.open.get(key, [])
         known[:] = [g for g in known if not is_full(g)][-NEAR:]
         return next((g for g in known if not reaches(readers, [g])), None)
@@ -354,6 +370,7 @@ class Fuser:
         assert node.op.reduce is not None
         if node.op.reduce.position or self._of_rows(operand):
             if self._follows_reduction(operand):
+                # In time: operands are placed later.
                 self.results.add(operand)
             self._place_rows(node, position, 1, count(operand), True, v)
             return
@@ -370,7 +387,7 @@ class Fuser:
         self._read(node.operand_values(), part)
 
     def _final(self, node: Node, position: int) -> Group:
-        """The group of the second phase: one element from the parts."""
+        """Return the group of the second phase, which makes one element of the parts."""
         v = node.outputs[0]
         readers = list(self.readers.get(v, []))
         alone = v not in self.results and len(readers) == 1
@@ -391,15 +408,18 @@ class Fuser:
 
     def _of_rows(self, operand: Value) -> bool:
         """Return True if one phase is enough: few elements, or one for each row of something
-        larger. What the first call's size was is no reason: the kernel serves every size."""
+        larger.
+
+        The first call's size is no reason: the kernel serves every size.
+        """
         numel = count(operand)
         if type(numel) is int and numel <= 1 << 14:
             return True
         return len(dense_shape(operand)) == 1 and self._follows_reduction(operand)
 
     def _follows_reduction(self, operand: Value) -> bool:
-        """Whether a value that would be computed with `operand` is a reduction, or is read by
-        index."""
+        """Return True if `operand` is a row or column reduction, or elementwise ops lead from one
+        to it."""
         stack = [operand]
         seen: set[Value] = set()
         while stack:
@@ -416,7 +436,8 @@ class Fuser:
 
     # -- merging -------------------------------------------------------------------------------
     def _merged(self, readers: list[Group], alike: bool = False) -> list[Group]:
-        """The same readers after merging those that can be; `alike`: only if they index alike."""
+        """Merge readers that can be merged and return those left; `alike`: only if they index
+        alike."""
         left = dict.fromkeys(readers)
         apart: set[tuple[Group, Group]] = set()  # since the last two were merged
         for k, a in enumerate(readers):
@@ -432,7 +453,8 @@ class Fuser:
         return list(left)
 
     def _stay_apart(self, a: Group, b: Group) -> bool:
-        """Whether one reads of the other what its own loops would compute again and again."""
+        """Return True if one reads a value of the other that its own loops would compute again and
+        again."""
         return any(
             v in self.apart and reader in self.readers.get(v, ())
             for group, reader in ((a, b), (b, a))
@@ -444,6 +466,7 @@ class Fuser:
         del self.groups[b]
         for v in self.reads.pop(b, ()):
             known = self.readers[v]
+            # `_merged` tries readers in their order, so it is kept; for many that takes too long.
             if a in known or len(known) > NEAR:
                 del known[b]
                 known[a] = None
@@ -462,13 +485,13 @@ class Fuser:
 
 
 def _earliest(candidates: dict[Group, None]) -> list[Group]:
-    """The candidates; of many, those that others are likely to depend on."""
+    """Return the candidates; of many, those that others are likely to depend on."""
     found = list(candidates)
     return found if len(found) <= NEAR else heapq.nsmallest(NEAR, found, key=lambda g: g.rank)
 
 
 def _is_scalar(group: Group) -> bool:
-    """Whether the group's loops are over one element."""
+    """Return True if the group's loops are over one element."""
     if group.kind != "loop":
         return False
     return (group.numel is None or is_one(group.numel)) and (
@@ -477,7 +500,8 @@ def _is_scalar(group: Group) -> bool:
 
 
 def typical(size: SizeLike) -> int:
-    """A size with 1000 for each symbol: kernels must not depend on the sizes of the first call."""
+    """Return a size with 1000 for each symbol: kernels must not depend on the sizes of the first
+    call."""
     try:
         return evaluate(size, defaultdict(lambda: 1000))
     except ZeroDivisionError:
@@ -485,7 +509,7 @@ def typical(size: SizeLike) -> int:
 
 
 def operations(node: Node) -> int:
-    """Arithmetic for one element, in additions, about."""
+    """Return the arithmetic for one element, in additions, about."""
     op = node.op
     if op.kind == "random":
         return 50

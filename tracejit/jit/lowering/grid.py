@@ -1,14 +1,20 @@
-"""A kernel's text dealt out over a CUDA grid: the same statements, its shared loop in strides.
+"""CUDA grids: a kernel's text dealt out, the same statements with the shared loop in strides.
 
-In: a Kernel in the one ABI. Out: a `GridKernel`, whose text takes, besides the ABI's parameters,
-shared memory of its block and who it is: worker of `workers`, lane of `lanes`. Called by `ptx` and
-by `numba_cuda`, so that compiled code and numba's simulator run one text.
+In: a Kernel in the one ABI. Out: a `GridKernel`. Its text takes, besides the ABI's parameters,
+shared memory of its block and its own number: worker of `workers`, lane of `lanes`. Called by `ptx`
+and by `numba_cuda`, so that compiled code and numba's simulator run one text.
 
     thread   a worker is a thread; the loop over lo..hi, or over a segment, goes in strides
     column   a worker is a block and takes tiles; its lanes share the columns of a tile
     row      a worker is a block and takes rows; its lanes share inner loops, and reductions are
              finished in the order of the lanes, so that results depend on shapes alone
     single   one thread runs the text as it is: scatters, and whatever is none of the above
+
+Before you add a rule here: the forms are recognised by the text that `printing.py`, `columns.py`
+and `kernels.py` write, such as `range(lo, hi)`. `deal` tries column, row and thread in this order,
+each on a fresh copy; a form that does not fit raises `Refused`. A form may change its copy before
+it refuses. A loop that is written otherwise silently gets a simpler form. `test_kinds` in
+`tests/cuda/test_ptx.py` shows that.
 """
 
 from __future__ import annotations
@@ -33,12 +39,12 @@ SHARED_BYTES = 8 * LANES["row"]
 
 
 class Refused(Exception):
-    """The text is not of the expected form; a simpler way of dealing it out is taken."""
+    """Text is not of the expected form; `deal` tries a simpler form."""
 
 
 @dataclass(frozen=True)
 class GridKernel:
-    """A kernel's text for a grid. `kind` says what a worker is; `checked`: it may fail."""
+    """Kernel's text for a grid. `kind` says what a worker is; `checked`: it may fail."""
 
     kernel: Kernel
     kind: str
@@ -51,7 +57,7 @@ class GridKernel:
 
 
 def barrier() -> None:
-    """All threads of the block wait for each other; numba's simulator runs this very text."""
+    """Wait for all threads of the block; numba's simulator runs this very text."""
     from numba import cuda
 
     cuda.syncthreads()
@@ -59,7 +65,7 @@ def barrier() -> None:
 
 @functools.lru_cache(maxsize=4096)
 def deal(kernel: Kernel) -> GridKernel:
-    """The kernel's text for a grid, in the most parallel form it allows."""
+    """Return the kernel's text for a grid, in the most parallel form it allows."""
     from tracejit.jit.lowering.native import namespace_of
 
     namespace = namespace_of(kernel)
@@ -75,7 +81,7 @@ def deal(kernel: Kernel) -> GridKernel:
 
 
 class _InBlocks(ast.NodeTransformer):
-    """Short rows have no loop of their own on a grid: blocks serve every length."""
+    """Keeps the text with blocks, which serves every length, and drops the one for short rows."""
 
     def visit_If(self, node: ast.If) -> Any:
         self.generic_visit(node)
@@ -88,7 +94,7 @@ def _definition(kernel: Kernel) -> ast.FunctionDef:
 
 
 def _module(kernel: Kernel, definition: ast.FunctionDef) -> str:
-    """The module's text with the function replaced."""
+    """Return the module's text with the function replaced."""
     definition.args.args = [ast.arg(name) for name in PARAMETERS]
     tree = ast.parse(kernel.source)
     at = next(
@@ -111,7 +117,7 @@ _SHARED_ELEMENTS = ("float32", "float64", "int64", "int32", "int16", "int8", "ui
 
 
 def _threads(definition: ast.FunctionDef, namespace: dict[str, Any]) -> None:
-    """Each thread takes elements `workers` apart."""
+    """Give each thread elements that are `workers` apart."""
     place = _shared_loop(definition)
     if place is None:
         raise Refused
@@ -120,7 +126,8 @@ def _threads(definition: ast.FunctionDef, namespace: dict[str, Any]) -> None:
 
 
 def _shared_loop(definition: ast.FunctionDef) -> tuple[list[Any], int] | None:
-    """Where the loop over lo..hi stands: in which list of statements, at which place."""
+    """Return the place of the loop over lo..hi: a list of statements and a position in it, or
+    None."""
     uses = [n.id for n in _names(definition.body) if n.id in ("lo", "hi")]
     if sorted(uses) != ["hi", "lo"]:
         return None
@@ -133,7 +140,7 @@ def _shared_loop(definition: ast.FunctionDef) -> tuple[list[Any], int] | None:
 
 
 def _segment_loop(segments: ast.For) -> tuple[list[Any], int] | None:
-    """The loop over one segment's part of lo..hi."""
+    """Return the place of the loop over one segment's part of lo..hi, or None."""
     last = segments.body[-1]
     if isinstance(last, ast.If) and _ranges(last.body[-1]) == "range(first, last)":
         return last.body, len(last.body) - 1
@@ -145,7 +152,7 @@ def _ranges(statement: Any) -> str:
 
 
 def _strided(loop: Any, first: str, step: str) -> list[ast.stmt]:
-    """`for x in range(a, b)` as a loop over every `step`-th, from the `first` on."""
+    """Return `for x in range(a, b)` as a loop over every `step`-th, from the `first` on."""
     if not isinstance(loop, ast.For) or any(isinstance(n, ast.Continue) for n in ast.walk(loop)):
         raise Refused
     bounds = [ast.unparse(a) for a in loop.iter.args]  # type: ignore[attr-defined]
@@ -162,7 +169,7 @@ def _strided(loop: Any, first: str, step: str) -> list[ast.stmt]:
 
 
 def _columns(definition: ast.FunctionDef, namespace: dict[str, Any]) -> None:
-    """Blocks take tiles; each lane keeps to its own columns, so no lane waits for another."""
+    """Give each block tiles. Each lane keeps to its own columns, so no lane waits for another."""
     place = _shared_loop(definition)
     if place is None or "range(first, last)" in _ranges(place[0][place[1]]):
         raise Refused
@@ -187,7 +194,7 @@ class _AcrossLanes(ast.NodeTransformer):
 
 
 def _rows(definition: ast.FunctionDef, namespace: dict[str, Any]) -> None:
-    """Blocks take rows; where there is one row only, the whole text is that row."""
+    """Give each block rows. If there is one row only, the whole text is that row."""
     place = _shared_loop(definition)
     if place is None:
         if any(n.id in ("lo", "hi") for n in _names(definition.body)):
@@ -259,7 +266,8 @@ class _Row:
         return [*self._dealt(loop), *combined]
 
     def _dealt(self, loop: ast.For) -> list[Any]:
-        """The loop with its elements dealt out; of blocks, each block's elements."""
+        """Return the loop with its elements dealt out; of a loop over blocks, each block's
+        elements."""
         if ast.unparse(loop.target) != BLOCK_NAME:
             return _strided(loop, "lane", "lanes")
         (k,) = (k for k, inner in enumerate(loop.body) if isinstance(inner, ast.For))
@@ -267,7 +275,7 @@ class _Row:
         return [loop]
 
     def _combined(self, step: ast.expr, total: str) -> list[ast.stmt]:
-        """Statements that make the lanes' totals one, the same in every lane."""
+        """Return statements that make the lanes' totals one, the same in every lane."""
         others = {n.id for n in _names([step])} - {total}
         others -= {name for name in others if callable(self._meaning(name))}
         if len(others) != 1 or total not in {n.id for n in _names([step])}:
@@ -294,7 +302,7 @@ class _Row:
         return self.namespace.get(name, {"min": min, "max": max, "abs": abs}.get(name))
 
     def _dtype(self, first: ast.expr) -> str:
-        """The type of a reduction's total, from the constant it begins with."""
+        """Return the type of a reduction's total, from the constant it begins with."""
         if any(not callable(v) and not isinstance(v, (np.generic, int, float))
                for v in (self._meaning(n.id) for n in _names([first]))):
             raise Refused
@@ -328,7 +336,7 @@ def _loops(statements: Sequence[Any]) -> list[ast.For]:
 
 
 def _stores(statements: Sequence[ast.AST]) -> list[Any]:
-    """Assignments to elements, wherever they stand; reports of a failure are none."""
+    """Return assignments to elements, wherever they stand; reports of a failure are none."""
     return [
         n for s in statements for n in ast.walk(s)
         if isinstance(n, (ast.Assign, ast.AugAssign)) and _stored_to(n) not in ("", "status")

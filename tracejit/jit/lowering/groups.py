@@ -1,14 +1,23 @@
 """Groups: sets of nodes that become one kernel, and the order between them.
 
 In: values placed by `fuse.py`, from the last node to the first. Out: groups with their stores, and
-answers about who depends on whom. A group of kind
+answers about which depends on which. A group of kind
 
     loop     elementwise, perhaps with reductions over rows; `rows` is then how many there are
     column   reductions over leading dimensions: loops over (batch, reduced, columns)
     scatter  a copy of one tensor, then elements of another put or added where an index says
     part     the first phase of full reductions: each chunk of the input gives one element
     product  one library call
+    library  one kernel of `library.py`
     host     one call of eager's own function
+    barrier  nothing: `memory.py` orders other groups by it
+
+Before you add a rule here: a test and its change must agree, `fits` with `admit`, `_same_loops`
+with `merge`; `take_rows` is both. A group of kind loop has `numel` (flat loops), `rows` (one
+element a row), or both. With `rows`, leading dimensions of every stored value must make up that
+many elements: `loops.py` asserts it. Equal counts are not equal loops: see the tests of a square in
+`tests/lowering/test_fuse.py`. Compare sizes by `same_size`, which records no guard; `lower.py`
+asserts that there are none.
 """
 
 from __future__ import annotations
@@ -22,11 +31,11 @@ from tracejit.jit.lowering.index import is_one, product, resolved, same_size, si
 from tracejit.jit.lowering.precedence import Ordered, contract, is_between
 
 MEMBERS_CAP = 160  # longer chains are cut: texts stay readable, compile time linear
-REDUCTIONS_CAP = 16  # independent reductions that share loops: layers far apart need not
+REDUCTIONS_CAP = 16  # reductions that share loops, at most: layers far apart need not
 
 
 class Group(Ordered):
-    """One kernel to be, or one call."""
+    """Future kernel or call."""
 
     def __init__(self, kind: str, position: int, node: Node | None = None, rank: int = 0):
         super().__init__(rank)
@@ -46,16 +55,17 @@ class Group(Ordered):
 
 
 class Extents(NamedTuple):
-    """A shape without its dimensions of 1, and how many elements its leading dimensions have."""
+    """Shape without its dimensions of 1, and numbers of elements of its leading dimensions."""
 
     dense: tuple[SizeLike, ...]
     leading: tuple[SizeLike, ...]  # 1, dense[0], dense[0] * dense[1] ...
 
 
 def extents(value: Any) -> Extents:
-    """Of a value (or a partial)."""
+    """Return the extents of a value or a partial."""
     learnt = value.graph.scope.learnt if hasattr(value, "graph") else 0
     known = getattr(value, "extents", None)
+    # Equalities learnt meanwhile may make more dimensions 1.
     if known is not None and known[0] == learnt:
         return known[1]
     dense = tuple(s for s in map(resolved, value.shape) if not is_one(s))
@@ -68,17 +78,17 @@ def extents(value: Any) -> Extents:
 
 
 def dense_shape(value: Any) -> tuple[SizeLike, ...]:
-    """The shape without dimensions known to be 1."""
+    """Return the shape without dimensions known to be 1."""
     return extents(value).dense
 
 
 def count(value: Any) -> SizeLike:
-    """The number of elements."""
+    """Return the number of elements."""
     return extents(value).leading[-1]
 
 
 def prefix_length(value: Any, rows: SizeLike) -> int | None:
-    """How many leading dimensions (not of 1) make up `rows` elements; None where none do."""
+    """Return how many leading dimensions (not of 1) make up `rows` elements; None where none do."""
     for k, total in enumerate(extents(value).leading):
         if same_size(total, rows):
             return k
@@ -86,7 +96,7 @@ def prefix_length(value: Any, rows: SizeLike) -> int | None:
 
 
 def fits(value: Any, group: Group) -> bool:
-    """Whether elements of `value` can be stored by the group's own loops."""
+    """Return True if the group's own loops can store elements of `value`."""
     if group.kind != "loop" or len(group.members) >= MEMBERS_CAP:
         return False
     numel = count(value)
@@ -96,13 +106,14 @@ def fits(value: Any, group: Group) -> bool:
         )
     if same_size(numel, group.rows):
         return True
+    # Any shape has a prefix of 1 element, so one row would fit everything.
     if same_size(group.rows, 1) or group.numel is not None and not same_size(numel, group.numel):
         return False
     return prefix_length(value, group.rows) is not None
 
 
 def _one_each_row(value: Any, group: Group) -> bool:
-    """Whether `value` has one element for each row of what the group stores."""
+    """Return True if `value` has one element for each row of all that the group stores."""
     numel = count(value)
     return (
         not is_one(numel)
@@ -127,7 +138,8 @@ def is_full(group: Group) -> bool:
 
 
 def take_rows(group: Group, rows: SizeLike, inner: SizeLike, prefix: bool) -> bool:
-    """Make the group loop over `rows`, for a reduction of `inner` elements each; whether it can."""
+    """Make the group loop over `rows`, for a reduction of `inner` elements each. Return False, and
+    change nothing, if it cannot."""
     if group.kind != "loop" or len(group.members) >= MEMBERS_CAP:
         return False
     if group.rows is not None:
@@ -145,7 +157,7 @@ def take_rows(group: Group, rows: SizeLike, inner: SizeLike, prefix: bool) -> bo
 
 
 def can_merge(a: Group, b: Group) -> bool:
-    """Whether two groups may become one: same loops, and nothing else between them."""
+    """Return True if two groups may become one: same loops, and nothing else between them."""
     if a.kind != "loop" or b.kind != "loop" or len(a.members) + len(b.members) > MEMBERS_CAP:
         return False
     return _same_loops(a, b) and not is_between(a, b)
@@ -169,7 +181,7 @@ def _same_loops(a: Group, b: Group) -> bool:
 
 
 def index_alike(a: Group, b: Group) -> bool:
-    """Whether the largest of what two groups store has the same shape in both."""
+    """Return True if the largest values that two groups store have the same shape in both."""
     shapes = []
     for group in (a, b):
         full = [
@@ -182,7 +194,7 @@ def index_alike(a: Group, b: Group) -> bool:
 
 
 def merge(a: Group, b: Group) -> None:
-    """Make `b` part of `a`, which takes its place in the order."""
+    """Make `b` part of `a`, which also takes the place of `b` in the order."""
     if a.rows is None and b.rows is not None:
         a.numel = None if same_size(b.rows, a.numel) else a.numel
         a.rows = b.rows
@@ -198,12 +210,12 @@ def merge(a: Group, b: Group) -> None:
 
 
 def key_of_columns(node: Node) -> Hashable:
-    """Equal for reductions with the same loops: (batch, reduced, columns)."""
+    """Return a key that is equal for reductions with the same loops: (batch, reduced, columns)."""
     return tuple(size_key(s) for s in column_extents(node))
 
 
 def column_extents(node: Node) -> tuple[SizeLike, SizeLike, SizeLike]:
-    """Elements before, along and after the reduced dimensions."""
+    """Return the elements before, along and after the reduced dimensions."""
     shape = [resolved(s) for s in node.inputs[0].shape]
     dims = [d for d in node.attributes["dims"] if not is_one(shape[d])]
     last = max(dims)

@@ -18,7 +18,7 @@ import numpy as np
 
 
 def float32_from_float16(bits):
-    """The float32 with the value of the float16 whose pattern is `bits`."""
+    """Return the float32 with the value of the float16 whose pattern is `bits`."""
     word = np.uint32(bits)
     magnitude = np.uint32(np.uint32(word & np.uint32(0x7FFF)) << np.uint32(13))
     # the exponent moves by 112; the multiplication also normalises denormals, exactly
@@ -30,7 +30,7 @@ def float32_from_float16(bits):
 
 
 def float16_from_float32(x):
-    """The pattern, uint16, of the float16 nearest to x."""
+    """Return the pattern, uint16, of the float16 nearest to x."""
     word = np.float32(x).view(np.uint32)
     sign = np.uint32(np.uint32(word & np.uint32(0x80000000)) >> np.uint32(16))
     magnitude = np.uint32(word & np.uint32(0x7FFFFFFF))
@@ -50,12 +50,12 @@ def float16_from_float32(x):
 
 
 def float32_from_bfloat16(bits):
-    """The float32 with the value of the bfloat16 whose pattern is `bits`."""
+    """Return the float32 with the value of the bfloat16 whose pattern is `bits`."""
     return np.uint32(np.uint32(bits) << np.uint32(16)).view(np.float32)
 
 
 def bfloat16_from_float32(x):
-    """The pattern, uint16, of the bfloat16 nearest to x."""
+    """Return the pattern, uint16, of the bfloat16 nearest to x."""
     word = np.float32(x).view(np.uint32)
     odd = np.uint32(np.uint32(word >> np.uint32(16)) & np.uint32(1))
     sign = np.uint32(word & np.uint32(0x80000000))
@@ -76,7 +76,7 @@ CONVERSIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 
 @functools.cache
 def kernel_conversion(name: str, target: str = "cpu") -> Any:
-    """The conversion as a numba callable for kernels; `target` is "cpu" or "cuda"."""
+    """Return the conversion as a numba callable for kernels; `target` is "cpu" or "cuda"."""
     from tracejit.jit.lowering.vector_math_intrinsics import as_intrinsic
 
     function, dtypes = CONVERSIONS[name]

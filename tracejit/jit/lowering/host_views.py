@@ -1,8 +1,8 @@
 """Host calls that see views: bit for bit what eager mode computes, strides included.
 
-In: a graph's nodes. Out: the same nodes, where host calls of views of stored values take the stored
-value and make the view themselves: NumPy's products and sums choose their order by strides. Called
-by `lower.py` for "eager" numerics.
+In: a graph's nodes. Out: the same nodes. A host call of a view of a stored value takes the stored
+value and makes the view itself: NumPy's products and sums choose their order by strides. Called by
+`lower.py` for "eager" numerics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Node, Value
 
 @dataclass(eq=False)
 class ViewingOp:
-    """An op whose operands go through views first; only host calls know it."""
+    """Op whose operands go through views first; only host calls know it."""
 
     name: str
     eager: Callable[..., Any]
@@ -31,7 +31,7 @@ class ViewingOp:
 
 
 def with_views(nodes: list[Node], is_host: Callable[[Node], bool]) -> list[Node]:
-    """Host calls take what their operands are views of."""
+    """Make host calls take the values that their operands are views of."""
     return [_viewing(node) if is_host(node) and not node.regions else node for node in nodes]
 
 
@@ -53,7 +53,8 @@ def _viewing(node: Node) -> Node:
 
 
 def _chain(value: Value, further: list[Any], count: int) -> tuple[Value, tuple]:
-    """(what it is a view of, the views in order); their further operands follow `count` others."""
+    """Return the value behind the views, and the views in order. Their further operands are added
+    to `further`; the call lists these after its `count` own operands."""
     steps: list[tuple[str, tuple[int, ...], dict]] = []
     while (node := value.node) is not None and getattr(node.op, "views", False):
         value, *more = node.inputs

@@ -7,6 +7,13 @@ canonical `Index`es, so that a reshape of contiguous memory comes out as one var
 a variable where // or % of it remain.
 
 Sizes are compared by structure only: nothing here may record a guard.
+
+Before you add a rule here: all rules assume positive divisors, ranges that are not empty, and
+symbols that count things. Equal indices should get equal keys, since `scalars.py` makes one scalar
+per key. `divided` takes exact multiples out first, then asks the bounds, then merges with an inner
+// or %. `_rejoined` undoes that: it divides again and looks for the same atoms. So a quotient must
+come out the same on every way to it. `tests/lowering/test_emit_index.py` shows forms that no longer
+simplify, and guards. A wrong form shows in `tests/lowering/test_lower.py`.
 """
 
 from __future__ import annotations
@@ -19,12 +26,12 @@ from tracejit.jit.ir.sizes import SizeLike, SymInt, exact_division, size_max
 
 _RESOLVED: dict[
     int, tuple[Any, int, SizeLike]
-] = {}  # id of a size -> (it, equalities known, answer)
+] = {}  # id of a size -> (the size, how many equalities were known, answer)
 _KEPT = 20000
 
 
 def resolved(size: SizeLike) -> SizeLike:
-    """`size` in terms of symbols that are not known to equal something else."""
+    """Return `size` in terms of symbols that are not known to equal something else."""
     if type(size) is not SymInt or not size.scope.equal:
         return size
     known, learnt = _RESOLVED.get(id(size)), size.scope.learnt
@@ -38,17 +45,18 @@ def resolved(size: SizeLike) -> SizeLike:
 
 
 def size_key(size: SizeLike) -> Hashable:
-    """Equal for resolved sizes of equal structure; records no guard, unlike hash(size)."""
+    """Return a key, equal for resolved sizes of equal structure; unlike hash(size) it records no
+    guard."""
     return size.key if type(size) is SymInt else size
 
 
 def same_size(a: SizeLike, b: SizeLike) -> bool:
-    """Whether two resolved sizes have the same structure; records no guard."""
+    """Return True if two resolved sizes have the same structure. Records no guard."""
     return a is b or type(a) is type(b) and size_key(a) == size_key(b)
 
 
 def is_one(size: SizeLike) -> bool:
-    """Whether a size is known to be 1."""
+    """Return True if a size is known to be 1."""
     size = resolved(size)
     return type(size) is int and size == 1
 
@@ -58,7 +66,7 @@ def is_zero(size: SizeLike) -> bool:
 
 
 def exact_quotient(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
-    """`size / divisor` where that is known to be whole, else None.
+    """Return `size / divisor` if that is known to be whole, else None.
 
     >>> exact_quotient(12, 4), exact_quotient(12, 5)
     (3, None)
@@ -71,9 +79,10 @@ def exact_quotient(size: SizeLike, divisor: SizeLike) -> SizeLike | None:
 
 
 def known_nonnegative(size: SizeLike) -> bool:
-    """Whether `size >= 0` for all values of its symbols, which count things."""
+    """Return True if `size >= 0` is known for all values of its symbols, which count things."""
     if type(size) is not SymInt:
         return size >= 0
+    # An atom with a minus inside, such as (a - b) // 2, may be negative.
     if all(c >= 0 for c in size.terms.values()) and not any(
         "-" in str(atom) for monomial in size.terms for atom in monomial
     ):
@@ -87,7 +96,7 @@ def known_nonnegative(size: SizeLike) -> bool:
 
 
 class Variable:
-    """A loop variable, `0 <= variable < extent`."""
+    """Loop variable, `0 <= variable < extent`."""
 
     __slots__ = ("name", "extent", "key", "start", "stop")
 
@@ -116,6 +125,7 @@ class Quotient:
         within = self.whole.bounds()
         if within is None or not known_nonnegative(within[0]):
             return None
+        # (a * b - 1) // b is a - 1; dividing a * b - 1 itself would leave a // of sizes.
         above = exact_quotient(within[1] + 1, self.divisor)
         return 0, above - 1 if above is not None else sizes.divided(within[1], self.divisor, "//")
 
@@ -134,7 +144,7 @@ class Remainder(Quotient):
 
 
 class Read:
-    """An index read from memory or computed: `scalar` is an expression of `emit.py`."""
+    """Index read from memory or computed: `scalar` is an expression of `emit.py`."""
 
     __slots__ = ("scalar", "extent", "key")
 
@@ -169,7 +179,7 @@ class Index:
         return self._key
 
     def bounds(self) -> tuple[SizeLike, SizeLike] | None:
-        """The smallest and largest value, where known (ranges are taken not to be empty)."""
+        """Return the smallest and largest value, if known. No range is taken to be empty."""
         low = high = self.constant
         for atom, coefficient in self.terms.values():
             within = atom.bounds()
@@ -184,7 +194,7 @@ class Index:
         return low, high
 
     def atoms(self) -> Iterator[Atom]:
-        """Atoms, and those inside // and %."""
+        """Yield atoms, and those inside // and %."""
         for atom, _ in self.terms.values():
             yield atom
             if isinstance(atom, Quotient):
@@ -250,7 +260,7 @@ ZERO = Index({}, 0)
 
 
 def as_index(x: Any) -> Index:
-    """Ints, sizes and variables as indices."""
+    """Return ints, sizes and variables as indices."""
     if isinstance(x, Index):
         return x
     if isinstance(x, (Variable, Quotient, Read)):
@@ -267,7 +277,7 @@ def as_size(x: Any) -> SizeLike:
 
 
 def combined(*parts: tuple[Index, SizeLike]) -> Index:
-    """The sum of index * factor; whole // d * d + whole % d is put together again."""
+    """Return the sum of index * factor. A whole // d * d + whole % d becomes the whole again."""
     terms: dict[Hashable, tuple[Atom, SizeLike]] = {}
     constant: SizeLike = 0
     for index, factor in parts:
@@ -303,7 +313,7 @@ def _rejoined(index: Index) -> Index:
 
 
 def divided(index: Index, divisor: SizeLike) -> tuple[Index, Index]:
-    """(index // divisor, index % divisor), for a positive divisor."""
+    """Return (index // divisor, index % divisor), for a positive divisor."""
     if same_size(divisor, 1) or is_zero(divisor):  # a size of 0: there is no element to find
         return index, ZERO
     whole: dict[Hashable, tuple[Atom, SizeLike]] = {}
@@ -318,6 +328,7 @@ def divided(index: Index, divisor: SizeLike) -> tuple[Index, Index]:
     left = Index(rest, index.constant if constant is None else 0)
     exact = Index(whole, 0 if constant is None else constant)
     if type(divisor) is int and type(left.constant) is int and left.terms:
+        # From 0 to divisor - 1, so that the bounds can tell.
         shift = left.constant // divisor
         if shift:
             left, exact = Index(rest, left.constant - shift * divisor), exact + shift
@@ -327,7 +338,7 @@ def divided(index: Index, divisor: SizeLike) -> tuple[Index, Index]:
 
 
 def within(index: Index, extent: SizeLike) -> bool:
-    """Whether 0 <= index < extent is known."""
+    """Return True if 0 <= index < extent is known."""
     bounds = index.bounds()
     return (
         bounds is not None
@@ -337,7 +348,7 @@ def within(index: Index, extent: SizeLike) -> bool:
 
 
 def only_atom(index: Index) -> Atom | None:
-    """The atom an index consists of, if that is all."""
+    """Return the atom an index consists of; None if there is more or less."""
     if len(index.terms) != 1 or not is_zero(index.constant):
         return None
     atom, coefficient = next(iter(index.terms.values()))
@@ -368,7 +379,7 @@ def _remainder(index: Index, divisor: SizeLike) -> Index:
 
 # -- conditions ------------------------------------------------------------------------------------
 class Condition:
-    """A truth value of indices: a comparison with 0, or a combination of others."""
+    """Truth value of indices: a comparison with 0, or a combination of others."""
 
     __slots__ = ("sign", "parts", "key")
 
@@ -396,7 +407,7 @@ class Condition:
 
 
 def joined(sign: str, a: Any, b: Any) -> Any:
-    """`a and b` or `a or b`, where either may already be decided."""
+    """Return `a and b` or `a or b`; either may already be decided."""
     absorbing = sign == "or"
     for x, y in ((a, b), (b, a)):
         if isinstance(x, bool):
@@ -409,7 +420,7 @@ def negated(condition: Any) -> Any:
 
 
 def below(difference: Index, limit: int) -> Any:
-    """The condition `difference < limit`, decided where the bounds tell."""
+    """Return the condition `difference < limit`, decided if the bounds tell."""
     bounds = difference.bounds()
     if bounds is not None:
         if known_nonnegative(limit - 1 - bounds[1]):
@@ -420,7 +431,7 @@ def below(difference: Index, limit: int) -> Any:
 
 
 def equality(difference: Index) -> Any:
-    """The condition `difference == 0`."""
+    """Return the condition `difference == 0`, decided if the bounds tell."""
     if not difference.terms and type(difference.constant) is int:
         return difference.constant == 0
     bounds = difference.bounds()
@@ -449,12 +460,12 @@ def contiguous_strides(shape: Sequence[SizeLike]) -> list[SizeLike]:
 
 
 def linear(index: Sequence[Any], strides: Sequence[SizeLike]) -> Index:
-    """The element number of `index` in memory with these strides."""
+    """Return the element number of `index` in memory with these strides."""
     return combined(*((as_index(i), s) for i, s in zip(index, strides)))
 
 
 def unravelled(flat: Any, shape: Sequence[SizeLike]) -> list[Index]:
-    """The index tuple of element number `flat` of a contiguous tensor."""
+    """Return the index tuple of element number `flat` of a contiguous tensor."""
     index: list[Index] = []
     rest = as_index(flat)
     for size in reversed(shape[1:]):

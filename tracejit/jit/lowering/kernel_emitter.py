@@ -1,4 +1,4 @@
-"""The text of a kernel to LLVM IR, without numba: about a millisecond instead of twelve.
+"""Translation of a kernel's text to LLVM IR, without numba: about a millisecond instead of twelve.
 
 In: a Kernel. Out: LLVM IR of a module that defines its symbol in the one ABI. Called by `native`; a
 text that leaves the subset (UnsupportedSyntax) goes to `numba_emitter`, which takes any text.
@@ -6,7 +6,7 @@ text that leaves the subset (UnsupportedSyntax) goes to `numba_emitter`, which t
 The subset: assignments to names and elements, `for ... in range(...)`, `while`, `if`, `break`,
 `continue`, `return` without a value, and the expressions of `kernel_expressions`. A name keeps one
 type. Leading lines that fetch pointers and sizes become parameters of an inner function whose
-pointers are `noalias`: LLVM then vectorises loops over many operands without checking at run time.
+pointers are `noalias`. LLVM then vectorises loops over many operands without checking at run time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tracejit.jit.lowering.vector_math_intrinsics import Scalar, UnsupportedSynt
 
 
 def function_definition(source: str, name: str) -> ast.FunctionDef:
-    """The definition of `name` in a module's text; ValueError where there is none."""
+    """Return the definition of `name` in a module's text; ValueError where there is none."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return node
@@ -41,7 +41,8 @@ def function_definition(source: str, name: str) -> ast.FunctionDef:
 def split_prologue(
     definition: ast.FunctionDef, namespace: dict[str, Any]
 ) -> tuple[list[tuple[str, str, int]], list[ast.stmt]]:
-    """Leading `x = float32_pointer(buffers, operands[k])` and `n = sizes[k]`, and what follows.
+    """Return leading `x = float32_pointer(buffers, operands[k])` and `n = sizes[k]`, and the
+    statements after them.
 
     The first part holds (name, element type or "size", k).
     """
@@ -74,7 +75,8 @@ def _fetch(statement: ast.stmt, namespace: dict[str, Any]) -> tuple[str, str, in
 
 
 def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) -> str:
-    """LLVM IR that defines `symbol`, the kernel `name` of a module with this text and namespace.
+    """Return LLVM IR that defines `symbol`, the kernel `name` of a module with this text and
+    namespace.
 
     Raises UnsupportedSyntax, with the line, where the text leaves the subset.
     """
@@ -105,7 +107,7 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
 
 
 def _emit_plain(definition: ast.FunctionDef, symbol: str, namespace: dict[str, Any]) -> str:
-    """A function of the runner: it is no kernel, takes 64-bit integers, and may return one."""
+    """Emit a function of the runner: it is no kernel, takes 64-bit integers, and may return one."""
     module = ir.Module(symbol)
     names = [a.arg for a in definition.args.args]
     result = ir.VoidType() if definition.returns is None else I64
@@ -118,7 +120,7 @@ def _emit_plain(definition: ast.FunctionDef, symbol: str, namespace: dict[str, A
 def _emit_entry(
     module: ir.Module, symbol: str, inner: ir.Function, fetched: Sequence[tuple[str, str, int]]
 ) -> None:
-    """The function in the one ABI: it fetches pointers and sizes, and calls the body."""
+    """Emit the function in the one ABI: it fetches pointers and sizes, and calls the body."""
     entry = ir.Function(module, KERNEL_TYPE, symbol)
     builder = ir.IRBuilder(entry.append_basic_block())
     buffers, operands, sizes = entry.args[:3]

@@ -1,9 +1,10 @@
 """Expressions of a kernel's text to LLVM values.
 
 In: an `ast` expression, an LLVM builder, and the types of the names in it. Out: a typed value. Used
-by `kernel_emitter`, which does statements. What falls outside the subset raises UnsupportedSyntax,
-and the kernel is then left to numba: an operation takes operands of one type, literals adapt to the
-type they meet when they fit it exactly, integers wrap, `//` and `%` round down, x / 0 is 0.
+by `kernel_emitter`, which does statements. An expression outside the subset raises
+UnsupportedSyntax, and the kernel is left to numba. An operation takes operands of one type.
+Literals adapt to the type they meet when they fit it exactly. Integers wrap, `//` and `%` round
+down, x / 0 is 0.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _ROUNDING = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
 
 
 class Pointer:
-    """A typed pointer: an argument of the kernel's body, or computed.
+    """Typed pointer: an argument of the kernel's body, or computed.
 
-    indices   it leads to sizes and places, not to elements
-    accesses  loads and stores through it, for `separate`
+    - `indices`: it leads to sizes and places, not to elements
+    - `accesses`: loads and stores through it, for `separate`
     """
 
     def __init__(self, value: Any, element: str, indices: bool = False):
@@ -53,7 +54,7 @@ class Pointer:
 
 
 def llvm_type(dtype: str) -> Any:
-    """The LLVM type of a scalar of this dtype; KeyError where there is none (complex)."""
+    """Return the LLVM type of a scalar of this dtype; KeyError where there is none (complex)."""
     if dtype == "float32":
         return ir.FloatType()
     return ir.DoubleType() if dtype == "float64" else ir.IntType(WIDTHS[dtype])
@@ -80,7 +81,7 @@ def reads_memory(node: ast.AST) -> bool:
 
 
 def _is_cast(node: ast.AST) -> bool:
-    """np.float32(1.5) and the like touch no memory."""
+    """Return True for np.float32(1.5) and the like, which touch no memory."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
 
 
@@ -95,7 +96,7 @@ class Expressions:
     target = "cpu"
 
     def load_name(self, name: str) -> Any:
-        """The value of a local, or None."""
+        """Return the value of a local, or None."""
         raise NotImplementedError
 
     def error(self, node: Any, why: str) -> UnsupportedSyntax:
@@ -109,7 +110,7 @@ class Expressions:
         return method(node)
 
     def value(self, node: Any) -> Scalar:
-        """A typed scalar; a literal of no other type is int64, float64 or bool."""
+        """Return a typed scalar. A literal alone is int64, float64 or bool."""
         return self.typed(self.expression(node), node)
 
     def typed(self, found: Any, node: Any) -> Scalar:
@@ -244,7 +245,8 @@ class Expressions:
         return build.select(by_zero, zero, result)
 
     def negates(self, a: Scalar, b: Scalar) -> Any:
-        """Whether a division by b negates: of the smallest integer the processor's own traps."""
+        """Return a truth value: b is -1, so the division negates. The processor's own division
+        traps for the smallest integer."""
         if a.is_index and b.is_index:
             return ir.Constant(ir.IntType(1), 0)
         return self.builder.icmp_signed("==", b.value, ir.Constant(b.value.type, -1))
@@ -290,7 +292,8 @@ class Expressions:
         return Scalar(result, "bool")
 
     def lazily(self, known: Any, part: Any, is_and: bool) -> Any:
-        """The right side of `and`/`or` may index out of range unless the left side allows it."""
+        """Evaluate the right side of `and`/`or` in a branch: it may index out of range unless the
+        left side allows it."""
         test = known if is_and else self.builder.not_(known)
         before = self.builder.basic_block
         with self.builder.if_then(test):
@@ -396,7 +399,7 @@ class Expressions:
         return found
 
     def convert(self, source: Scalar, dtype: str) -> Scalar:
-        """C's conversions, as NumPy makes them; out of range is up to the processor in both."""
+        """Convert as C does, and so NumPy. Out of range, the processor decides in both."""
         value, kind, build = source.value, llvm_type(dtype), self.builder
         if source.dtype == dtype:
             return source
@@ -429,7 +432,7 @@ class Expressions:
         return Scalar(self.builder.bitcast(source.value, kind), dtype)
 
     def extremum(self, least: bool, node: ast.Call) -> Scalar:
-        """Python's min and max: the first of equals, and of those that do not compare."""
+        """Compute Python's min or max: the first of equals, and of those that do not compare."""
         if len(node.args) != 2:
             raise self.error(node, "takes two arguments here")
         a, b = self.pair(node, *node.args)
@@ -437,7 +440,7 @@ class Expressions:
         return Scalar(self.builder.select(better, b.value, a.value), a.dtype)
 
     def remainder(self, node: ast.Call) -> Scalar:
-        """C's remainder, with the sign of the first; of integers by zero it is 0."""
+        """Compute C's remainder, with the sign of the first; of integers by zero it is 0."""
         a, b = self.pair(node, *node.args)
         if is_float(a.dtype):
             return Scalar(self.builder.frem(a.value, b.value), a.dtype)

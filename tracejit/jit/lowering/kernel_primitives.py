@@ -1,4 +1,4 @@
-"""What the runner's text and library kernels may do beyond kernels: calls by address, atomics.
+"""Primitives of the runner's text and of library kernels: calls by address, atomics, vectors.
 
 In: calls of the primitives that `abi` names. Out: LLVM instructions. Part of `kernel_emitter`.
 """
@@ -27,7 +27,7 @@ _PAUSE = {"x86_64": _SPIN, "AMD64": _SPIN, "aarch64": _YIELD, "arm64": _YIELD}
 
 
 class Primitives(Expressions):
-    """The primitives of `abi`, one method each."""
+    """Primitives of `abi`, one method each."""
 
     def primitive(self, name: str, node: ast.Call) -> Any:
         return getattr(self, name)(*node.args)
@@ -42,7 +42,7 @@ class Primitives(Expressions):
         return self.builder.inttoptr(self.index(value), kind)
 
     def call_kernel(self, address: Any, *arguments: Any) -> Scalar:
-        """Tables, scratch and status are given as addresses."""
+        """Call a kernel. Tables, scratch and status are given as addresses."""
         function = self._from_address(address, KERNEL_TYPE.as_pointer())
         values = [
             self.index(given) if kind == I64 else self._from_address(given, kind)

@@ -1,7 +1,7 @@
 """Kernels: the whole text of one function, its identity, and several equal loops as one.
 
 In: `Text`s of `printing.py`. Out: `Kernel`s and the operands and sizes of an instruction. Called by
-`lower.py`. Segments: elementwise groups with the same text but other buffers and extents (an
+`schedule.py`. Segments: elementwise groups with the same text but other buffers and extents (an
 optimizer's update of each parameter) are one kernel that walks over them.
 """
 
@@ -26,7 +26,7 @@ def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
 
 
 def single(text: Text, label: str, contract: bool) -> tuple[Kernel, list[Any], list[SizeLike]]:
-    """(kernel, buffers in the order of operands, sizes) of one nest."""
+    """Return (kernel, buffers in the order of operands, sizes) of one nest."""
     names = text.names
     lines = [
         f"{p.name} = {names.pointer(p.dtype)}(buffers, operands[{k}])"
@@ -43,7 +43,8 @@ def single(text: Text, label: str, contract: bool) -> tuple[Kernel, list[Any], l
 
 
 def _looped(text: Text) -> list[str]:
-    """The loop over the range; where sums may be short, one of two."""
+    """Return the loop over the range. If sums may be short, return two loops, of which a condition
+    chooses one."""
     head = f"for {text.loop} in range(lo, hi):"
     lines = [head, *indented(text.body)]
     if text.short is None:
@@ -53,7 +54,7 @@ def _looped(text: Text) -> list[str]:
 
 
 def kernel_of(text: Text, lines: Sequence[str], label: str, contract: bool) -> Kernel:
-    """The kernel with this body; its identity is the text without comments."""
+    """Return the kernel with this body. Its identity is the text without comments."""
     head = text.names.head(contract)
     bare = "\n".join([*head, *(line for line in lines if not line.lstrip().startswith("#"))])
     messages = "\n".join(text.messages)
@@ -64,7 +65,9 @@ def kernel_of(text: Text, lines: Sequence[str], label: str, contract: bool) -> K
 
 
 def segment_key(text: Text) -> tuple | None:
-    """Equal for nests that can be segments of one kernel; None for those that cannot."""
+    """Return a key, equal for nests that can be segments of one kernel; None for those that
+    cannot."""
+    # Segments differ in buffers and extents alone.
     if text.loop != "i" or text.names.sizes or text.messages or text.scratch:
         return None
     lines = [line for line in (*text.before, *text.body) if not line.lstrip().startswith("#")]
@@ -75,7 +78,7 @@ def segment_key(text: Text) -> tuple | None:
 def segmented(
     texts: Sequence[Text], extents: Sequence[SizeLike], label: str, contract: bool
 ) -> tuple[Kernel, list[Any], list[SizeLike]]:
-    """One kernel for several nests of equal `segment_key`."""
+    """Return (kernel, buffers, sizes) of one kernel for several nests of equal `segment_key`."""
     text = texts[0]
     each = [
         p

@@ -1,8 +1,8 @@
 """Library kernels: ops that are no loop over elements, as hand-written kernels of the one ABI.
 
 In: a node. Out: the `Library` that computes it, or None: then a host call does. Lowering puts its
-name, kernel and sizes into an instruction; when sizes are bound, the runtime asks `bound` how the
-work is cut, by shape alone. Called by `fuse.py`, `schedule.py`, `jit/runtime/binding.py`.
+name, kernel and sizes into an instruction. When sizes are bound, the runtime asks `bound` how the
+work is cut, by shape alone. Called by `fuse.py`, `schedule.py` and `jit/runtime/`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ MOST = 16  # chunks of one instruction
 
 
 class Bound(NamedTuple):
-    """An instruction for known sizes.
+    """Instruction for known sizes.
 
-    scratch  bytes that each worker needs; work  how long it takes, as bytes moved
+    - `scratch`: bytes that each worker needs
+    - `work`: how long it takes, as bytes moved
     """
 
     sizes: tuple[int, ...]
@@ -35,13 +36,13 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Library:
-    """How one op is computed by a kernel of its own.
+    """Computation of one op by a kernel of its own.
 
-    takes     whether it can compute this node
-    kernel    its text, by node
-    sizes     integers the text reads, by node
-    bound     what is known when they have values
-    compiled_only  whether the text means nothing as plain Python
+    - `takes`: True if it can compute this node
+    - `kernel`: its text, by node
+    - `sizes`: integers the text reads, by node
+    - `bound`: the instruction, once they have values
+    - `compiled_only`: True if the text means nothing as plain Python
     """
 
     takes: Callable[[Node], bool]
@@ -53,7 +54,7 @@ class Library:
 
 @functools.cache
 def libraries() -> dict[str, Library]:
-    """By name of the op."""
+    """Return the libraries by name of the op."""
     from tracejit.jit.lowering import library_averages as averages
     from tracejit.jit.lowering import library_convolution as convolution
     from tracejit.jit.lowering import library_order as order
@@ -65,7 +66,7 @@ def libraries() -> dict[str, Library]:
 
 
 def library_of(node: Node) -> Library | None:
-    """What computes the node on the CPU, if anything does."""
+    """Return the library that computes the node on the CPU, or None."""
     if not node.op.library:
         return None
     found = libraries().get(node.op.name)
@@ -75,20 +76,20 @@ def library_of(node: Node) -> Library | None:
 
 
 def kernel_of(name: str, source: str, scratch: int = 0) -> Kernel:
-    """A kernel whose identity is its text. Products fuse into sums, as in a library's."""
+    """Make a kernel whose identity is its text. Products fuse into sums, as in a library's."""
     source = f'{source}\n\nFASTMATH = ("contract",)\n'
     digest = hashlib.sha256(source.encode()).hexdigest()[:32]
     return Kernel(name, source, digest, loops=1, scratch_bytes=scratch)
 
 
 def chunk_of(total: int, work: int, worth: int = 1 << 18) -> int:
-    """A part of `total` such that each moves `worth` bytes or so."""
+    """Return a part of `total` such that each moves `worth` bytes or so."""
     parts = max(1, min(MOST, work // worth, total))
     return -(-total // parts)
 
 
 def product_of(sizes: Any) -> Any:
-    """The product of sizes, which may be symbolic."""
+    """Return the product of sizes, which may be symbolic."""
     total: Any = 1
     for size in sizes:
         total = total * size

@@ -1,7 +1,7 @@
-"""The mean of each window, and its gradient: one plane of an image after the other.
+"""Average pooling and its gradient: the mean of each window, one plane of an image after the other.
 
-In: nodes of average pooling, over windows of one size or as many as are asked for, in float32 or
-float64. Out: library kernels. One to three spatial dimensions are three.
+In: nodes of average pooling in float32 or float64, over windows of one size, or over as many
+windows as are asked for. Out: library kernels. One to three spatial dimensions are three.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _three(sizes: tuple, fill: int) -> tuple[SizeLike, ...]:
 
 
 def _sizes(node: Node) -> tuple[SizeLike, ...]:
-    """`_NAMES`, and the number of planes."""
+    """Return the sizes `_NAMES`, and the number of planes."""
     given, how = node.attributes, node.attributes["how"]
     shape = node.inputs[0].shape
     sizes, out = tuple(shape[2:]), tuple(given["sizes" if _backward(node) else "out"])

@@ -2,9 +2,9 @@
 multiplied there.
 
 In: nodes of `conv`, `conv_input`, `conv_weight` in float32 or float64. Out: library kernels. One to
-three spatial dimensions are three; the matrix has a row for each element of a window in each
-channel, and a column for each window of a block of rows of windows. Where images have few windows,
-those of several images lie beside one another.
+three spatial dimensions are three. The matrix has a row for each element of a window in each
+channel. It has a column for each window of a block of rows of windows. Where images have few
+windows, those of several images lie beside one another.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def _three(sizes: Any, fill: int) -> tuple[SizeLike, ...]:
 
 
 def _sizes(node: Node) -> tuple[SizeLike, ...]:
-    """The first of `_NAMES`; the others follow when these are known."""
+    """Return the first of `_NAMES`; the others follow when these are known."""
     first, second = (x.shape for x in node.inputs)
     if node.op.name == "conv":
         images, weights, windows = first, second, node.outputs[0].shape
@@ -389,12 +389,12 @@ def _bound(op: str, sizes: tuple[int, ...]) -> Bound:
 
 
 def _padded(count: int) -> int:
-    """Elements from row to row: tiles may read beyond the end of one."""
+    """Return the elements from row to row: tiles may read beyond the end of one."""
     return -(-count // columns_of(4)) * columns_of(4) + _APART
 
 
 def _rows_of_chunk(total: int, work: int) -> int:
-    """Rows of weights for one worker: thick enough for a product."""
+    """Return the rows of weights for one worker: thick enough for a product."""
     parts = max(1, min(MOST // 4, work >> 20, -(-total // 150)))
     if parts == 1 and work > 1 << 20 and total > 12:
         parts = 2

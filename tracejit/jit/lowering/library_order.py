@@ -1,9 +1,9 @@
 """Sorting along a dimension: digits of the keys, or insertion where few are wanted.
 
 In: nodes of `sort` and `topk`. Out: library kernels. An element's key is an integer of its width
-with the same order, in which -0.0 is 0.0 and NaN the largest; in descending order its complement. A
-row is sorted by digits of 11 bits, from the lowest on, which keeps equal ones in order; of a few of
-many each element is compared with the last of the best so far.
+with the same order, in which -0.0 is 0.0 and NaN the largest. Descending order takes its
+complement. A row is sorted by digits of 11 bits, from the lowest on, which keeps equal ones in
+order. If few of many are wanted, each element is compared with the last of the best so far.
 """
 
 from __future__ import annotations

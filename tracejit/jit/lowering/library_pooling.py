@@ -1,4 +1,5 @@
-"""The largest element of each window, and its gradient: one plane of an image after the other.
+"""Max pooling and its gradient: the largest element of each window, one plane of an image after the
+other.
 
 In: nodes of `max_pool*d` and `max_pool_backward` in float32 or float64. Out: library kernels. One
 to three spatial dimensions are three.
@@ -109,7 +110,7 @@ def _three(sizes: tuple, fill: int) -> tuple[SizeLike, ...]:
 
 
 def _sizes(node: Node) -> tuple[SizeLike, ...]:
-    """`_NAMES`, and the number of planes."""
+    """Return the sizes `_NAMES`, and the number of planes."""
     shape, given = node.inputs[0].shape, node.attributes
     fills = ("out", 1), ("kernel", 1), ("stride", 1), ("padding", 0), ("dilation", 1)
     parts = [_three(tuple(given[name]), fill) for name, fill in fills]

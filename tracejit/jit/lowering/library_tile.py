@@ -2,8 +2,8 @@
 kernels.
 
 In: how matrices are read and written, as expressions. Out: statements. Vectors run along the rows
-of `b` and of the result; elements of `a` are spread over a vector one by one, so it may lie in any
-order. Rows of `b` may be read up to `PADDING` elements beyond their end.
+of `b` and of the result. Elements of `a` are spread over a vector one by one, so it may lie in any
+order. Rows of `b` are read up to the next multiple of `columns_of`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from tracejit.jit.lowering.abi import VECTOR_BYTES
 
 
 def indented(text: str, depth: int) -> str:
-    """The lines of `text`, `depth` levels further in."""
+    """Return the lines of `text`, `depth` levels further in."""
     return "\n".join(" " * 4 * depth + line for line in text.splitlines())
 
 
 @functools.cache
 def tile_of() -> tuple[int, int]:
-    """Rows and vectors of a tile: the sums in them fill most of the processor's registers."""
+    """Return rows and vectors of a tile: the sums in them fill most of the processor's
+    registers."""
     from tracejit.jit.lowering.native import host_cpu
 
     return (8, 2) if "+avx512f" in host_cpu()[1] else (6, 1)
 
 
 def columns_of(itemsize: int) -> int:
-    """Columns of a tile: rows of `b` are padded to a multiple of it."""
+    """Return the columns of a tile: rows of `b` are padded to a multiple of it."""
     return tile_of()[1] * VECTOR_BYTES // itemsize
 
 
@@ -36,13 +37,16 @@ def product(
     c_row: str, dtype: str, added: bool = False, padded: bool = True, narrow: bool = False,
     pack: str = "",
 ) -> str:  # fmt: skip
-    """Statements for c = a (m x k) times b (k x n), or c += that.
+    """Return statements for c = a (m x k) times b (k x n), or c += that.
 
-    a  pointer and place of its first element, as `pointer[place`; a_row, a_step: from row to row
-    and from column to column; b and c likewise, from row to row. padded: rows of `c` may be
-    written up to the next multiple of `columns_of`; else the pointer `tile` is at hand. narrow: n
-    is one vector at most. pack: a pointer to room for rows of a tile, and one vector, to which
-    those of `a` are copied first: it pays where they lie apart
+    - `a`: pointer and place of its first element, as `pointer[place`; `b` and `c` likewise
+    - `a_row`, `a_step`: from row to row and from column to column of a
+    - `b_step`, `c_row`: from row to row of b, and of c
+    - `padded`: rows of c may be written up to the next multiple of `columns_of`; else the pointer
+      `tile` is at hand
+    - `narrow`: n is one vector at most
+    - `pack`: a pointer to room for rows of a tile, and one vector. Those of a are copied there
+      first, which pays where they lie apart.
     """
     rows, vectors = (12, 1) if narrow else tile_of()
     lanes = VECTOR_BYTES // (4 if dtype == "float32" else 8)

@@ -1,8 +1,8 @@
-"""Sums of many floats keep their error small by blocks, whose totals are added up wider.
+"""Sums of many floats in blocks: the error of a block stays small, and totals are added up wider.
 
 In: a reduction's loops. Out: loops cut into blocks, and the lines that add a block's total. Called
 by `printing.py` and `columns.py`. A block is short, so its error is bounded. Totals of float32
-blocks are added in float64; those of float64 blocks with what each addition loses kept beside.
+blocks are added in float64. Totals of float64 blocks are added beside what each addition loses.
 Blocks depend on sizes at run time alone: one text is right for every size. A loop of little work is
 written twice, and the text without blocks runs where all its sums fit one block.
 """
@@ -47,7 +47,7 @@ def is_short(loops: Sequence[Variable], most: int) -> bool:
 
 
 def in_blocks(loops: Sequence[Variable]) -> list[Variable]:
-    """The same loops, the innermost cut into blocks where it may be long."""
+    """Return the same loops, the innermost cut into blocks if it may be long."""
     last = loops[-1]
     if is_short([last], BLOCK):
         return [*loops]
@@ -59,14 +59,14 @@ def in_blocks(loops: Sequence[Variable]) -> list[Variable]:
 
 @dataclass
 class Short:
-    """The statements of a loop without blocks, for sizes that meet a condition."""
+    """Statements of a loop without blocks, for sizes that meet a condition."""
 
     condition: str
     body: list[str]
 
 
 class Wide:
-    """The sum of blocks' totals of one reduction, under names (or elements) of its own."""
+    """Sum of blocks' totals of one reduction, under names (or elements) of its own."""
 
     def __init__(self, names: Names, dtype: str, high: str, low: str):
         self.names, self.dtype, self.high = names, dtype, high
@@ -79,7 +79,7 @@ class Wide:
         return [*lines, f"{self.low} = {self.zero}"] if self.low else lines
 
     def add(self, total: str) -> list[str]:
-        """One more block."""
+        """Return lines that add one more block."""
         if not self.low:
             wider = self.names.imported("numpy", "float64")
             return [f"{self.high} = {self.high} + {wider}({total})"]
@@ -89,7 +89,7 @@ class Wide:
         ]
 
     def end(self) -> str:
-        """All of it, in the type of the reduction."""
+        """Return the whole sum, in the type of the reduction."""
         if not self.low:
             return f"{self.names.imported('numpy', self.dtype)}({self.high})"
         return f"{self._function('settled_float64')}({self.high}, {self.low})"

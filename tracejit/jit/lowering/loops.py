@@ -1,9 +1,17 @@
-"""Layout: what a group computes, as loops with stores.
+"""Layout: a group as loops with stores.
 
 In: a group of `fuse.py`. Out: a `Nest`: outer variables (flattened to one range, shared out among
 workers), and stores of scalar expressions, each with its own inner variables. Called by `lower.py`;
-`printing.py` writes the text. A value is first emitted over flat variables; those of which // or %
+`printing.py` writes the text. A value is first emitted over flat variables. Those of which // or %
 remain are split in two, and all is emitted again.
+
+Before you add a rule here: `lay_out` calls a layout again with the splits found, so it makes a new
+`Emission` each time. Splits and scalars know variables by name: two loops of one nest need two
+names. A part is laid out before the loop that reads it, since it fills in `partials`. The order of
+groups sees to that. `total` and `chunk` depend on shapes alone, or bits would depend on the number
+of threads. `_misplaced` comes last, and makes `lower.py` fuse again. `tests/lowering/test_fuse.py`
+shows reductions in wrong loops, `test_schedule.py` bits that depend on threads.
+`tests/golden/test_kernels.py` shows changed loops.
 """
 
 from __future__ import annotations
@@ -51,7 +59,7 @@ class Store:
 
 @dataclass
 class Nest:
-    """One kernel's loops. `column`: the variable of a column reduction; `flat`: one loop, nothing
+    """Loops of one kernel. `column`: the variable of a column reduction; `flat`: one loop, nothing
     split."""
 
     emission: Emission
@@ -64,7 +72,8 @@ class Nest:
     misplaced: set[Value] = field(default_factory=set)  # reductions that loops would repeat
 
     def filled(self) -> list[Store]:
-        """Stores of at least one element, as far as is known: no others may read anything."""
+        """Return stores of at least one element, as far as is known: no others may read
+        anything."""
         return [
             s
             for s in self.stores
@@ -72,7 +81,7 @@ class Nest:
         ]
 
     def leaves(self) -> list[Any]:
-        """All that is written."""
+        """Return all that is written."""
         beside = [m for s in self.stores if s.frequent is not None for m in s.frequent.memory()]
         return [*(s.leaf for s in self.stores), *beside]
 
@@ -81,7 +90,7 @@ class Nest:
 
     @property
     def scalars(self) -> list[Scalar]:
-        """All that is computed, each after what it needs."""
+        """Scalars that the kernel computes, each after those it needs."""
         # In Python 3.11 `cached_property` has a lock, which a forked child may find taken.
         kept: list[Scalar] | None = vars(self).get("_scalars")
         if kept is None:
@@ -90,7 +99,8 @@ class Nest:
 
 
 def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:
-    """The loops of a group of kind loop, column or part; a part also fills in `partials`."""
+    """Return the loops of a group of kind loop, column, part or scatter. A part also fills in
+    `partials`."""
     make = {
         "loop": _rows if group.rows is not None else _flat,
         "column": _columns,
@@ -112,7 +122,7 @@ def lay_out(group: Group, graph: Graph, partials: dict[Value, Partial]) -> Nest:
 
 
 def _addresses(nest: Nest) -> list[Scalar]:
-    """Store addresses as scalars, so that what they divide by is found as well."""
+    """Return store addresses as scalars, so that what they divide by is found as well."""
     emission = nest.emission
     return [emission.load(s.leaf, s.place) for s in nest.stores]
 
@@ -134,7 +144,7 @@ def _flat(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
 
 
 def _rows_per_chunk(inner: SizeLike) -> SizeLike:
-    """About WORK elements, at least one row."""
+    """Return the number of rows with about WORK elements, at least 1."""
     if type(inner) is int:
         return max(1, WORK // max(inner, 1))
     return size_max(1, WORK // size_max(inner, 1))
@@ -162,7 +172,8 @@ def _rows(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
 
 
 def _two_parts(shape: list[SizeLike], lead: int, row: Index, inner: Index) -> list[Index]:
-    """Index tuple whose first `lead` dimensions (not counting those of 1) come from `row`."""
+    """Return the index tuple whose first `lead` dimensions (not counting those of 1) come from
+    `row`."""
     dense = [d for d, s in enumerate(shape) if not is_one(s)]
     first = unravelled(row, [shape[d] for d in dense[:lead]])
     rest = unravelled(inner, [shape[d] for d in dense[lead:]])
@@ -175,6 +186,7 @@ def _columns(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
     assert group.node is not None
     batch, _, columns = column_extents(group.node)
     outer, column = Variable("batch", batch), Variable("column", columns)
+    # Totals in scratch memory have one number for each column of a tile.
     splits.fixed.add("column")
     stores = []
     for v in group.stores:
@@ -195,7 +207,8 @@ def _columns(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
 
 
 def _sides(v: Value) -> list[str]:
-    """Whether each dimension of a reduction's result lies before or after the reduced ones."""
+    """Return "batch" for each dimension of a reduction's result before the last reduced one,
+    "column" behind it, "none" for those reduced."""
     assert v.node is not None
     shape, dims = v.node.inputs[0].shape, v.node.attributes["dims"]
     last = max(d for d in dims if not is_one(resolved(shape[d])))
@@ -216,7 +229,8 @@ def _after(v: Value) -> list[SizeLike]:
 
 
 def _scatter(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
-    """All in one piece and in order, so that sums have one order and the last write wins."""
+    """Lay out a scatter in one piece and in order, so that sums have one order and the last write
+    wins."""
     emission = Emission(graph, group.members, splits, partials)
     (v,) = group.stores
     assert v.node is not None and v.node.op.scatter is not None
@@ -238,10 +252,11 @@ def _scatter(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest
 
 
 def _parts(group: Group, graph: Graph, splits: Splits, partials: dict) -> Nest:
-    """Full reductions: one element for each BLOCK elements, or for each row where the input is not
-    flat."""
+    """Lay out full reductions: one element for each BLOCK elements, or for each row where the input
+    is not flat."""
     numel = resolved(group.domains[0])
     flat = Variable("r", numel)
+    # Blocks of the flat range; where that leaves // or %, a part for each row.
     if "r" not in splits.parts:
         extent = (numel + BLOCK - 1) // BLOCK
         part = Variable("part", extent)
@@ -276,9 +291,12 @@ def _part_nest(
 
 
 def _misplaced(nest: Nest) -> set[Value]:
-    """Reductions that would be computed again and again, as they depend on an inner loop's
-    variable, or for nothing, as a branch reads them whose loads may not exist; other elements of
-    one that is stored here are no exception."""
+    """Return reductions that another kernel must store.
+
+    Some would be computed again and again, as they depend on an inner loop's variable. Others would
+    be computed for nothing: a branch reads them, and their loads may not exist. Other elements of a
+    reduction that is stored here are no exception.
+    """
     emission = nest.emission
     own = {s.number for store in nest.stores for s in walk([store.scalar])
            if s.kind == "fold" and emission.reduced[s.number] is store.leaf}
@@ -287,6 +305,7 @@ def _misplaced(nest: Nest) -> set[Value]:
         allowed.add(nest.column.name)
     lazily: set[int] = set()
     found = set()
+    # Readers come first here, so operands learn that only a branch reads them.
     for scalar in reversed(nest.scalars):
         branches = scalar.args[1:] if scalar.kind == "choice" else ()
         lazily |= {a.number for a in branches}

@@ -1,8 +1,9 @@
-"""The way from a graph to a program, in order.
+"""Steps from a graph to a program, in order.
 
 In: a pure Graph without composites. Out: a `Program`: kernels' texts, buffers, instructions. Called
-by `jit` and tests. fold products (`products.py`) -> group (`fuse.py`) -> loops (`loops.py`) ->
-which memory (`memory.py`) -> text (`printing.py`, `kernels.py`) -> instructions (`schedule.py`).
+by `jit/runtime/compiled_graph.py` and tests. fold products (`products.py`) -> group (`fuse.py`) ->
+loops (`loops.py`) -> which memory (`memory.py`) -> instructions (`schedule.py`), which writes the
+texts (`printing.py`, `kernels.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROUNDS = 8
 
 
 def lower(graph: Graph, numerics: str = "fast") -> Program:
-    """Kernels and instructions that compute `graph`.
+    """Return kernels and instructions that compute `graph`.
 
     numerics  "fast", or "eager": bit for bit what the ops' own eager functions give
 
@@ -74,7 +75,8 @@ def _lowered(graph: Graph, numerics: str) -> Program:
 
 
 def _note_extents(graph: Graph) -> None:
-    """What are the sizes of something cannot be negative, whatever their terms."""
+    """Note sizes of several terms that occur in a shape: they cannot be negative, whatever their
+    terms."""
     scope = graph.scope
     scope.nonnegative.clear()
     values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
@@ -84,7 +86,8 @@ def _note_extents(graph: Graph) -> None:
 
 
 def _outputs(graph: Graph) -> list[Value]:
-    """What each output's memory holds: a reshape is its operand's, unless that is a result too."""
+    """Return the value each output's memory holds. For a reshape that is its operand, unless that
+    is a result too."""
     taken = {v for _, v in graph.writes} | set(graph.outputs)
     found = []
     for value in graph.outputs:
@@ -95,8 +98,8 @@ def _outputs(graph: Graph) -> list[Value]:
 
 
 def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node]:
-    """Regions and library kernels read their inputs as contiguous: an operand that may not be is
-    copied before."""
+    """Copy operands of regions and library kernels that may not be contiguous: these read them
+    so."""
     found: list[Node] = []
     for node in nodes:
         if node.regions or kind_of(node, numerics) == "library":
@@ -112,7 +115,7 @@ def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node
 
 
 def _separated(region: Graph) -> Graph:
-    """A region whose outputs have memory of their own, which its caller chooses."""
+    """Return a region whose outputs have memory of their own, which its caller chooses."""
     if len({*region.inputs, *region.outputs}) == len(region.inputs) + len(region.outputs):
         return region
     copy, _ = copy_graph(region)
@@ -125,8 +128,8 @@ def _separated(region: Graph) -> Graph:
 
 
 def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
-    """The graph's writes; an input written to another one is copied first, which may be written
-    itself."""
+    """Return the graph's writes. An input that is written to another one is copied first, since it
+    may be written itself."""
     return [
         (target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes
     ]
@@ -135,8 +138,8 @@ def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
 def _fused(
     graph: Graph, folded: Folded, results: set[Value], numerics: str
 ) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
-    """Groups and their loops; reductions that loops would repeat are stored by others, and all is
-    done again."""
+    """Return groups and their loops. Reductions that loops would repeat are stored by other groups,
+    and all is done again."""
     apart: set[Value] = set()
     for _ in range(ROUNDS):
         fuser = Fuser(folded.nodes, folded.values(), numerics, results, apart)
@@ -154,7 +157,7 @@ def _fused(
 
 
 def describe(program: Program) -> str:
-    """One line for each instruction: what runs together."""
+    """Return one line for each instruction: what runs together."""
     lines = []
     for k, instruction in enumerate(program.instructions):
         what = instruction.extern or (

@@ -1,9 +1,17 @@
-"""Which memory each stored value gets: outputs, inputs updated in place, temporaries.
+"""Memory of stored values: outputs, inputs updated in place, temporaries.
 
 In: groups with their loops, and what the graph writes. Out: `Memory`: groups in an order that keeps
 what is still read, buffers, and the targets of each store. Called by `lower.py`. An input is
-updated in place when its group reads it only where it writes it, and everyone else who reads it, or
-may fail, can run before; otherwise the value gets memory of its own and a copy at the end.
+updated in place if its group reads it only where it writes it. All other groups that read it, or
+may fail, must be able to run before. Otherwise the value gets memory of its own and a copy at the
+end.
+
+Before you add a rule here: outputs get buffers first, writes follow in the graph's order, then
+comes the order of groups, targets last. A write in place links all other readers of the input, and
+the barrier after all that may fail, before its group. Each later write asks `reaches` with these
+links. Among a group's targets the first is where readers find the value. `stash.py` keeps values of
+earlier loops there. A group reads an input that it writes in place only at the element written,
+since its loops run in any order. The writes in `tests/lowering/test_schedule.py` show mistakes.
 """
 
 from __future__ import annotations
@@ -51,6 +59,7 @@ class _Assignment:
         self.graph, self.writes, self.groups, self.nests = graph, writes, groups, nests
         self.outputs = outputs
         self.memory = Memory([])
+        # A part stores partials under the name of the value that another group stores.
         self.home = {v: g for g in groups if g.kind != "part" for v in g.stores}
         self.extra: dict[Value, list[Target]] = {}
         self.readers: dict[Any, list[Group]] = {}
@@ -62,7 +71,7 @@ class _Assignment:
         self.settled = self._barrier()
 
     def _barrier(self) -> Group | None:
-        """A group that does nothing, after all that may fail; None if nothing may."""
+        """Make a group that does nothing, after all that may fail; None if nothing may."""
         if not self.failing:
             return None
         barrier = Group("barrier", len(self.graph.nodes) + 1, rank=next(self.ranks))
@@ -100,6 +109,7 @@ class _Assignment:
         written = {target for target, _ in self.writes}
         for k, v in enumerate(self.outputs):
             known = memory.place.get(v)
+            # Returned before, or an input that keeps its content.
             if known is not None and (v.node is not None or v not in written):
                 memory.outputs.append(known)
                 continue
@@ -112,7 +122,8 @@ class _Assignment:
 
     # -- writes --------------------------------------------------------------------------------
     def _in_place(self, target: Value, v: Value) -> bool:
-        """Let the group of `v` store it straight into the input, if that is right."""
+        """Let the group of `v` store it straight into the input, if that is right. Return True if
+        so."""
         group = self.home[v]
         nest = self.nests.get(group)
         if nest is None or not all(
@@ -123,6 +134,7 @@ class _Assignment:
             return False
         before = [r for r in self.readers.get(target, []) if r is not group]
         before += [self.settled] if self.settled is not None else []
+        # A group that may fail writes nothing that a caller sees.
         if group in self.failing or reaches([group], before):
             return False
         for g in before:
@@ -135,7 +147,8 @@ class _Assignment:
         return group.kind == "host" if nest is None else bool(nest.emission.messages)
 
     def _same_elements(self, nest: Nest, target: Value, v: Value) -> bool:
-        """Whether the nest reads the input only at the element it is about to store there."""
+        """Return True if the nest reads the input only at the element it is about to store
+        there."""
         store = next(s for s in nest.stores if s.leaf is v)
         address = nest.emission.address(target, store.place).key
         reads = [
@@ -144,8 +157,7 @@ class _Assignment:
         return all(key == address for key in reads)
 
     def _copy(self, v: Value, target: Target, written: Value | None) -> None:
-        """A group of its own that copies `v`, after all that may fail and all who read the
-        target."""
+        """Add a group that copies `v`, after all that may fail and all that read the target."""
         group = Group("loop", len(self.graph.nodes) + 1, rank=next(self.ranks))
         group.stores, group.numel = [v], count(v)
         self.nests[group] = lay_out(group, self.graph, {})
@@ -175,6 +187,7 @@ class _Assignment:
             targets.insert(0, (place, None))
         elif targets and self._plain(targets[0]):
             memory.place[leaf] = targets[0][0]
+        # Strides do not matter if nothing reads it.
         elif targets and not self.readers.get(leaf):
             memory.place[leaf] = targets[0][0]
         else:
@@ -195,5 +208,5 @@ def assign_memory(
     groups: list[Group],
     nests: dict[Group, Nest],
 ) -> Memory:
-    """Buffers and targets; adds groups that copy, and order between groups."""
+    """Choose buffers and targets; add groups that copy, and order between groups."""
     return _Assignment(graph, outputs, writes, groups, nests).run()

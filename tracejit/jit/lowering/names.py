@@ -1,7 +1,7 @@
 """Names in kernel texts: constants, functions and their imports, sizes.
 
 In: what `printing.py` comes across. Out: a text for it, and the module's head that makes it
-defined. The one place that decides where a function in an op's template comes from.
+defined. Only this file decides where a function in an op's template comes from.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Names:
 
     # -- sizes ---------------------------------------------------------------------------------
     def size(self, size: SizeLike) -> str:
-        """A size: a number, or a name bound to sizes[k]."""
+        """Return a text for a size: a number, or a name bound to sizes[k]."""
         if type(size) is int:
             return str(size) if size >= 0 else f"({size})"
         return self.entry(size)
 
     def entry(self, size: SizeLike) -> str:
-        """A name bound to sizes[k], for numbers too."""
+        """Return a name bound to sizes[k], for numbers too."""
         key = size_key(size)
         if key not in self._size_names:
             self._size_names[key] = f"n{len(self.sizes)}"
@@ -61,7 +61,7 @@ class Names:
 
     # -- constants and functions ---------------------------------------------------------------
     def number(self, value: Any, dtype: str) -> str:
-        """A typed constant; floats get a name at the top of the module."""
+        """Return a typed constant; floats get a name at the top of the module."""
         if dtype == "bool":
             return str(bool(value))
         if dtype == "int64":
@@ -94,7 +94,7 @@ class Names:
     def template(
         self, template: str, arguments: Sequence[str], dtypes: Sequence[str], dtype: str
     ) -> str:
-        """A template with its arguments put in and its functions given their typed names."""
+        """Return a template with its arguments put in and its functions given their typed names."""
         kind = next((d for d in (*dtypes, dtype) if d.startswith("float")), dtype)
         text = _CALLED.sub(lambda m: self.function(m.group(1), kind), template)
         return text.format(*arguments)
@@ -117,7 +117,7 @@ class Names:
         raise NotImplementedError(f"kernels have no function {name!r} of {dtype}")
 
     def combine(self, template: str, so_far: str, body: str, dtype: str) -> str:
-        """One step of a reduction."""
+        """Return the text of one step of a reduction."""
         known = accumulate.ACCUMULATORS.get(template)
         if known is not None and dtype in ("float32", "float64"):
             name = self.imported("tracejit.jit.lowering.accumulate", f"{known}_{dtype}")
@@ -128,7 +128,7 @@ class Names:
         return f"{self.imported('numpy', dtype)}({text})" if narrow else text
 
     def head(self, contract: bool) -> list[str]:
-        """Imports and constants at the top of the module."""
+        """Return imports and constants at the top of the module."""
         lines = [
             f"from {module} import {', '.join(sorted(names))}"
             for module, names in sorted(self.imports.items())
@@ -142,7 +142,7 @@ class Names:
 
 
 def has_function(name: str, dtype: str) -> bool:
-    """Whether kernels can call a function of an op's template."""
+    """Return True if kernels can call a function of an op's template."""
     try:
         Names().function(name, dtype)
     except NotImplementedError:

@@ -2,8 +2,8 @@
 
 In: Kernels. Out: bytes of object files that define `symbol_of(digest)` for each. Called by the
 runtime when its cache does not have a kernel. All kernels of a program share a module and a run of
-the optimiser; larger sets are split over the machine's cores, since LLVM needs no lock as long as
-each thread keeps to its own context.
+the optimiser. Larger sets are split over the machine's cores: LLVM needs no lock as long as each
+thread keeps to its own context.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _parsing = forks.rlock()  # CPython 3.11's `ast.parse` counts its depth for all 
 
 
 class KernelError(RuntimeError):
-    """A kernel's text cannot be compiled; the message names the kernel and the line."""
+    """Error: a kernel's text cannot be compiled. The message names the kernel and the line."""
 
 
 def symbol_of(digest: str) -> str:
-    """The name of a kernel's function in its object file."""
+    """Return the name of a kernel's function in its object file."""
     return f"tracejit_{digest}"
 
 
 def namespace_of(kernel: Kernel, filename: str | None = None) -> dict[str, Any]:
-    """The names of a kernel's module: its text, run as Python."""
+    """Return the names of a kernel's module: its text, run as Python."""
     if filename is None:
         # Functions of the module are parsed again from their text, tracebacks quote it.
         filename = f"<kernel {kernel.name} {kernel.digest}>"
@@ -45,7 +45,7 @@ def namespace_of(kernel: Kernel, filename: str | None = None) -> dict[str, Any]:
 
 
 def compile_kernels(kernels: Sequence[Kernel], threads: int = 1) -> list[bytes]:
-    """Object files that together define every kernel, at most one per thread.
+    """Return object files that together define every kernel, at most one per thread.
 
     Raises KernelError where a text is no kernel.
     """
@@ -72,7 +72,7 @@ def _compile(kernels: Sequence[Kernel]) -> bytes:
 
 
 def emit_kernel(kernel: Kernel) -> list[str]:
-    """LLVM IR, not optimised, of modules that define the kernel's symbol."""
+    """Return LLVM IR, not optimised, of modules that define the kernel's symbol."""
     from tracejit.jit.lowering import kernel_emitter
     from tracejit.jit.lowering.vector_math_intrinsics import UnsupportedSyntax
 
@@ -103,7 +103,8 @@ def _emit_with_numba(kernel: Kernel, namespace: dict[str, Any]) -> list[str]:
 
 
 def optimized_ir(kernels: Sequence[Kernel]) -> str:
-    """LLVM IR after the optimiser: for tests that loops are vectorised, and for the curious."""
+    """Return LLVM IR after the optimiser: for tests that loops are vectorised, and for the
+    curious."""
     _initialize()
     texts = [text for kernel in kernels for text in emit_kernel(kernel)]
     machine, context = _machine(), llvm.create_context()
@@ -120,7 +121,7 @@ def _initialize() -> None:
 
 @functools.cache
 def host_cpu() -> tuple[str, str]:
-    """Name and features of this machine's processor, as LLVM has them.
+    """Return the name and features of this machine's processor, as LLVM has them.
 
     Intel's first processors with AVX-512 ran slower while they used all its bits, so LLVM takes
     half of them on all. Those since Ice Lake (with VBMI2) do not: a fifth faster in exp and erf.
@@ -189,7 +190,8 @@ def _emit_object(module: Any, machine: Any) -> bytes:
 
 
 def _unlocked(name: str) -> Any:
-    """A function of llvmlite without its lock over all of LLVM: ours work on separate contexts."""
+    """Return a function of llvmlite without its lock over all of LLVM: ours work on separate
+    contexts."""
     from llvmlite.binding import ffi
 
     locked = getattr(ffi.lib, name)

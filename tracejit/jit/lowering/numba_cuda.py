@@ -1,9 +1,9 @@
-"""A kernel's text for a grid as a numba CUDA kernel, for numba's simulator.
+"""Simulated grids: a kernel's text for a grid as a numba CUDA kernel, for numba's simulator.
 
-In: a `GridKernel`. Out: a callable over NumPy arrays that runs the text as Python, one Python
-thread for each CUDA thread of a block, with barriers and shared memory. Called by the runtime when
-`NUMBA_ENABLE_CUDASIM=1` is set, as users of numba know it: breakpoints hold in the texts. The
-machine code for a GPU is made by `ptx`, from the same text.
+In: a `GridKernel`. Out: a callable over NumPy arrays that runs the text as Python. Each CUDA thread
+of a block is a Python thread, with barriers and shared memory. Called by the runtime when
+`NUMBA_ENABLE_CUDASIM=1` is set, as users of numba know it: breakpoints hold in the texts. `ptx`
+makes the machine code for a GPU, from the same text.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ def entry(buffers, operands, sizes, scratch, failed, status, total, scratch_stri
 
 
 def simulated() -> bool:
-    """Whether numba's CUDA target is its simulator in this process."""
+    """Return True if numba's CUDA target is its simulator in this process."""
     return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1"
 
 
 @functools.lru_cache(maxsize=1024)
 def simulated_kernel(dealt: GridKernel) -> Callable[..., None]:
-    """`(blocks, threads, *arguments)`: arguments as `ptx` lists them, NumPy arrays for addresses.
+    """Return a function of `(blocks, threads, *arguments)`: arguments as `ptx` lists them, NumPy
+    arrays for addresses.
 
     Raises RuntimeError where numba's CUDA target is not the simulator.
     """

@@ -1,4 +1,4 @@
-"""The text of a kernel to LLVM IR by numba: any text numba's nopython mode takes.
+"""Translation of a kernel's text to LLVM IR by numba: any text numba's nopython mode takes.
 
 In: a kernel's text and namespace. Out: LLVM IR of a module that defines its symbol in the one ABI,
 not optimised. Called by `native` for texts that leave the subset of `kernel_emitter`. numba is
@@ -45,14 +45,14 @@ class _Target(cpu.CPUContext):
 
 
 def _target() -> _Target:
-    """numba's own context, with its table of implementations, under our class."""
+    """Return numba's own context, with its table of implementations, under our class."""
     target = copy.copy(cpu_target.target_context)
     target.__class__ = _Target
     return target
 
 
 class _Modules:
-    """What numba takes for a code library: keeps the modules it is given, as they are."""
+    """Stand-in for numba's code library: keeps the modules it is given, as they are."""
 
     def __init__(self, name: str, codegen: Any):
         self.name, self.codegen = name, codegen
@@ -105,7 +105,7 @@ class _Compiler(compiler.CompilerBase):
 
 
 def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) -> list[str]:
-    """LLVM IR of modules that together define `symbol`; numba's own errors pass through."""
+    """Return LLVM IR of modules that together define `symbol`; numba's own errors pass through."""
     definition = function_definition(source, name)
     fetched, _ = split_prologue(definition, namespace)
     function = _hoisted(definition, fetched, namespace)
@@ -123,7 +123,8 @@ def emit_kernel(source: str, name: str, symbol: str, namespace: dict[str, Any]) 
 def _hoisted(
     definition: ast.FunctionDef, fetched: Sequence[tuple[str, str, int]], namespace: dict[str, Any]
 ) -> Callable[..., Any]:
-    """The kernel with its leading fetches turned into parameters, so that they are `noalias`."""
+    """Return the kernel with its leading fetches turned into parameters, so that they are
+    `noalias`."""
     arguments = [ast.arg(name, lineno=1, col_offset=0) for name, _, _ in fetched]
     definition.args.args = arguments + definition.args.args
     skipped = len(fetched) + isinstance(getattr(definition.body[0], "value", None), ast.Constant)
@@ -160,7 +161,8 @@ def _compile(function: Any, arguments: tuple, namespace: dict[str, Any]) -> tupl
 def _emit_entry(
     module: Any, symbol: str, body: Any, fetched: Sequence[tuple[str, str, int]]
 ) -> None:
-    """The function in the one ABI: it fetches pointers and sizes, and calls numba's function."""
+    """Emit the function in the one ABI: it fetches pointers and sizes, and calls numba's
+    function."""
     body.linkage = "internal"
     body.attributes.add("noinline")
     entry = ir.Function(module, KERNEL_TYPE, symbol)
@@ -196,7 +198,8 @@ def _pointer_intrinsic(element: str, of_operands: bool) -> Any:
 
 
 def _scalar_intrinsic(function: Callable[..., Any]) -> Any:
-    """A scalar function for whatever types it meets: its instructions are written in place."""
+    """Return a scalar function for whatever types it meets: its instructions are written in
+    place."""
     from tracejit.jit.lowering.vector_math_intrinsics import as_intrinsic
 
     names = ", ".join(f"a{i}" for i in range(function.__code__.co_argcount))

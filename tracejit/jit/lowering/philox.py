@@ -2,7 +2,7 @@
 
 In: the name of what is drawn. Out: a plain Python function (kernels run as plain Python) or a numba
 callable, inlined, for CPU or CUDA kernels. Called by the kernel writers. A function that draws
-takes (seed, offset, index), all uint64, then its own arguments; an index is an element's position
+takes (seed, offset, index), all uint64, then its own arguments. An index is an element's position
 in the whole logical result, so no split of the work changes a bit.
 """
 
@@ -34,7 +34,7 @@ RANDOM_FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 
 
 def python_random_function(name: str) -> Callable[..., Any]:
-    """The function as plain Python, for NumPy scalars; KeyError names what is missing.
+    """Return the function as plain Python, for NumPy scalars; KeyError names what is missing.
 
     >>> import numpy as np
     >>> zero = np.uint64(0)
@@ -49,7 +49,7 @@ def python_random_function(name: str) -> Callable[..., Any]:
 
 @functools.cache
 def kernel_random_function(name: str, target: str = "cpu") -> Any:
-    """The function as a numba callable for kernels; `target` is "cpu" or "cuda".
+    """Return the function as a numba callable for kernels; `target` is "cpu" or "cuda".
 
     Its float arithmetic is never contracted, whatever the kernel's own flags.
     """

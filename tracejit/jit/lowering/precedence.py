@@ -1,9 +1,9 @@
-"""Precedence: which pieces of work come before which, answered without walking the whole graph.
+"""Precedence: answers which pieces of work come before others, without walking the whole graph.
 
-In: groups or units, linked as fusion finds who reads what. Out: answers about who depends on whom,
-and an order that runs. Called by `fuse.py`, `memory.py` and `schedule.py`.
+In: groups or units, linked as fusion finds which reads which. Out: answers about what depends on
+what, and an order that runs. Called by `fuse.py`, `memory.py` and `schedule.py`.
 
-Every piece has a rank, and whoever depends on it has a higher one. A new link that contradicts the
+Every piece has a rank, and whatever depends on it has a higher one. A new link that contradicts the
 ranks renumbers only the pieces between its ends (Pearce and Kelly's dynamic topological order). A
 question about two pieces looks only at ranks between theirs, from both ends at once.
 """
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 
 class Ordered:
-    """A piece of work between those it needs (`before`) and those that need it (`after`)."""
+    """Piece of work between those it needs (`before`) and those that need it (`after`)."""
 
     def __init__(self, rank: int):
         self.rank = rank  # no two pieces of one graph have the same
@@ -28,7 +28,7 @@ Piece = TypeVar("Piece", bound=Ordered)
 
 
 def link(first: Ordered, second: Ordered) -> None:
-    """From now on `second` comes after `first`. It must not come before it already."""
+    """Make `second` come after `first` from now on. It must not come before it already."""
     if first is second or second in first.after:
         return
     first.after.add(second)
@@ -42,6 +42,7 @@ def _renumber(first: Ordered, second: Ordered) -> None:
     assert first not in later, "pieces of work depend on each other in a circle"
     earlier = _within([first], "before", lambda x: x.rank >= second.rank)
     moved = [*sorted(earlier, key=_rank), *sorted(later, key=_rank)]
+    # They share out the ranks they had, so other pieces keep theirs.
     for piece, rank in zip(moved, sorted(x.rank for x in moved)):
         piece.rank = rank
 
@@ -117,7 +118,8 @@ def is_between(first: Ordered, second: Ordered) -> bool:
 
 
 def in_order(pieces: Sequence[Piece], priority: Callable[[Piece], Any]) -> list[Piece]:
-    """The pieces so that each comes before those that need it, by priority among those ready."""
+    """Return the pieces so that each comes before those that need it, by priority among those
+    ready."""
     waits = {piece: len(piece.before) for piece in pieces}
     ready = [(priority(piece), piece.rank, piece) for piece in pieces if not waits[piece]]
     heapq.heapify(ready)

@@ -1,10 +1,17 @@
 """Loops as text: a `Nest` becomes the body of one Python function in the one ABI.
 
 In: a Nest, and which buffer each value reads or writes. Out: `Text`: lines, operands, sizes. Called
-by `lower.py`. Scalars are written in the outermost loop that knows their variables; reductions that
-run over the same variables at the same place share a loop. Names are canonical (order of
-appearance), so equal computations give equal texts; the user's lines are comments, which
+by `schedule.py`. Scalars are written in the outermost loop that knows their variables. Reductions
+that run over the same variables at the same place share a loop. Names are canonical (order of
+appearance), so equal computations give equal texts. The user's lines are comments, which
 `kernel_of` keeps out of a kernel's identity.
+
+Before you add a rule here: `prepare` writes the reductions of a block before its stores, and a
+scalar never moves out of a branch, where its loads may not exist. A stash needs its early loop
+before the late one; a value that only a branch computes is not kept. `_row` runs twice if sums may
+be short: `_body` restores what the first run changed. `grid.py` recognises loops by their heads,
+and `kernel_emitter.py` takes a subset of Python. `tests/golden/test_kernels.py` shows each changed
+text, `tests/cuda/test_ptx.py` texts that no longer fit a grid.
 """
 
 from __future__ import annotations
@@ -36,8 +43,7 @@ from tracejit.jit.lowering.stash import Stash, find_stashes
 
 @dataclass
 class Pointer:
-    """One operand: a buffer under a name. `shared`: every segment of a kernel reads the same
-    one."""
+    """Operand: a buffer under a name. `shared`: every segment of a kernel reads the same one."""
 
     name: str
     buffer: Any
@@ -48,7 +54,8 @@ class Pointer:
 
 @dataclass
 class Text:
-    """What printing made of a nest; `finish` in `segments.py` puts the function together."""
+    """Parts of a nest's text; `single` and `segmented` in `kernels.py` put the function
+    together."""
 
     names: Names
     pointers: list[Pointer]
@@ -64,8 +71,8 @@ class Text:
 
 
 class Printer(ColumnPrinting, ByIndexPrinting):
-    """Writes one nest. `buffer_of(leaf)` is what is read, `targets(leaf)` the (buffer, strides)
-    written."""
+    """Writer of one nest. It reads from the buffer `buffer_of(leaf)` and writes to the (buffer,
+    strides) of `targets(leaf)`."""
 
     def __init__(self, nest: Nest, buffer_of: Any, targets: Any):
         self.nest, self.emission = nest, nest.emission
@@ -133,7 +140,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
         return block.lines
 
     def _decoded(self, flat: str, outer: Sequence[Variable]) -> list[str]:
-        """Several outer variables from the one that is shared out."""
+        """Return lines that compute several outer variables from the one that is shared out."""
         lines, rest = [], flat
         for k, v in reversed(list(enumerate(outer))):
             name = self.variables[v.name]
@@ -149,8 +156,8 @@ class Printer(ColumnPrinting, ByIndexPrinting):
 
     # -- stores --------------------------------------------------------------------------------
     def _stores(self, stores: Sequence[Store]) -> list[str]:
-        """Stores of one row: those without inner loops after the others' loops, equal loops
-        joined."""
+        """Return the lines of one row's stores: equal loops are joined, and stores without inner
+        loops are together."""
         block = self.stack[-1]
         groups: list[list[Store]] = []
         for store in stores:
@@ -181,7 +188,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
                 self.stack[-1].lines.append(f"{pointer}[{where}] = {before}{stored}")
 
     def _places(self, leaf: Any, place: Sequence[Index]) -> list[tuple[str, str]]:
-        """(pointer, address) of an element, wherever it is stored."""
+        """Return (pointer, address) of an element, wherever it is stored."""
         return [
             (self.pointer(buffer, leaf.dtype.name),
              self.index(self.emission.address(strides or leaf, place)))
@@ -204,8 +211,8 @@ class Printer(ColumnPrinting, ByIndexPrinting):
 
     # -- loops ---------------------------------------------------------------------------------
     def _loop(self, variables: Sequence[Variable], body: Any, counted: bool = True) -> None:
-        """Nested loops over `variables`, `body()` innermost, appended to the block on top.
-        `counted`: as a nest of its own."""
+        """Append nested loops over `variables`, `body()` innermost, to the block on top. `counted`:
+        as a nest of its own."""
         depth = len(self.stack)
         heads = []
         for v in variables:
@@ -237,7 +244,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
 
     # -- reductions ----------------------------------------------------------------------------
     def prepare(self, roots: Sequence[Scalar]) -> None:
-        """Write the reductions that belong to the block on top, as few loops as their order
+        """Write the reductions that belong to the block on top, in as few loops as their order
         allows."""
         block = self.stack[-1]
         order = walk(roots)
@@ -258,14 +265,14 @@ class Printer(ColumnPrinting, ByIndexPrinting):
                 self.folds(together)
 
     def folds(self, folds: Sequence[Scalar]) -> None:
-        """One loop nest for reductions over the same variables."""
+        """Write one loop nest for reductions over the same variables."""
         block, loops = self.stack[-1], folds[0].data.loops
         totals = self._folded(folds, self._cut(loops) if any(map(rounds, folds)) else loops)
         for fold, total in zip(folds, totals):
             block.known[fold.number] = total
 
     def _cut(self, loops: Sequence[Variable]) -> Sequence[Variable]:
-        """The loops in blocks, unless the text is for sizes that need none."""
+        """Return the loops in blocks, unless the text is for sizes that need none."""
         blocks = in_blocks(loops)
         if len(blocks) > len(loops) and type(loops[-1].extent) is not int:
             if self.uncut:
@@ -274,7 +281,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
         return blocks
 
     def _folded(self, folds: Sequence[Scalar], loops: Sequence[Variable]) -> list[str]:
-        """The names of what reductions over these loops find."""
+        """Write reductions over these loops, and return the names of their results."""
         sums = {f.number: self._wide(f) for f in folds if rounds(f) and len(loops) > 1}
         known = {f.number: self._accumulator(f) for f in folds if f.number not in sums}
         if sums:
@@ -302,7 +309,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
         sums: dict[int, Wide],
         loops: Sequence[Variable],
     ) -> None:
-        """The innermost loop, with accumulators of its own for sums of floats."""
+        """Write the innermost loop, with accumulators of its own for sums of floats."""
         own = {f.number: self._accumulator(f) for f in folds if f.number in sums}
         self._loop(loops, lambda: self._steps(folds, {**known, **own}))
         for number, wide in sums.items():
@@ -315,10 +322,12 @@ class Printer(ColumnPrinting, ByIndexPrinting):
         self._keep()
 
     def _accumulator(self, fold: Scalar) -> tuple[str, str]:
-        """What a reduction has found so far and where, before it began."""
+        """Begin a reduction: return the names of its value so far and of the position where it was
+        found."""
         lines, kind = self.stack[-1].lines, fold.args[0].dtype
         total = self._temporary()
         first = self.names.number(fold.data.identity, kind)
+        # In plain Python, an int would not wrap.
         if first == "0" or kind == "int64":
             first = f"{self.names.imported('numpy', 'int64')}({first})"
         lines.append(f"{total} = {first}")
@@ -363,7 +372,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
         return None
 
     def place(self, scalar: Scalar) -> str:
-        """The scalar as an expression; what computes it is written in the outermost block
+        """Return the scalar as an expression. The lines that compute it go to the outermost block
         possible."""
         if scalar.kind == "number":
             return self.names.number(scalar.data, scalar.dtype)
@@ -475,7 +484,7 @@ class Printer(ColumnPrinting, ByIndexPrinting):
 
     # -- indices -------------------------------------------------------------------------------
     def index(self, index: Index) -> str:
-        """An index as an integer expression."""
+        """Return an index as an integer expression."""
         parts = []
         for atom, coefficient in sorted(index.terms.values(), key=self._rank):
             text = self._atom(atom)

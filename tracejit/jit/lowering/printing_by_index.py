@@ -1,4 +1,4 @@
-"""The text of sums by index, of which places that are named often are added in float64.
+"""Text of sums by index. Places that are named often are added in float64.
 
 In: a `Store` that adds, with the `Frequent` of `frequent.py`. Out: its lines. A part of
 `printing.py`'s Printer.
@@ -18,7 +18,7 @@ from tracejit.jit.lowering.scalars import Scalar
 
 
 class ByIndexPrinting:
-    """The part of Printer for sums by index."""
+    """Part of Printer for sums by index."""
 
     names: Names
     stack: list[Block]
@@ -55,7 +55,7 @@ class ByIndexPrinting:
         self.stack[-1].lines += [INDENT + line for line in inside]
 
     def _add(self, store: Store, often: Frequent, names: tuple[str, str, str], count: str) -> None:
-        """All that the source has for one key."""
+        """Write the additions of all that the source has for one key."""
         seen, wide, rows = names
         key, row = self.index(often.key), self._temporary()
         width, lines = self.names.size(often.columns.extent), self.stack[-1].lines

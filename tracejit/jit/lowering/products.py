@@ -1,9 +1,9 @@
 """Library products: views of their operands become leading dimensions and transposes.
 
 In: a graph's product nodes. Out: for each operand the stored value it reads and how, and copies
-where no library can read it. Called by `lower.py`. Which views fold is found by emitting an
-element: if it is one load whose address is linear in the matrix's own row and column, with one of
-the two steps 1, the library can read it.
+where no library can read it. Called by `lower.py`. To find the views that fold, an element is
+emitted. The library can read the operand if that is one load, whose address is linear in the
+matrix's row and column. One of the two steps must be 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ materialize = Op(
 
 
 class Operand(NamedTuple):
-    """A matrix, or a stack of them, inside the memory of `value`."""
+    """Matrix, or a stack of them, inside the memory of `value`."""
 
     value: Value
     transposed: bool
@@ -45,7 +45,7 @@ class Operand(NamedTuple):
 
 @dataclass
 class Folded:
-    """The nodes to lower, and how each product reads its operands."""
+    """Nodes to lower, and how each product reads its operands."""
 
     nodes: list[Node]
     operands: dict[Node, tuple[Operand, Operand]]
@@ -55,7 +55,7 @@ class Folded:
 
 
 def fold_products(graph: Graph, is_product: Any) -> Folded:
-    """Fold views into products; operands that cannot be read in place get a copy in the node
+    """Fold views into products. Operands that cannot be read in place get a copy in the node
     list."""
     nodes: list[Node] = []
     operands = {}
@@ -74,7 +74,7 @@ def fold_products(graph: Graph, is_product: Any) -> Folded:
 
 
 def copy_of(value: Value, nodes: list[Node], like: Node | None = None) -> Value:
-    """A new value, computed by a node of its own, with the elements of `value`."""
+    """Return a new value, computed by a node of its own, with the elements of `value`."""
     node = Node(materialize, (value,), {}, location=like.location if like else None)
     node.outputs = (Value(value.graph, value.type, node, 0),)
     nodes.append(node)
@@ -87,7 +87,8 @@ def _contiguous(value: Value) -> Operand:
 
 
 def _in_place(graph: Graph, value: Value) -> Operand | None:
-    """How a library reads the operand where it lies, through as many views as it can."""
+    """Return how a library reads the operand where it lies, through as many views as it can, or
+    None."""
     views = _views(value)
     shape = [resolved(s) for s in value.shape]
     names = ("b", "i", "k")[3 - len(shape) :]
@@ -103,7 +104,7 @@ def _in_place(graph: Graph, value: Value) -> Operand | None:
 
 
 def _views(value: Value) -> list[Value]:
-    """The value and what it is a view of, as long as nothing is computed."""
+    """Return the value and the values it is a view of, as long as nothing is computed."""
     found: list[Value] = []
     while value.node is not None and value.node.op.kind == "movement" and value.node.op.element:
         operands = list(value.node.operand_values())
@@ -115,7 +116,8 @@ def _views(value: Value) -> list[Value]:
 
 
 def viewed(graph: Graph, value: Value) -> Value:
-    """The computed value whose memory, read in order, is `value`: itself, or what it reshapes."""
+    """Return the computed value whose memory, read in order, is `value`: itself, or the value it
+    reshapes."""
     views = _views(value)
     if not views:
         return value
@@ -159,18 +161,20 @@ def _operand(
     index: Any,
 ) -> Operand | None:
     if same_size(step, 0):
+        # BLAS has no step of 0 between rows.
         if not is_one(lines.extent):
             return None
         step = along.extent
     elif type(step) is not int and leaf.node is None and not leaf.contiguous:
         return None  # strides known at run time only: they may be smaller than a row
+    # Operands begin where their buffers do.
     if not same_size(index.constant, 0):
         return None
     return Operand(leaf, transposed, size_max(1, step), batch)
 
 
 def library_sizes(node: Node, a: Operand, b: Operand) -> tuple[SizeLike, ...]:
-    """MATMUL_SIZES of the call; the split is chosen when sizes are bound."""
+    """Return MATMUL_SIZES of the call; the split is chosen when sizes are bound."""
     out = [resolved(s) for s in node.outputs[0].shape]
     m, n = out[-2:]
     stacked = len(out) == 3

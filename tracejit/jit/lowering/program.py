@@ -1,8 +1,8 @@
-"""What lowering hands to the runtime: kernels, buffers, and a table of instructions over them.
+"""Program: the result of lowering for the runtime. Kernels, buffers, and a table of instructions.
 
 In: filled by `jit/lowering/schedule.py` and its neighbours. Out: read by `runtime/` (bind, run),
-`report()`, golden
-tests. Everything that depends on extents is a size expression, evaluated once per binding.
+`report()`, golden tests. Everything that depends on extents is a size expression, evaluated once
+per binding.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from tracejit.jit.ir.sizes import SizeLike
 
 @dataclass(frozen=True)
 class Kernel:
-    """One generated function, in the one ABI:
+    """Generated function, in the one ABI:
+    `kernel(buffers, operands, sizes, scratch, status, lo, hi)`.
 
-    kernel(buffers, operands, sizes, scratch, status, lo, hi)
-
-    buffers   table of addresses (python mode: list of 1-D NumPy arrays)
-    operands  numbers of this instruction's buffers in that table
-    sizes     this instruction's integers: extents, strides, constants the text refers to as
-    sizes[k]
-    scratch   per-worker memory of `scratch_bytes`
-    status    status[0] != 0 reports a failed check: 1 + number of the message in `messages`;
-    status[1] the value
-    lo, hi    the part of the outermost range this call works on
+    - `buffers`: table of addresses (python mode: list of 1-D NumPy arrays)
+    - `operands`: numbers of this instruction's buffers in that table
+    - `sizes`: this instruction's integers: extents, strides, constants the text refers to as
+      sizes[k]
+    - `scratch`: per-worker memory of `scratch_bytes`
+    - `status`: status[0] != 0 reports a failed check: 1 + number of the message in `messages`;
+      status[1] the value
+    - `lo`, `hi`: the part of the outermost range this call works on
     """
 
     name: str
-    # text of a module that defines the function `name`; the digest of it is its identity
+    # text of a module that defines the function `name`; `digest` is its identity
     source: str
     digest: str
     loops: int  # loop nests
@@ -43,7 +42,7 @@ class Kernel:
 
 @dataclass
 class Buffer:
-    """A piece of memory: `role` input (of graph input `index`), output (of graph output `index`) or
+    """Piece of memory: `role` input (of graph input `index`), output (of graph output `index`) or
     temporary."""
 
     dtype: dtype
@@ -57,8 +56,8 @@ class Buffer:
 
 @dataclass
 class Instruction:
-    """One kernel launch, library call or host call over [0, total) in chunks of `chunk`, both fixed
-    by shape."""
+    """Kernel launch, library call or host call over [0, total) in chunks of `chunk`, both fixed by
+    shape."""
 
     kernel: Kernel | None  # None: a host call of `op.eager`
     operands: tuple[int, ...]  # buffer numbers; outputs last
@@ -78,7 +77,7 @@ class Instruction:
 
 @dataclass
 class Program:
-    """A lowered graph. `outputs[i]` is the buffer of graph output i (an input's buffer where it is
+    """Lowered graph. `outputs[i]` is the buffer of graph output i (an input's buffer where it is
     returned)."""
 
     graph: Graph
@@ -89,7 +88,7 @@ class Program:
     outputs: list[int] = field(default_factory=list)
 
     def all_instructions(self) -> Iterator[Instruction]:
-        """In order, those of regions after the instruction that runs them."""
+        """Yield instructions in order, those of regions after the instruction that runs them."""
         for instruction in self.instructions:
             yield instruction
             for region in instruction.regions:

@@ -50,7 +50,7 @@ PARAMETERS = (
 
 
 def supported(capability: tuple[int, int]) -> int:
-    """The newest processor PTX is made for that this one can run, e.g. 90 for (9, 0).
+    """Return the newest processor PTX is made for that this one can run, e.g. 90 for (9, 0).
 
     Raises KernelError for processors older than all of them.
 
@@ -68,7 +68,7 @@ def supported(capability: tuple[int, int]) -> int:
 
 
 def compile_kernel(kernel: Kernel, processor: int) -> str:
-    """PTX of a kernel for sm_<processor>.
+    """Return PTX of a kernel for sm_<processor>.
 
     Raises KernelError where a text has no CUDA form, e.g. one of complex numbers.
     """
@@ -80,7 +80,7 @@ def compile_kernel(kernel: Kernel, processor: int) -> str:
 
 
 def emit_kernel(dealt: GridKernel) -> str:
-    """LLVM IR of the kernel, not optimised."""
+    """Return LLVM IR of the kernel, not optimised."""
     from tracejit.jit.lowering.native import namespace_of
 
     kernel = dealt.kernel
@@ -103,7 +103,8 @@ _GRID_NAMES["barrier"] = grid.barrier
 def _body_function(
     module: ir.Module, fetched: Sequence[tuple[str, str, int]], name: str = "body"
 ) -> ir.Function:
-    """The function of the statements: what they fetch first, the ABI, and who runs them."""
+    """Make the function of the statements. Its parameters are what they fetch first, the ABI's, and
+    `grid.PLACES`."""
     first = [I64 if e == "size" else llvm_type(e).as_pointer() for _, e, _ in fetched]
     rest = [WORDS, WORDS, WORDS, BYTES, WORDS, I64, I64, BYTES, I64, I64, I64, I64]
     inner = ir.Function(module, ir.FunctionType(ir.VoidType(), [*first, *rest]), name)
@@ -139,14 +140,16 @@ class GridStatements(Statements):
         return Scalar(ir.Constant(I64, 0), "int64")
 
     def remainder(self, node: ast.Call) -> Scalar:
-        """Of floats: exact, which the processor's own expansion of it is not."""
+        """Compute the remainder, of floats exactly: the processor's own expansion of it is not
+        exact."""
         a, b = self.pair(node, *node.args)
         if not is_float(a.dtype):
             return super().remainder(node)
         return Scalar(_exact_remainder(self, a, b), a.dtype)
 
     def convert(self, source: Scalar, dtype: str) -> Scalar:
-        """Floats to integers as the CPU converts them: what does not fit becomes the least one."""
+        """Convert floats to integers as the CPU does: a value that does not fit becomes the least
+        integer."""
         if not is_float(source.dtype) or is_float(dtype) or dtype == "bool" or is_unsigned(dtype):
             return super().convert(source, dtype)
         wide = _CONVERTED[dtype]
@@ -168,7 +171,8 @@ _CONVERTED = {"int8": 32, "int16": 32, "int32": 32, "int64": 64}
 
 
 def _exact_remainder(write: GridStatements, a: Scalar, b: Scalar) -> Any:
-    """C's fmod: |b| times the largest power of two that fits is taken off until nothing does.
+    """Compute C's fmod: |b| times the largest power of two that fits is taken off until nothing
+    does.
 
     Every step is exact. The sign is that of a; NaN for an infinite a and for b = 0.
     """
@@ -242,7 +246,7 @@ class _Entry:
                 build.ret_void()
 
     def _places(self, kind: str) -> list[Any]:
-        """worker, workers, lane, lanes."""
+        """Return worker, workers, lane, lanes."""
         thread, block = self._index("tid.x"), self._index("ctaid.x")
         threads, blocks = self._index("ntid.x"), self._index("nctaid.x")
         if kind in ("row", "column"):
@@ -255,7 +259,8 @@ class _Entry:
         return self.builder.zext(_call(self.builder, f"llvm.nvvm.read.ptx.sreg.{name}", _I32), I64)
 
     def _pointer(self, address: Any, kind: Any) -> Any:
-        """Said to be in global memory, so that loads need not ask where an address lies."""
+        """Return a pointer said to be in global memory, so that loads need not ask where an address
+        lies."""
         placed = kind.pointee.as_pointer(_GLOBAL)
         return self.builder.addrspacecast(self.builder.inttoptr(address, placed), kind)
 
@@ -277,7 +282,7 @@ class _Entry:
 
 
 def _call(builder: ir.IRBuilder, name: str, result: Any) -> Any:
-    """A call of an intrinsic without arguments."""
+    """Call an intrinsic without arguments."""
     module = builder.module
     known = module.globals.get(name)
     if known is None:

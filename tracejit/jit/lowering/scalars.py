@@ -1,8 +1,8 @@
 """Scalar expressions of one kernel: a graph of typed values, each stored once.
 
-In: constants, loads, templates of ops, index expressions, folds. Out: `Scalar`s; equal expressions
-are one object, so that what several outputs share is computed once. Built by `emit.py`, laid out in
-loops by `loops.py`, written as text by `printing.py`.
+In: constants, loads, templates of ops, index expressions, folds. Out: `Scalar`s. Equal expressions
+are one object, so that a value that several outputs share is computed once. Built by `emit.py`,
+laid out in loops by `loops.py`, written as text by `printing.py`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ REGISTERS = {"float16": "float32", "bfloat16": "float32"}
 
 
 def register(d: dtype) -> str:
-    """The type a kernel computes in for elements of `d`."""
+    """Return the type a kernel computes in for elements of `d`."""
     return REGISTERS.get(d.name, d.name)
 
 
 class Scalar:
-    """One typed value.
+    """Typed value. Its kind says what `args` and `data` hold:
 
-    kind   load (data: leaf, Index) | number (value) | call (template of {0} {1} ...) |
-           index (Index) | condition (Condition) | fold (args: body; data: Fold) |
-           choice (args: condition, yes, no; only the one taken is computed) |
-           checked (args: index; data: size, message, wrap) |
-           after (args: what it is, what is computed before because it may fail)
+    - load (data: leaf, Index), number (value), call (template of {0} {1} ...)
+    - index (Index), condition (Condition), fold (args: body; data: Fold)
+    - choice (args: condition, yes, no; only the one taken is computed)
+    - checked (args: index; data: size, message, wrap)
+    - after (args: what it is, what is computed before because it may fail)
     """
 
     __slots__ = ("kind", "dtype", "args", "data", "number", "variables", "location")
@@ -54,7 +54,7 @@ class Scalar:
         return self.number
 
     def reads(self) -> Iterator[Scalar]:
-        """Scalars this one needs first: arguments, and what its indices read."""
+        """Yield scalars this one needs first: arguments, and those its indices read."""
         yield from self.args
         for index in indices(self):
             for atom in index.atoms():
@@ -63,7 +63,7 @@ class Scalar:
 
 
 class Fold:
-    """A reduction: over `loops`, `combine` of `{a}` (so far) and `{b}` (the body), from
+    """Reduction over `loops` by `combine` of `{a}` (so far) and `{b}` (the body), from
     `identity`."""
 
     __slots__ = ("loops", "combine", "identity", "place", "key")
@@ -81,7 +81,7 @@ class Fold:
 
 
 def indices(scalar: Scalar) -> Iterable[Index]:
-    """Index expressions a scalar is made of, its arguments' not included."""
+    """Return index expressions a scalar is made of, its arguments' not included."""
     if scalar.kind == "load":
         return (scalar.data[1],)
     if scalar.kind == "index":
@@ -94,7 +94,7 @@ def indices(scalar: Scalar) -> Iterable[Index]:
 
 
 def variables_of(index: Index) -> frozenset[str]:
-    """Names of the loop variables an index depends on."""
+    """Return names of the loop variables an index depends on."""
     found: set[str] = set()
     for atom in index.atoms():
         if isinstance(atom, Variable):
@@ -139,6 +139,7 @@ class Scalars:
         )
 
     def number(self, value: Any, dtype: str) -> Scalar:
+        # 0.0 == -0.0 == False, but these are three constants.
         return self._make("number", dtype, (), value, (type(value), repr(value)), frozenset())
 
     def call(self, template: str, dtype: str, args: tuple[Scalar, ...]) -> Scalar:
@@ -168,7 +169,8 @@ class Scalars:
         )
 
     def after(self, scalar: Scalar, checks: Sequence[Scalar]) -> Scalar:
-        """A scalar that does not depend on all these checks, computed when they were made."""
+        """Return a scalar that makes these checks first, also those on which `scalar` does not
+        depend."""
         known = {s.number for s in walk([scalar])} if checks else set()
         args = (scalar, *(check for check in checks if check.number not in known))
         if len(args) == 1:
@@ -187,7 +189,7 @@ class Scalars:
 
 
 def walk(roots: Iterable[Scalar]) -> list[Scalar]:
-    """All scalars reachable from the roots, each after what it needs."""
+    """Return all scalars reachable from the roots, each after those it needs."""
     done: set[int] = set()
     order: list[Scalar] = []
     stack: list[tuple[Scalar, bool]] = [(r, False) for r in roots]
@@ -203,7 +205,7 @@ def walk(roots: Iterable[Scalar]) -> list[Scalar]:
 
 
 def unsimplified(roots: Iterable[Scalar]) -> Iterator[Quotient]:
-    """Every // and % left in indices, inner ones too."""
+    """Yield every // and % left in indices, inner ones too."""
     for scalar in walk(roots):
         for index in indices(scalar):
             for atom in index.atoms():

@@ -1,8 +1,15 @@
 """Instructions: groups in order become kernel launches, library calls and host calls.
 
 In: groups with loops and memory. Out: a `Program`. Called by `lower.py`. Groups with equal loops
-over other buffers become segments of one kernel where nothing between them forbids it; everything
-written that a caller can see comes after everything that may fail.
+over other buffers become segments of one kernel if nothing between them forbids it. All that a
+caller can see is written after everything that may fail.
+
+Before you add a rule here: `memory.py` already linked what must come before what. `_units` may only
+join groups of which neither needs the other, and `contract` hands their links on. `_topological`
+then moves visible writes back, as far as links allow; it does not make checks come first. An
+instruction lists its operands with outputs last: `_lifetimes` and the runtime's memory plan rely on
+it. `tests/lowering/test_schedule.py` shows mistakes of order and of segments,
+`tests/golden/test_kernels.py` a changed number of kernels.
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from tracejit.jit.lowering.program import Instruction, Program
 
 
 class Unit(Ordered):
-    """One instruction to be: a group, or several that are segments of one kernel."""
+    """Instruction to be: a group, or several that are segments of one kernel."""
 
     def __init__(self, group: Group, rank: int):
         super().__init__(rank)
@@ -91,7 +98,8 @@ class Scheduler:
         return self._topological(in_order(left, lambda unit: unit.position))
 
     def _topological(self, units: list[Unit]) -> list[Unit]:
-        """The units so that each comes after those it needs, visible writes as late as possible."""
+        """Return the units so that each comes after those it needs, visible writes as late as
+        possible."""
         number = {unit: k for k, unit in enumerate(units)}
         waits = {unit: len(unit.before) for unit in units}
         quiet: list[int] = []
@@ -162,6 +170,7 @@ class Scheduler:
         sizes = library_sizes(node, *pair)
         self.program.kernels[kernel.digest] = kernel
         self._add(
+            # `extern.partition` chooses total and chunk when sizes are bound.
             Instruction(kernel, operands, 1, sizes, sizes[2], sizes[2], extern="matmul"), [node]
         )
 
@@ -215,7 +224,8 @@ class Scheduler:
         return sorted(found, key=self.number.__getitem__)  # type: ignore[arg-type]
 
     def _count(self, unit: Unit) -> None:
-        """Bytes moved: what is read in full counts in full, a row vector once."""
+        """Count bytes moved. A buffer counts once, with its whole size, however often it is
+        read."""
         instruction = self.program.instructions[-1]
         read, written = {}, {}
         for group in unit.groups:
@@ -255,7 +265,7 @@ class Scheduler:
 
 
 def _unit_each(groups: Sequence[Group]) -> list[Unit]:
-    """A unit for each group, in this order, linked like the groups."""
+    """Return a unit for each group, in this order, linked like the groups."""
     of = {group: Unit(group, k) for k, group in enumerate(groups)}
     for group, unit in of.items():
         for later in group.after:
@@ -270,7 +280,7 @@ def _are_independent(one: Unit, other: Unit) -> bool:
 
 
 def _widest(node: Node) -> Any:
-    """What a node computes for each element of: a reduction, of its operand."""
+    """Return the value for each element of which a node computes: of a reduction, its operand."""
     operand = next(node.operand_values(), None) if node.op.kind == "reduction" else None
     return node.outputs[0] if operand is None else operand
 
@@ -283,13 +293,13 @@ def _sum(sizes: Any) -> Any:
 
 
 def _label(nodes: Sequence[Node]) -> str:
-    """A kernel's name, from the ops that compute most of it."""
+    """Return a kernel's name: its last three ops that are no movement, else copy."""
     names = dict.fromkeys(n.op.name for n in nodes if n.op.kind != "movement")
     return "_".join(list(names)[-3:]) or "copy"
 
 
 def _lifetimes(program: Program) -> None:
-    """Between which instructions each temporary must keep its memory."""
+    """Set the first and last instruction between which each temporary must keep its memory."""
     for k, instruction in enumerate(program.instructions):
         first = len(instruction.operands) - instruction.outputs
         for position, number in enumerate(instruction.operands):
@@ -307,5 +317,5 @@ def schedule(
     folded: Folded,
     numerics: str,
 ) -> Program:
-    """The program of these groups."""
+    """Return the program of these groups."""
     return Scheduler(graph, memory, nests, partials, folded, numerics).run()

@@ -1,8 +1,8 @@
 """Expensive values that a row needs twice: kept in the output's own memory between its loops.
 
-In: a `Nest` with reductions over rows. Out: which scalar of a store was computed by an earlier
-reduction's loop over the same row, and where to keep it. Called by `printing.py`. A softmax
-computes each exponential once: the sum's loop leaves it where the quotient will be written.
+In: a `Nest` with reductions over rows. Out: which scalar of a store an earlier reduction's loop
+over the same row computed, and where to keep it. Called by `printing.py`. A softmax computes each
+exponential once: the sum's loop leaves it where the quotient will be written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _COSTLY = re.compile(r"\b(?:a?(?:sin|cos|tan)h?|exp(?:2|m1)?|log\w*|sigmoid|erfc
 
 @dataclass(frozen=True)
 class Stash:
-    """`early`, computed in a reduction's loop, is written to `address` and read back as `late`."""
+    """`early`, computed in a reduction's loop, is written to `early_address` and read back as
+    `late`."""
 
     store: Store
     early: Scalar
@@ -31,7 +32,7 @@ class Stash:
 
 
 def find_stashes(nest: Nest, buffer_of: Any, targets: Any) -> list[Stash]:
-    """At most one for each store."""
+    """Return at most one stash for each store."""
     order = nest.scalars
     folds = [s for s in order if s.kind == "fold"]
     if not folds or nest.column is not None:
@@ -40,6 +41,7 @@ def find_stashes(nest: Nest, buffer_of: Any, targets: Any) -> list[Stash]:
     found = []
     for store in nest.filled():
         buffer, strides = targets(store.leaf)[0]
+        # Memory that is read may hold what later loops need.
         if store.inner and strides is None and buffer not in read:
             stash = _stash(nest, store, folds)
             found += [] if stash is None else [stash]
@@ -63,7 +65,8 @@ def _stash(nest: Nest, store: Store, folds: Sequence[Scalar]) -> Stash | None:
 
 
 def _twin(late: Scalar, inner: Sequence[Variable], fold: Scalar) -> Scalar | None:
-    """The scalar of a reduction's body that is `late` with the reduction's variables."""
+    """Return the scalar of a reduction's body that is `late` with the reduction's variables, or
+    None."""
     loops = fold.data.loops
     fits = len(loops) == len(inner) and all(
         same_size(a.extent, b.extent) and a.stop is None for a, b in zip(loops, inner)
@@ -80,7 +83,8 @@ def _twin(late: Scalar, inner: Sequence[Variable], fold: Scalar) -> Scalar | Non
 
 
 def signature(scalar: Scalar, names: Sequence[str], known: dict[int, Hashable]) -> Hashable:
-    """Equal for scalars that differ only in these variables, which count by their position."""
+    """Return a key, equal for scalars that differ only in these variables, which count by their
+    position."""
     if scalar.number in known:
         return known[scalar.number]
     found: Hashable = ("itself", scalar.number)
@@ -105,7 +109,7 @@ def _index_key(index: Index, names: Sequence[str]) -> Hashable:
 
 
 def renamed(index: Index, old: Sequence[Variable], new: Sequence[Variable]) -> Index | None:
-    """The index with other variables; None where it is not linear in them."""
+    """Return the index with other variables; None where it is not linear in them."""
     table: dict[Hashable, Variable] = {a.key: b for a, b in zip(old, new)}
     terms: dict[Hashable, Any] = {}
     for key, (atom, coefficient) in index.terms.items():

@@ -1,4 +1,4 @@
-"""The table of scalar functions that generated kernels may call, and how to compile them.
+"""Table of scalar functions that generated kernels may call, and how to compile them.
 
 In: a function's name and dtype. Out: the plain Python function (for kernels run as plain Python),
 or a numba callable with the same text for CPU or CUDA kernels. Called by the kernel writers. numba
@@ -40,7 +40,8 @@ FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 def python_function(name: str, dtype: str) -> Callable[..., Any]:
-    """The function as plain Python, for NumPy scalars of `dtype`; KeyError names what is missing.
+    """Return the function as plain Python, for NumPy scalars of `dtype`; KeyError names what is
+    missing.
 
     >>> import numpy as np
     >>> float(python_function("exp", "float32")(np.float32(0.0)))
@@ -54,7 +55,7 @@ def python_function(name: str, dtype: str) -> Callable[..., Any]:
 
 @functools.cache
 def kernel_function(name: str, dtype: str, target: str = "cpu", contract: bool = True) -> Any:
-    """The function as a numba callable for kernels; `target` is "cpu" or "cuda".
+    """Return the function as a numba callable for kernels; `target` is "cpu" or "cuda".
 
     It is always inlined. `contract=False` keeps the products from fusing into sums.
     """

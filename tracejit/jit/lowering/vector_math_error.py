@@ -32,7 +32,7 @@ from tracejit.jit.lowering.vector_math_exponential import (
 
 
 def erf_tail_near_zero_float32(x):
-    """erf(x) - x for |x| <= 0.93."""
+    """Return erf(x) - x for |x| <= 0.93."""
     s = x * x
     p = np.float32(8.345211e-05)
     p = p * s + np.float32(-0.0008137434)
@@ -45,7 +45,7 @@ def erf_tail_near_zero_float32(x):
 
 
 def erf_tail_near_zero_float64(x):
-    """erf(x) - x for |x| <= 1."""
+    """Return erf(x) - x for |x| <= 1."""
     s = x * x
     p = np.float64(5.957176147748911e-11)
     p = p * s + np.float64(-1.1372848856791674e-09)

@@ -4,8 +4,8 @@ In and out: one NumPy scalar (plain Python) or one numba value. Straight-line te
 `vector_math_intrinsics`; `vector_math` registers the public names. Polynomials are minimax fits
 made for this file; error bounds are in docs/numerics.md.
 
-Rounding to the nearest integer is done by adding 1.5 * 2^(mantissa bits): the integer then sits in
-the low bits of the sum, so no float-to-integer conversion (undefined for NaN) is needed.
+Adding 1.5 * 2^(mantissa bits) rounds to the nearest integer. The integer then sits in the low bits
+of the sum, so no float-to-integer conversion (undefined for NaN) is needed.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -26,7 +26,8 @@ LN2_LOW_64 = np.float64(1.9082149292705877e-10)
 
 
 def scale_float32(x, rounded):
-    """x times 2^k, k the integer held by `rounded`, in two factors so that denormals come out."""
+    """Return x times 2^k, k the integer held by `rounded`, in two factors so that denormals come
+    out."""
     bits = np.float32(rounded).view(np.int32)
     half = np.int32(bits >> np.int32(1))
     rest = np.int32(bits - half)
@@ -37,7 +38,8 @@ def scale_float32(x, rounded):
 
 
 def scale_float64(x, rounded):
-    """x times 2^k, k the integer held by `rounded`, in two factors so that denormals come out."""
+    """Return x times 2^k, k the integer held by `rounded`, in two factors so that denormals come
+    out."""
     bits = np.float64(rounded).view(np.int64)
     half = np.int64(bits >> np.int64(1))
     rest = np.int64(bits - half)
@@ -48,21 +50,21 @@ def scale_float64(x, rounded):
 
 
 def with_sign_float32(magnitude, x):
-    """`magnitude` (not negative) with the sign of x, -0.0 included."""
+    """Return `magnitude` (not negative) with the sign of x, -0.0 included."""
     sign = np.uint32(np.float32(x).view(np.uint32) & np.uint32(0x80000000))
     bits = np.float32(magnitude).view(np.uint32)
     return np.uint32(bits | sign).view(np.float32)
 
 
 def with_sign_float64(magnitude, x):
-    """`magnitude` (not negative) with the sign of x, -0.0 included."""
+    """Return `magnitude` (not negative) with the sign of x, -0.0 included."""
     sign = np.uint64(np.float64(x).view(np.uint64) & np.uint64(0x8000000000000000))
     bits = np.float64(magnitude).view(np.uint64)
     return np.uint64(bits | sign).view(np.float64)
 
 
 def expm1_near_zero_float32(r):
-    """e^r - 1 for |r| <= ln(2) / 2."""
+    """Return e^r - 1 for |r| <= ln(2) / 2."""
     p = np.float32(0.0013947597)
     p = p * r + np.float32(0.008367247)
     p = p * r + np.float32(0.041666266)
@@ -72,7 +74,7 @@ def expm1_near_zero_float32(r):
 
 
 def expm1_near_zero_float64(r):
-    """e^r - 1 for |r| <= ln(2) / 2."""
+    """Return e^r - 1 for |r| <= ln(2) / 2."""
     p = np.float64(2.5100472505694996e-08)
     p = p * r + np.float64(2.7620201591031547e-07)
     p = p * r + np.float64(2.7557268276905696e-06)
@@ -222,7 +224,7 @@ def tanh_float64(x):
 
 
 def half_exp_float32(a):
-    """e^a / 2 for a >= 0, finite as far as sinh and cosh are."""
+    """Return e^a / 2 for a >= 0, finite as far as sinh and cosh are."""
     z = np.float32(90.0) if a > np.float32(90.0) else a
     rounded = z * LOG2_E_32 + ROUND_32
     k = rounded - ROUND_32
@@ -245,7 +247,7 @@ def sinh_float32(x):
 
 
 def half_exp_float64(a):
-    """e^a / 2 for a >= 0, finite as far as sinh and cosh are."""
+    """Return e^a / 2 for a >= 0, finite as far as sinh and cosh are."""
     z = np.float64(711.0) if a > np.float64(711.0) else a
     rounded = z * LOG2_E_64 + ROUND_64
     k = rounded - ROUND_64

@@ -3,9 +3,9 @@
 In and out: one NumPy scalar (plain Python) or one LLVM value; straight-line text in the subset of
 `vector_math_intrinsics`. Called, out of line, by `vector_math_trigonometric`.
 
-x = m 2^s with an integer m. Of 2/pi in binary, only 192 bits matter for x 2/pi modulo 4: those
-before them make multiples of 4, those behind them are below the precision that is left when x is as
-close to a multiple of pi/2 as any float64 is (about 2^-62).
+x = m 2^s with an integer m. Only 192 bits of 2/pi matter for x 2/pi modulo 4. Bits before them make
+multiples of 4. Bits behind them are below the precision that is left for the float64 closest to a
+multiple of pi/2 (about 2^-62).
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -35,12 +35,12 @@ ALL_64 = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def joined(a, b, shift):
-    """The 64 bits that start `shift` bits into the pair."""
+    """Return the 64 bits that start `shift` bits into the pair."""
     return (a << shift) | ((b >> np.uint64(1)) >> (np.uint64(63) - shift))
 
 
 def high_product(m, w):
-    """The upper 64 bits of m w, for m below 2^53."""
+    """Return the upper 64 bits of m w, for m below 2^53."""
     low, high = m & LOW_32, m >> np.uint64(32)
     below = high * (w & LOW_32) + ((low * (w & LOW_32)) >> np.uint64(32))
     middle = low * (w >> np.uint64(32)) + (below & LOW_32)
@@ -48,7 +48,8 @@ def high_product(m, w):
 
 
 def turned(bits):
-    """Of |x|, as bits: x 2/pi modulo 4 in fixed point, two bits before the point, 126 behind."""
+    """Return x 2/pi modulo 4 for |x|, given as bits, in fixed point: two bits before the point, 126
+    behind."""
     exponent = bits >> np.uint64(52)
     first = exponent - np.uint64(1013) if exponent > np.uint64(1013) else np.uint64(0)
     word, shift = np.int64(first >> np.uint64(6)), first & np.uint64(63)
@@ -62,7 +63,7 @@ def turned(bits):
 
 
 def reduced(x):
-    """|x| as (r, k): |x| = k pi/2 + r modulo 2 pi, |r| <= pi/4; k's low two bits count."""
+    """Return |x| as (r, k): |x| = k pi/2 + r modulo 2 pi, |r| <= pi/4; k's low two bits count."""
     high, low = turned(np.float64(abs(x)).view(np.uint64))
     fraction_high = (high << np.uint64(2)) | (low >> np.uint64(62))
     fraction_low = low << np.uint64(2)
@@ -83,7 +84,7 @@ def reduced(x):
 
 
 def signed(y, x):
-    """y, with its sign turned where x is negative."""
+    """Return y, with its sign turned where x is negative."""
     sign = np.uint64(np.float64(x).view(np.uint64) & np.uint64(0x8000000000000000))
     return np.uint64(np.float64(y).view(np.uint64) ^ sign).view(np.float64)
 

@@ -1,19 +1,23 @@
-"""Scalar Python functions, as text, to LLVM instructions inside a numba kernel.
+"""Scalar Python functions, as text, to LLVM instructions inside a kernel.
 
 In: a straight-line function over typed scalars, written in the subset below, with its parameter
-types. Out: a numba intrinsic, for the CPU or for CUDA, that writes the instructions into the kernel
-that calls it. Called by `vector_math` and `philox`; the kernel writers may use it for their own
-expressions.
+types. Out: instructions at a builder's position (`emit`), or a numba intrinsic for the CPU or for
+CUDA (`as_intrinsic`). The intrinsic writes the instructions into the kernel that calls it. Called
+by `kernel_expressions`, `numba_emitter`, `vector_math`, `philox` and `half`.
 
 Why not `numba.njit`: its type inference and lowering cost about 0.5 ms for each arithmetic
-operation (150 ms for one tanh); this costs about 0.02 ms, the result is always inlined, and every
+operation (150 ms for one tanh). This costs about 0.02 ms. The result is always inlined, and every
 ternary is a `select`, so loops vectorise. numba is imported on first use only.
 
-The subset: assignments to names (and to tuples of names), one final `return`, arithmetic and bit
-operations, comparisons, `and`/`or`/`not`, ternaries, `abs`, `np.<dtype>(...)` conversions,
-`.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`, names of typed constants and
-calls of other such functions in the same module. Operands of one operation must have one type. A
-ternary whose first arm calls an `outlined` function is a branch. Constant arrays may be indexed.
+The subset: assignments to names (and to tuples of names), one final `return`, and these
+expressions:
+
+- arithmetic and bit operations, comparisons, `and`/`or`/`not`, ternaries, `abs`
+- `np.<dtype>(...)` conversions, `.view(np.<dtype>)`, `np.where`, `np.sqrt`, `np.floor`, `np.rint`
+- names of typed constants, and calls of other such functions in the same module
+
+Operands of one operation must have one type. A ternary whose first arm calls an `outlined` function
+is a branch. Constant arrays may be indexed.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ _LIBDEVICE_PREFIX = {"float32": "f", "float64": "d"}
 
 
 class Scalar(NamedTuple):
-    """An LLVM value and its NumPy type name (signedness is not in the LLVM type).
+    """LLVM value and its NumPy type name (signedness is not in the LLVM type).
 
     is_index  it says where something is, or how large: it never wraps
     """
@@ -53,7 +57,7 @@ class Scalar(NamedTuple):
 
 
 class UnsupportedSyntax(TypeError):
-    """The function steps outside the subset; the message gives file, line and reason."""
+    """Error: the function steps outside the subset. The message gives file, line and reason."""
 
 
 @functools.cache
@@ -98,7 +102,7 @@ def emit(
 
 
 def _table(module: Any, name: str, array: np.ndarray) -> Any:
-    """A constant array in the module."""
+    """Return a constant array in the module."""
     from llvmlite import ir
 
     known = module.globals.get(name)
@@ -111,7 +115,7 @@ def _table(module: Any, name: str, array: np.ndarray) -> Any:
 
 
 def ir_binary(kind: Any) -> Any:
-    """The LLVM type of a function of two values of `kind`."""
+    """Return the LLVM type of a function of two values of `kind`."""
     from llvmlite import ir
 
     return ir.FunctionType(kind, [kind, kind])
@@ -261,7 +265,7 @@ class _Emitter:
         return self.select(node, node.test, node.body, node.orelse)
 
     def called(self, node: Any) -> Any:
-        """The function of this module that an expression calls, if it does."""
+        """Return the function of this module that an expression calls, or None."""
         name = getattr(getattr(node, "func", None), "id", "")
         return self.function.__globals__.get(name)
 
@@ -280,7 +284,7 @@ class _Emitter:
         return Scalar(merged, otherwise.dtype)
 
     def visit_Subscript(self, node: ast.Subscript) -> Scalar:
-        """An element of a constant array of the module."""
+        """Load an element of a constant array of the module."""
         name = getattr(node.value, "id", "")
         array = self.function.__globals__.get(name)
         if not isinstance(array, np.ndarray):
@@ -380,11 +384,11 @@ def as_intrinsic(
     target: str = "cpu",
     contract: bool = True,
 ) -> Any:
-    """A numba callable with `function`'s text, for arguments of exactly these dtypes.
+    """Return a numba callable with `function`'s text, for arguments of exactly these dtypes.
 
     `target` is "cpu" or "cuda". In a kernel it is called like any function; results of several
-    values come back as a tuple. In plain Python the original function is what to call; numba's CUDA
-    simulator is plain Python, so there the original function is what comes back.
+    values come back as a tuple. In plain Python, call the original function. numba's CUDA simulator
+    is plain Python, so there the original function comes back.
     """
     from numba import config
     from numba.core import types
@@ -431,7 +435,7 @@ def _typing(
 
 
 def result_dtypes(function: Callable[..., Any], dtypes: Sequence[str]) -> tuple[str, ...]:
-    """The dtypes `function` returns for arguments of `dtypes`, found by emitting it once.
+    """Return the dtypes `function` returns for arguments of `dtypes`, found by emitting it once.
 
     >>> result_dtypes(_example, ["float32"])
     ('float32',)

@@ -40,7 +40,7 @@ def atan_float32(x):
 
 
 def asin_tail_float32(s):
-    """(asin(t) - t) / t, where s = t * t <= 1/4."""
+    """Return (asin(t) - t) / t, where s = t * t <= 1/4."""
     p = np.float32(0.042218573)
     p = p * s + np.float32(0.0241476)
     p = p * s + np.float32(0.0454771)
@@ -100,7 +100,7 @@ def atan_float64(x):
 
 
 def asin_tail_float64(s):
-    """(asin(t) - t) / t, where s = t * t <= 1/4."""
+    """Return (asin(t) - t) / t, where s = t * t <= 1/4."""
     p = np.float64(0.032677007054419685)
     p = p * s + np.float64(-0.021077482360658272)
     p = p * s + np.float64(0.021763634757048154)

@@ -33,7 +33,7 @@ LOG10_2_LOW_64 = np.float64(1.42050232272661e-13)
 
 
 def split_float32(x):
-    """x > 0 as (k, m - 1) with x = 2^k m and m between sqrt(1/2) and sqrt(2)."""
+    """Return x > 0 as (k, m - 1) with x = 2^k m and m between sqrt(1/2) and sqrt(2)."""
     tiny = x < np.float32(1.17549435e-38)
     z = x * np.float32(8388608.0) if tiny else x
     bits = np.float32(z).view(np.int32)
@@ -44,7 +44,7 @@ def split_float32(x):
 
 
 def split_float64(x):
-    """x > 0 as (k, m - 1) with x = 2^k m and m between sqrt(1/2) and sqrt(2)."""
+    """Return x > 0 as (k, m - 1) with x = 2^k m and m between sqrt(1/2) and sqrt(2)."""
     tiny = x < np.float64(2.2250738585072014e-308)
     z = x * np.float64(4503599627370496.0) if tiny else x
     bits = np.float64(z).view(np.int64)
@@ -55,7 +55,7 @@ def split_float64(x):
 
 
 def log1p_tail_float32(f):
-    """log(1 + f) - f for 1 + f between sqrt(1/2) and sqrt(2)."""
+    """Return log(1 + f) - f for 1 + f between sqrt(1/2) and sqrt(2)."""
     p = np.float32(0.06915583)
     p = p * f + np.float32(-0.11789883)
     p = p * f + np.float32(0.11872915)
@@ -70,7 +70,7 @@ def log1p_tail_float32(f):
 
 
 def log1p_tail_float64(f):
-    """log(1 + f) - f for 1 + f between sqrt(1/2) and sqrt(2)."""
+    """Return log(1 + f) - f for 1 + f between sqrt(1/2) and sqrt(2)."""
     half = f * f * np.float64(0.5)
     s = f / (f + np.float64(2.0))
     z = s * s
@@ -85,14 +85,14 @@ def log1p_tail_float64(f):
 
 
 def log_edges_float32(x, y):
-    """y, the logarithm of x, made right for x negative, zero, infinite or NaN."""
+    """Return y, the logarithm of x, made right for x negative, zero, infinite or NaN."""
     y = y if x < INFINITY_32 else x
     y = -INFINITY_32 if x == np.float32(0.0) else y
     return NAN_32 if x < np.float32(0.0) else y
 
 
 def log_edges_float64(x, y):
-    """y, the logarithm of x, made right for x negative, zero, infinite or NaN."""
+    """Return y, the logarithm of x, made right for x negative, zero, infinite or NaN."""
     y = y if x < INFINITY_64 else x
     y = -INFINITY_64 if x == np.float64(0.0) else y
     return NAN_64 if x < np.float64(0.0) else y

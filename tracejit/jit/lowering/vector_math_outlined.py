@@ -17,7 +17,7 @@ Write = Callable[[Any, Any], Any]  # (builder, argument) -> result
 
 
 def outlined(function: Any) -> Any:
-    """Marks a function of one float64 that is called, in a branch, rather than inlined."""
+    """Mark a function of one float64 that is called, in a branch, rather than inlined."""
     function.outlined = True
     return function
 
@@ -25,7 +25,7 @@ def outlined(function: Any) -> Any:
 def seldom(
     builder: Any, condition: Any, argument: Any, otherwise: Any, name: str, write: Write, cpu: bool
 ) -> Any:
-    """What `write` computes of `argument` where `condition` holds, else `otherwise`."""
+    """Return the result of `write` for `argument` where `condition` holds, else `otherwise`."""
     before = builder.block
     with builder.if_then(condition, likely=False):
         result = builder.call(_function(builder.module, name, write, cpu), [argument])
@@ -37,7 +37,7 @@ def seldom(
 
 
 def _function(module: Any, name: str, write: Write, cpu: bool) -> Any:
-    """The function of that name in this module; `cpu`: with vector variants."""
+    """Return the function of that name in this module; `cpu`: with vector variants."""
     from llvmlite import ir
 
     name = f"tracejit_{name}"
@@ -56,7 +56,7 @@ def _function(module: Any, name: str, write: Write, cpu: bool) -> Any:
 
 
 def _attributes(name: str) -> Any:
-    """Attributes of a function without effects that has vector variants."""
+    """Return attributes of a function without effects that has vector variants."""
     from llvmlite import ir
 
     variants = ",".join(f"_ZGV_LLVM_M{n}v_{name}({name}_{n})" for n in LANES)
@@ -70,7 +70,8 @@ def _attributes(name: str) -> Any:
 
 
 def _variant(module: Any, scalar: Any, lanes: int) -> Any:
-    """`scalar` of every lane of a vector, if the mask names any."""
+    """Make `scalar` of every lane of a vector; the function returns at once if the mask names
+    none."""
     from llvmlite import ir
 
     kind, mask = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(ir.IntType(1), lanes)
@@ -91,7 +92,8 @@ def _variant(module: Any, scalar: Any, lanes: int) -> Any:
 
 
 def _keep(module: Any, functions: list[Any]) -> None:
-    """Nobody calls these before loops are vectorised: they must not be dropped until then."""
+    """Keep functions that nothing calls until loops are vectorised: LLVM must not drop them
+    before."""
     from llvmlite import ir
 
     byte = ir.IntType(8).as_pointer()

@@ -52,7 +52,7 @@ def rsqrt_float64(x):
 
 
 def pow_edges_float32(x, y, magnitude):
-    """|x|^y turned into x^y: signs, NaN where x < 0 has no power, and the two constants."""
+    """Return x^y, given |x|^y: with signs, NaN where x < 0 has no power, and the two constants."""
     whole = np.floor(y) == y
     half = y * np.float32(0.5)
     odd = whole and np.floor(half) != half
@@ -63,7 +63,7 @@ def pow_edges_float32(x, y, magnitude):
 
 
 def pow_edges_float64(x, y, magnitude):
-    """|x|^y turned into x^y: signs, NaN where x < 0 has no power, and the two constants."""
+    """Return x^y, given |x|^y: with signs, NaN where x < 0 has no power, and the two constants."""
     whole = np.floor(y) == y
     half = y * np.float64(0.5)
     odd = whole and np.floor(half) != half
@@ -105,21 +105,21 @@ def pow_float32(x, y):
 
 
 def two_sum(a, b):
-    """a + b as rounded sum and rounding error."""
+    """Return a + b as rounded sum and rounding error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def split_in_half(a):
-    """a as two numbers of at most 26 bits each."""
+    """Return a as two numbers of at most 26 bits each."""
     t = a * np.float64(134217729.0)
     high = t - (t - a)
     return high, a - high
 
 
 def two_product(a, b):
-    """a * b as rounded product and rounding error, without a fused multiply-add."""
+    """Return a * b as rounded product and rounding error, without a fused multiply-add."""
     p = a * b
     a_high, a_low = split_in_half(a)
     b_high, b_low = split_in_half(b)
@@ -128,7 +128,7 @@ def two_product(a, b):
 
 
 def log_as_pair(k, f):
-    """k ln 2 + log(1 + f) as a sum of two numbers, to about 2^-68."""
+    """Return k ln 2 + log(1 + f) as a sum of two numbers, to about 2^-68."""
     below, below_low = two_sum(f, np.float64(2.0))
     s = f / below
     back, back_error = two_product(s, below)

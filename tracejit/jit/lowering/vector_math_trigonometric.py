@@ -4,9 +4,9 @@ In and out: one NumPy scalar (plain Python) or one numba value. Straight-line te
 `vector_math_intrinsics`; `vector_math` registers the public names. Error bounds are in
 docs/numerics.md.
 
-float32 reduces any finite argument: x / (2 pi) is summed, in float64, from exact products with six
-pieces of 1 / (2 pi), each taken modulo 1. float64 subtracts k pi/2 in exact products up to 1e8;
-what is beyond goes to `vector_math_far`, whose reduction by table would slow down every call.
+float32 reduces any finite argument: exact products of x with six pieces of 1 / (2 pi), each taken
+modulo 1, are summed in float64. float64 subtracts k pi/2 in exact products up to 1e8. Larger
+arguments go to `vector_math_far`, whose reduction by table would slow down every call.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -43,12 +43,12 @@ HALF_PI_64 = np.float64(1.5707963267948966)
 
 
 def turns(y):
-    """y minus the nearest integer."""
+    """Return y minus the nearest integer."""
     return y - np.rint(y)
 
 
 def reduce_float32(a):
-    """a >= 0 as (r, k): a = k pi/2 + r modulo 2 pi, |r| <= pi/4; k's low two bits count."""
+    """Return a >= 0 as (r, k): a = k pi/2 + r modulo 2 pi, |r| <= pi/4; k's low two bits count."""
     x = np.float64(a)
     t = x * TURN_6 + turns(x * TURN_5)
     t = t + turns(x * TURN_4)
@@ -61,7 +61,7 @@ def reduce_float32(a):
 
 
 def reduce_float64(a):
-    """0 <= a <= 1e8 as (r, k): a = k pi/2 + r, |r| <= pi/4; k's low two bits count."""
+    """Return 0 <= a <= 1e8 as (r, k): a = k pi/2 + r, |r| <= pi/4; k's low two bits count."""
     rounded = a * np.float64(0.6366197723675814) + ROUND_64
     k = rounded - ROUND_64
     r = a - k * QUARTER_1  # k and the pieces have so few bits that their products are exact
