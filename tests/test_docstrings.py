@@ -29,7 +29,7 @@ MOST_LONG = 0.05  # of the sentences of a room, and of the pages
 RELATIVE_LEFT = {
     "autograd": 11, "backends": 18, "core/eager": 91, "core/ops": 69, "cuda": 11, "debug": 6,
     "distributed": 3, "func": 25, "fx": 1, "jit/autodiff": 82, "jit/capture": 358,
-    "jit/lowering": 44, "jit/runtime": 96, "saving": 18, "sparse": 8, "top": 29,
+    "jit/runtime": 96, "saving": 18, "sparse": 8, "top": 29,
     "torch_names": 14, "utils": 38,
 }  # fmt: skip
 WEAK_LEFT = 2443  # of the package
