@@ -1,7 +1,6 @@
-"""What nodes keep for backward, where gradients go, hooks on several tensors; PyTorch's
-`torch.autograd.graph`.
+"""Saved tensors, edges of gradients, hooks on several tensors; PyTorch's `torch.autograd.graph`.
 
-In: functions that pack what is kept, and unpack it. Out: contexts in which operations use them.
+In: functions that pack saved tensors, and unpack them. Out: contexts in which operations use them.
 While hooks are set, captured functions run op by op, as the hooks are to see each tensor.
 """
 
@@ -27,7 +26,7 @@ __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_s
 
 
 class _Packed:
-    """What `pack_hook` made of a tensor that a node keeps, and the history the tensor had."""
+    """Value that `pack_hook` made of a tensor that a node keeps, and the history of that tensor."""
 
     __slots__ = ("kept", "unpack_hook", "history")
 
@@ -138,14 +137,14 @@ def increment_version(tensor: Any) -> None:
 
 
 class _MutationAllowed:
-    """What `allow_mutation_on_saved_tensors` gives: the copies that nodes keep, for as long as the
-    context lasts."""
+    """Context of `allow_mutation_on_saved_tensors`: holds the copies that nodes keep, until it
+    ends."""
 
     def __init__(self) -> None:
         self.copies: dict[object, Any] = {}
 
     def clear(self) -> None:
-        """Let go of all that was kept: what was recorded so far has no backward any more."""
+        """Drop all copies: what was recorded so far has no backward any more."""
         self.copies.clear()
 
     def _kept(self, tensor: Any) -> object:
@@ -190,8 +189,10 @@ def allow_mutation_on_saved_tensors() -> Iterator[_MutationAllowed]:
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """Where the gradient of a tensor goes: `autograd.grad` and `backward` take it in the tensor's
-    place, which need not be kept for it.
+    """Return the edge to which the gradient of a tensor goes.
+
+    `autograd.grad` and `backward` take it in the place of the tensor, which need not be kept for
+    it.
 
     >>> import tracejit
     >>> x = tracejit.ones(1, requires_grad=True)
@@ -230,7 +231,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], None], 
 
 
 class _SharedHook:
-    """A hook on several tensors, which notes in each run of the engine what arrived."""
+    """Hook on several tensors, which notes in each run of the engine what arrived."""
 
     def __init__(self, tensors: Sequence[Any], fn: Callable[[Any], None], first: bool) -> None:
         self.fn, self.first = fn, first
@@ -255,7 +256,7 @@ class _SharedHook:
 
 
 class _Handles(RemovableHandle):
-    """What takes several hooks out at once."""
+    """Handle that removes several hooks at once."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = handles
