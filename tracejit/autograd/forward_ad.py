@@ -40,6 +40,7 @@ def enter_dual_level() -> int:
     if active.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     active.level = Duals(active.tracer)
+    # The level answers in the tracer's place, and hands on to it what it does not know.
     active.tracer = active.level
     return 0
 

@@ -50,6 +50,8 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     v = run.vector(v, run.inputs, run.one_input, "the input to the user-provided function is a "
                    "single Tensor with a single element")
     with enable_grad():
+        # The gradients `back` are linear in `starts`: their product with v there is the Jacobian times v.
+        # The gradients `back` are linear in `starts`: their product with v there is J v.
         starts = tuple(zeros_like(y).requires_grad_() for y in run.outputs)
         back = run.gradients(run.outputs, run.inputs, starts, True, OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
@@ -82,6 +84,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     run, v = _of_one_number("hvp", func, inputs, v, create_graph, strict)
     with enable_grad():
         first = run.gradients(run.outputs, run.inputs, (None,), True, OUTPUT, LINEAR)
+        # As in `jvp`: `second` is linear in `starts`, whatever their values.
         starts = tuple(zeros_like(x).requires_grad_() for x in run.inputs)
         second = run.gradients(first, run.inputs, starts, True, OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
@@ -178,6 +181,7 @@ class _Run:
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.one_input, given = _tuple("inputs", name, inputs)
         with enable_grad():
+            # A view keeps the caller's history, and yet is a tensor that only this run has.
             self.inputs = tuple(x.view_as(x) if create_graph and x.requires_grad
                                 else x.detach().requires_grad_() for x in given)
             found = func(*self.inputs)
@@ -244,6 +248,7 @@ class _Run:
 
             found = list(vmap(row)(basis))
         else:
+            # An output without elements has no rows to stack.
             found = [stack(column) for column in zip(*map(row, basis))] if count else [
                 x.new_zeros((0, *x.shape)) for x in self.inputs]
         return [self._done(x.reshape(*shape, *x.shape[1:])) for x in found]

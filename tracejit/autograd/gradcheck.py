@@ -79,5 +79,6 @@ def _moved(func: Callable[..., Any], inputs: tuple, x: Any, k: int) -> list[np.n
         outputs = found if isinstance(found, (tuple, list)) else (found,)
         tangents = [(y, unpack_dual(y).tangent) for y in outputs
                     if isinstance(y, TensorState) and y._dtype.category >= FLOATING]
+    # No tangent means that the output does not depend on this input.
     return [backward_mode.parts(y) * 0 if t is None else backward_mode.parts(t)
             for y, t in tangents]

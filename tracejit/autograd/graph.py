@@ -33,6 +33,7 @@ class _Packed:
     def __init__(self, tensor: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]):
         self.history, self.unpack_hook = KeptHistory(tensor), unpack
         version = version_of(tensor)
+        # What the hook itself computes must not be packed again.
         with no_grad(), packing(None):
             self.kept = pack(tensor)
         if version_of(tensor) != version:
@@ -45,6 +46,7 @@ class _Packed:
     def unpack(self) -> Any:
         with no_grad(), packing(None):
             found = self.unpack_hook(self.kept)
+        # A second derivative goes on through the history that the packed tensor had.
         return self.history.of(found) if active.grad_enabled else found
 
 
@@ -132,6 +134,7 @@ def increment_version(tensor: Any) -> None:
     >>> x._version
     1
     """
+    # A tensor is iterable too: ask for `_version` first.
     for x in (tensor,) if hasattr(tensor, "_version") else tensor:
         bump_version(x)
 
@@ -245,6 +248,7 @@ class _SharedHook:
             held = task.seen_by_hooks[self] = [None] * len(self.places)
         held[number] = grad
         there = sum(x is not None for x in held)
+        # The engine never passes None here, so the count tells which call is the first, and the last.
         if there == 1 and self.first:
             self.fn(grad)
         elif not self.first and there == self._expected(task):

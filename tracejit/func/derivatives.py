@@ -228,6 +228,7 @@ class Differentiated:
             starts = [zeros_like(x).requires_grad_() for x in outputs]
             for x in starts:
                 self._leaf(x)
+            # Linear in `starts`, so zeros do: only their history counts for the second backward.
             grads = self._gradients(starts, again=True)
             pairs = [(g, t) for g, t in zip(grads, tangents) if g.requires_grad]
         if strict and not pairs:

@@ -87,6 +87,7 @@ def _rows(run: Differentiated, outputs: list[Any], number: int, chunk_size: int 
         return run.pulled_back(tree_unflatten(starts, spec))
 
     count = output.numel()
+    # A start with one 1 gives one row of the Jacobian.
     basis = eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
     if chunk_size == 1 and count:  # one by one, without what `vmap` asks of backward functions
         rows = [tree_flatten(row(start)) for start in basis.unbind()]
