@@ -50,7 +50,6 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     v = run.vector(v, run.inputs, run.one_input, "the input to the user-provided function is a "
                    "single Tensor with a single element")
     with enable_grad():
-        # The gradients `back` are linear in `starts`: their product with v there is the Jacobian times v.
         # The gradients `back` are linear in `starts`: their product with v there is J v.
         starts = tuple(zeros_like(y).requires_grad_() for y in run.outputs)
         back = run.gradients(run.outputs, run.inputs, starts, True, OUTPUT)

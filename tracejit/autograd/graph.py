@@ -248,7 +248,6 @@ class _SharedHook:
             held = task.seen_by_hooks[self] = [None] * len(self.places)
         held[number] = grad
         there = sum(x is not None for x in held)
-        # The engine never passes None here, so the count tells which call is the first, and the last.
         if there == 1 and self.first:
             self.fn(grad)
         elif not self.first and there == self._expected(task):

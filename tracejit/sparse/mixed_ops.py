@@ -53,7 +53,6 @@ def _times(op: Op, input: Any, other: Any) -> SparseTensor:
         raise NotImplementedError("mul: the product of two sparse tensors is not supported; call "
                                   ".to_dense() on one of them")
     if not _is_scalar(factor):
-        # Zeros times anything are dropped, infinities and NaN of the dense factor too, as PyTorch does.
         # Absent elements stay absent, also where the dense factor is infinite or NaN.
         factor = factor.expand(kept.extents)[tuple(kept.positions)]
     return kept._with(kept.elements * factor)

@@ -225,11 +225,10 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        # The inner backward fills .grad of all leaves it finds, also if the caller did not ask for them.
+        # The inner backward fills .grad of all leaves, also of those that no one asked for.
         if active.partial:
             raise RuntimeError(_PARTIAL)
         saved = iter(ctx.saved_tensors)
-        # New leaves: their .grad is the gradient by the argument, and nothing of the caller's changes.
         # New leaves: their .grad is the gradient by the argument; the caller's .grad stays.
         args = [_leaf(next(saved)) if other is None else other[0] for other in ctx.others]
         with _random_state(ctx.state), _casting(ctx.casts), enable_grad():
