@@ -135,6 +135,7 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
         _must_be_number("hessian", found)
         return found.reshape(())
 
+    # The Hessian is the Jacobian of the first one, which must keep its graph.
     def first(*args: Any) -> Any:
         found = jacobian(number, args[0] if single else args, create_graph=True)
         for k, x in enumerate((found,) if single else found):
@@ -214,6 +215,7 @@ class _Run:
         In strict mode such an input is an error with the text `absent`. A gradient that depends on
         nothing is one with the text `constant`, if there is one.
         """
+        # Outputs without a history have no edge from which the engine could start.
         pairs = [(y, g) for y, g in zip(outputs, starts) if y.requires_grad]
         found: Sequence[Any] = [None] * len(inputs)
         if pairs:
@@ -245,6 +247,7 @@ class _Run:
         if vectorize and count:
             from tracejit.func.vmap import vmap
 
+            # One backward for all rows: `vmap` maps it over the basis.
             found = list(vmap(row)(basis))
         else:
             # An output without elements has no rows to stack.

@@ -246,6 +246,7 @@ class _SharedHook:
         held = task.seen_by_hooks.get(self)
         if held is None:
             held = task.seen_by_hooks[self] = [None] * len(self.places)
+        # Hooks run once for each backward that reaches them; the task holds what came in this one.
         held[number] = grad
         there = sum(x is not None for x in held)
         if there == 1 and self.first:
@@ -255,6 +256,7 @@ class _SharedHook:
 
     def _expected(self, task: Any) -> int:
         places: list[Any] = [x if isinstance(x, tuple) else edge_of(x) for x in self.places]
+        # Tensors that this backward does not reach never report: do not wait for them.
         return sum(map(task.reaches, places))
 
 

@@ -44,7 +44,7 @@ class ImageFolder(Samples):
     """Images in folders named after their classes: `root/cat/1.png`, `root/dog/x/2.png`.
 
     root              the folder of folders
-    transform         called with each image that `loader` returns
+    transform         called with each image
     target_transform  called with each class, an int
     loader            called with a path; default: `load_image`, float32 (3, height, width)
     is_valid_file     called with a path: True for a sample; default: by common endings

@@ -72,6 +72,7 @@ def _set(to: bool) -> None:
     """Do nothing, and return None: a switch without a state."""
 
 
+# Programs restore these three from the returned state.
 _jit_set_profiling_executor, _jit_set_profiling_mode, _jit_set_autocast_mode = (
     _switch(), _switch(), _switch())
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _set

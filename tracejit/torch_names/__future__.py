@@ -50,6 +50,7 @@ def _set(name: str, value: bool) -> None:
 def _asked(name: str) -> bool:
     if active.tracer is not None:
         active.tracer.asks(_is_on, name)
+        # New parameters would have to replace the caller's in each replay.
         if _is_on(name):
             active.tracer.break_graph(
                 None, "a switch of module conversion is on", "convert outside")
