@@ -1,8 +1,8 @@
-"""tracejit: eager tensors and autograd with PyTorch's names, and decorators that compile what uses
+"""Eager tensors and autograd with PyTorch's names, and decorators that compile the code that uses
 them.
 
-The public names, PyTorch's spelling; nothing else. What compiles (`script`, `trace`, `compare` ...)
-is loaded when it is first asked for, so that importing the package stays cheap.
+The public names, PyTorch's spelling; nothing else. Names that compile (`script`, `trace`, `compare`
+...) are loaded when code first asks for them, so that importing the package stays cheap.
 """
 
 # ruff: noqa: E402, F401, I001
@@ -267,7 +267,7 @@ _SUBMODULES = (
 
 
 def _library(op: Any, operands: tuple, attributes: dict) -> Any:
-    """Library kernels of eager mode bring in lowering and the runtime, on first use."""
+    """Run a library kernel of eager mode; the first one brings in lowering and the runtime."""
     from tracejit.jit.runtime import eager_kernels
 
     _dispatch.install_library(eager_kernels.run)
@@ -278,7 +278,7 @@ _dispatch.install_library(_library)
 
 
 def _raise_gates() -> None:
-    """There is a class or mode to ask: all public functions do, from now on."""
+    """Make all public functions ask classes and modes: from now on there is one to ask."""
     from tracejit.core.eager.overridable import raise_gates
 
     raise_gates()
@@ -288,7 +288,7 @@ _overriding.install(_raise_gates)
 
 
 def __getattr__(name: str) -> Any:
-    """What compiles, maps, saves or loads, on first use: it brings in capture and the runtime."""
+    """Return a name on first use; names that compile, map, save or load bring in their rooms."""
     import importlib
 
     if name == "torch":  # torch.torch is torch, and programs say so
@@ -306,7 +306,7 @@ def __dir__() -> list[str]:
 
 
 def is_tensor(obj: Any) -> Any:
-    """Whether an object is a tensor.
+    """Return True for a tensor.
 
     >>> import tracejit
     >>> tracejit.is_tensor(tracejit.ones(1)), tracejit.is_tensor(1.0)
@@ -316,7 +316,8 @@ def is_tensor(obj: Any) -> Any:
 
 
 def trace(*arguments: Any, **named: Any) -> Any:
-    """Of a matrix: the sum of its diagonal, as PyTorch's; of a function: `tracejit.jit.trace`.
+    """Return the sum of a matrix's diagonal, as PyTorch's; for a function call
+    `tracejit.jit.trace`.
 
     >>> import tracejit
     >>> tracejit.trace(tracejit.eye(3))
@@ -333,10 +334,10 @@ def trace(*arguments: Any, **named: Any) -> Any:
 
 
 def is_floating_point(input: Tensor) -> Any:
-    """Whether a tensor's dtype is a floating point one."""
+    """Return True if a tensor's dtype is a floating point one."""
     return input.is_floating_point()
 
 
 def numel(input: Tensor) -> Any:
-    """The number of elements of a tensor."""
+    """Return the number of elements of a tensor."""
     return input.numel()

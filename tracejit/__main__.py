@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Print what works on this machine and what is missing; 1 where something is broken."""
+    """Print what works on this machine and what is missing; return 1 where something is broken."""
     from tracejit.debug import doctor
 
     findings = doctor.examine()
@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """List the torch names of some files that tracejit does not have; 1 where there are any."""
+    """List the torch names of some files that tracejit does not have; return 1 where there are
+    any."""
     from tracejit.debug.torch_scripts import names_in
 
     lacking = 0
@@ -74,7 +75,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(prog="python -m tracejit", description=__doc__.split("\n")[0])
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
 
@@ -96,7 +97,7 @@ COMMANDS = {"doctor": doctor, "cache": cache, "bench": bench, "run": run, "check
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one subcommand; returns the exit status."""
+    """Run one subcommand; return the exit status."""
     options, unknown = parser().parse_known_args(argv)
     if options.command == "bench":
         options.rest = unknown  # options of `python -m bench`

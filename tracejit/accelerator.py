@@ -1,4 +1,4 @@
-"""The accelerator there is, if any; PyTorch's `torch.accelerator`.
+"""Accelerator of this machine, if there is one; PyTorch's `torch.accelerator`.
 
 In: nothing. Out: a CUDA device, or None.
 """
@@ -13,17 +13,17 @@ from tracejit.core.memory.devices import device as Device
 
 
 def is_available() -> bool:
-    """Whether there is one that can be used."""
+    """Return True if there is one that can be used."""
     return cuda.is_available()
 
 
 def device_count() -> int:
-    """How many there are."""
+    """Return the number of devices."""
     return cuda.device_count()
 
 
 def current_accelerator(check_available: bool = False) -> Any:
-    """Its device without a number; None where there is none.
+    """Return the accelerator without a number; None where there is none.
 
     >>> import tracejit
     >>> tracejit.accelerator.current_accelerator() in (None, tracejit.device("cuda"))
@@ -38,7 +38,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def get_device_module(device: Any = None) -> Any:
-    """What `tracejit` has for devices of a kind: `tracejit.cpu` or `tracejit.cuda`; None is the
+    """Return the module for devices of a kind: `tracejit.cpu` or `tracejit.cuda`. None is the
     accelerator, else the CPU. RuntimeError for other kinds, and for what is no device.
 
     >>> import tracejit

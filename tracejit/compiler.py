@@ -1,4 +1,4 @@
-"""What programs ask of the compiler; PyTorch's `torch.compiler`.
+"""Marks and questions about the compiler; PyTorch's `torch.compiler`.
 
 In: functions to be marked, and questions. Out: the same functions, and answers. `is_compiling`
 tells captured calls from plain ones, as programs leave out there what reads values.
@@ -30,10 +30,10 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
             backend: Any = "inductor", mode: str | None = None,
             options: dict[str, Any] | None = None, disable: bool = False,
             numerics: str | None = None) -> Any:
-    """`script` under PyTorch's name and with its arguments, as a call or a decorator.
+    """Call `script` under PyTorch's name and with its arguments, as a call or a decorator.
 
     model      a function, a method or a module
-    fullgraph  what cannot be replayed as one program is an error naming the line
+    fullgraph  code that cannot be replayed as one program is an error naming the line
     dynamic    None: one program for all sizes it does not depend on; False: one per shape
     backend    "inductor" or "cudagraphs": kernels; "eager" or "aot_eager": the captured graph,
                op by op. NotImplementedError for functions, which would be given PyTorch's graphs
@@ -90,7 +90,8 @@ def is_exporting() -> bool:
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Marks nothing: what cannot be captured is found without marks; as `@disable` or `@disable()`.
+    """Return the function, and mark nothing: capture finds what it cannot record without marks.
+    Works as `@disable` or `@disable()`.
 
     >>> @disable(reason="it prints")
     ... def shown(x):
@@ -102,18 +103,18 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Marks nothing."""
+    """Return the function, and mark nothing."""
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """Marks nothing: what a function gives is never taken for what it gave before."""
+    """Return the function, and mark nothing: its result is never taken for an earlier one."""
     return fn
 
 
 def reset() -> None:
-    """Nothing to forget: programs are freed with the functions they belong to."""
+    """Do nothing: programs are freed with the functions they belong to."""
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing to mark: results of one call are not overwritten by the next."""
+    """Do nothing: results of one call are not overwritten by the next."""

@@ -38,7 +38,7 @@ ARTIFACTS = {
 
 
 class Flag(Generic[T]):
-    """One flag: how it is spelled, what it may be, what it is when nobody says."""
+    """Flag: its variable, its possible values, and its default."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Flag(Generic[T]):
         raise AttributeError(f"flags.{self.name} is read from `config.flags`")
 
     def from_environment(self, environ: Mapping[str, str]) -> T:
-        """The value the environment gives, or the default."""
+        """Return the value the environment gives, or the default."""
         text = environ.get(self.env, "").strip()
         if not text:
             return self.default()
@@ -140,7 +140,8 @@ def _listing(env: str, known: Mapping[str, str] | None, help: str) -> Flag[tuple
 
 
 def _default_cache_dir() -> Path:
-    """In the user's folder for caches, else in the home, else in the system's temporary folder."""
+    """Return a folder in the user's folder for caches, else in the home, else in the system's
+    temporary folder."""
     chosen = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(chosen):
         home = os.path.expanduser("~")  # as HOME says, else the list of users
@@ -167,7 +168,7 @@ def _temporary_folder() -> str:
 
 
 def _path(value: Any) -> Path:
-    """The path as it is now: a later `chdir` does not move it."""
+    """Return the absolute path: a later `chdir` does not move it."""
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f"expected a path; got {value!r}")
     path = os.path.expanduser(os.fsdecode(value))
@@ -180,7 +181,7 @@ def _path(value: Any) -> Path:
 
 
 class Flags:
-    """The flags and their values. Assignments are checked; they hold for the whole process."""
+    """Flags and their values. Assignments are checked; they hold for the whole process."""
 
     mode = _choice(
         "TRACEJIT_MODE", "compiled", MODES,
@@ -270,12 +271,14 @@ def override(**values: object) -> Iterator[Flags]:
 
 
 def cache_key() -> tuple[tuple[str, object], ...]:
-    """The values a compiled program depends on, as name and value pairs in declared order."""
+    """Return the values a compiled program depends on, as name and value pairs in declared
+    order."""
     return tuple((name, vars(flags)[name]) for name, f in DECLARED.items() if f.in_cache_key)
 
 
 def table(of: Flags = flags) -> str:
-    """Every flag with its value, variable and meaning, one per line; `*`: in the cache key."""
+    """Return every flag with its value, variable and meaning, one per line; `*`: in the cache
+    key."""
     rows = [("flag", "value", "variable", "meaning")]
     for name, flag in DECLARED.items():
         value = vars(of)[name]

@@ -15,7 +15,7 @@ S = TypeVar("S")
 
 
 class Future(Generic[T]):
-    """A value that is not there yet.
+    """Value that is not there yet.
 
     >>> later: Future[int] = Future()
     >>> twice = later.then(lambda f: 2 * f.wait())
@@ -31,16 +31,16 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[Future], None]] = []
 
     def done(self) -> bool:
-        """Whether the value, or an exception, is there."""
+        """Return True if the value, or an exception, is there."""
         return self._there.is_set()
 
     def wait(self) -> T:
-        """The value, when it is there; raises the exception that came instead."""
+        """Wait for the value, and return it; raise the exception that came instead."""
         self._there.wait()
         return self.value()
 
     def value(self) -> T:
-        """The value, which must be there."""
+        """Return the value, which must be there."""
         if self._error is not None:
             raise self._error
         if not self.done():
@@ -76,7 +76,7 @@ class Future(Generic[T]):
         callback(self)
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """A future of what `callback` makes of this one."""
+        """Return a future of the value that `callback` makes of this one."""
         result: Future[S] = Future()
 
         def finish(future: Future[T]) -> None:
@@ -92,7 +92,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future]) -> Future[list[Future]]:
-    """A future of all of them, when the last is there."""
+    """Return a future of all of them, which is there when the last is."""
     result: Future[list[Future]] = Future()
     lock, missing = forks.rlock(), [len(futures)]
 
@@ -111,7 +111,7 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
 
 
 def wait_all(futures: list[Future]) -> list:
-    """The values of all of them; raises the first exception.
+    """Return the values of all of them; raise the first exception.
 
     >>> a, b = Future(), Future()
     >>> a.set_result(1)

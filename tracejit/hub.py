@@ -1,6 +1,6 @@
 """Models by name; PyTorch's `torch.hub`, of local folders and of files.
 
-In: folders with a `hubconf.py`, addresses of files. Out: what the functions of `hubconf.py` make,
+In: folders with a `hubconf.py`, addresses of files. Out: results of the functions of `hubconf.py`,
 and state dicts. Repositories on GitHub are not fetched: that would run code from the network. A
 state dict is downloaded as any file, once, and reading it runs nothing.
 """
@@ -38,14 +38,14 @@ _chosen: builtins.list[str] = []  # by set_dir
 
 
 def _get_torch_home() -> str:
-    """The folder that downloads of PyTorch's packages are below."""
+    """Return the folder below which PyTorch's packages keep downloads."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
     return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def get_dir() -> str:
-    """The folder of downloads: that of `set_dir`, $TORCH_HOME/hub, $XDG_CACHE_HOME/torch/hub, or
-    ~/.cache/torch/hub."""
+    """Return the folder of downloads: that of `set_dir`, $TORCH_HOME/hub,
+    $XDG_CACHE_HOME/torch/hub, or ~/.cache/torch/hub."""
     return _chosen[-1] if _chosen else os.path.join(_get_torch_home(), "hub")
 
 
@@ -57,7 +57,7 @@ def set_dir(d: str | os.PathLike) -> None:
 # -- models ----------------------------------------------------------------------------------------
 @contextmanager
 def _hubconf(folder: str) -> Iterator[Any]:
-    """The module `hubconf.py` of a folder, which its imports are looked for in."""
+    """Yield the module `hubconf.py` of a folder; its imports are looked for there too."""
     path = os.path.join(folder, MODULE_HUBCONF)
     sys.path.insert(0, folder)
     try:
@@ -97,7 +97,7 @@ def _entry(module: Any, model: str) -> Callable[..., Any]:
 def load(repo_or_dir: str, model: str, *args: Any, source: str = "github",
          trust_repo: Any = "check", force_reload: bool = False, verbose: bool = True,
          skip_validation: bool = False, **kwargs: Any) -> Any:
-    """What the function `model` of the folder's `hubconf.py` makes of the arguments.
+    """Call the function `model` of the folder's `hubconf.py` with the arguments.
 
     source  must be "local": `repo_or_dir` is a folder
 
@@ -110,7 +110,8 @@ def load(repo_or_dir: str, model: str, *args: Any, source: str = "github",
 
 def list(github: str, force_reload: bool = False, skip_validation: bool = False,
          trust_repo: Any = "check", verbose: bool = True) -> builtins.list[str]:
-    """The functions that a folder's `hubconf.py` offers; NotImplementedError for other places."""
+    """List the functions that a folder's `hubconf.py` offers; NotImplementedError for other
+    places."""
     with _hubconf(_folder_of(github)) as module:
         return [name for name in dir(module)
                 if callable(getattr(module, name)) and not name.startswith("_")]
@@ -118,7 +119,8 @@ def list(github: str, force_reload: bool = False, skip_validation: bool = False,
 
 def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False,
          trust_repo: Any = "check") -> str | None:
-    """What a folder's `hubconf.py` says of a function; NotImplementedError for other places."""
+    """Return a function's docstring in a folder's `hubconf.py`; NotImplementedError for other
+    places."""
     with _hubconf(_folder_of(github)) as module:
         return _entry(module, model).__doc__
 
@@ -131,9 +133,9 @@ def _folder_of(place: str) -> str:
 # -- files -----------------------------------------------------------------------------------------
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None,
                          progress: bool = True) -> None:
-    """Copy what is at an address to a file, which is there as a whole or not at all.
+    """Copy the file at an address to a file here, which appears as a whole or not at all.
 
-    hash_prefix  what its SHA-256 begins with, in hexadecimal
+    hash_prefix  the first digits of its SHA-256, in hexadecimal
 
     RuntimeError for another hash, URLError (with the address) where nothing can be read.
     """
@@ -167,8 +169,9 @@ def _opened(url: str) -> Any:
 def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None,
                              progress: bool = True, check_hash: bool = False,
                              file_name: str | None = None, weights_only: bool = False) -> Any:
-    """`tracejit.load` of a file at an address, which is kept in `model_dir` (None: `checkpoints` in
-    `get_dir()`) and not downloaded again.
+    """Load the file at an address with `tracejit.load`.
+
+    The file is kept in `model_dir` (None: `checkpoints` in `get_dir()`) and not downloaded again.
 
     check_hash  the file's name ends in the first digits of its SHA-256, as in net-0a1b2c3d.pt
     file_name   its name here; None: the one in the address

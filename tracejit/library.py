@@ -1,6 +1,6 @@
 """Ops of the user's own: functions with a name under `tracejit.ops`, maybe with a gradient too.
 
-In: a function of tensors, and what its gradient is. Out: the function under its name. PyTorch's
+In: a function of tensors, and its gradient. Out: the function under its name. PyTorch's
 `torch.library`.
 """
 
@@ -18,7 +18,7 @@ _defined: dict[str, CustomOpDef] = {}
 
 
 class CustomOpDef:
-    """An op of the user's: called like the function it was made of."""
+    """Op of the user's, called like the function it was made of."""
 
     def __init__(self, name: str, fn: Callable[..., Any], mutates: Iterable[str] | str) -> None:
         namespace, _, short = name.partition("::")
@@ -36,7 +36,7 @@ class CustomOpDef:
         setattr(getattr(tracejit.ops, namespace), short, self)
 
     def _function(self) -> Callable[..., Any]:
-        """The op with its gradient, of all arguments in order."""
+        """Return the op with its gradient, of all arguments in order."""
         parameters = self._signature.parameters.values()
         keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         plain = len(self._signature.parameters) - len(keyword)
@@ -76,20 +76,20 @@ class CustomOpDef:
 
     def register_autograd(self, backward: Callable[..., Any], /, *,
                           setup_context: Callable[..., Any] | None = None) -> None:
-        """backward(ctx, *grads): a gradient or None for each input; setup_context(ctx, inputs,
-        output) saves what it needs."""
+        """Register a gradient: `backward(ctx, *grads)` gives a gradient or None for each input.
+        `setup_context(ctx, inputs, output)` saves what it needs."""
         if self._mutates:
             raise RuntimeError(f"Cannot register autograd formula for non-functional operator "
                                f"{self._name}: it writes to its arguments")
         self._backward, self._setup = backward, setup_context
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Not needed here: capture looks into the op itself."""
+        """Return the function, without effect: capture looks into the op itself."""
         return fn
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None,
                         /) -> Callable[..., Any]:
-        """What the op does on a device; the CPU's replaces the function."""
+        """Register a function for a device; the CPU's replaces the op's function."""
         if fn is None:
             return lambda given: self.register_kernel(device_types, given)
         kinds = (device_types,) if isinstance(device_types, str) else device_types
@@ -111,7 +111,7 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """An op "namespace::name" of a function; also as a decorator.
+    """Make an op "namespace::name" of a function; also as a decorator.
 
     mutates_args  the names of arguments that it writes to, which then have no gradient
 
@@ -135,18 +135,18 @@ def _found(op: Any) -> CustomOpDef:
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """What the op's results look like; not needed here."""
+    """Check that the op exists, without other effect: capture looks into the op itself."""
     _found(op)
     return (lambda given: given) if func is None else func
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *,
                       setup_context: Callable[..., Any] | None = None, lib: Any = None) -> None:
-    """The gradient of an op."""
+    """Register the gradient of an op."""
     _found(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /,
                     **options: Any) -> Any:
-    """What the op does on a device."""
+    """Register an op's function for a device."""
     return _found(op).register_kernel(device_types, func)

@@ -1,4 +1,4 @@
-"""What the compiler says about itself, by artifact, on stderr.
+"""Logs of the compiler, by artifact, on stderr.
 
 In: `TRACEJIT_LOGS=guards,recompiles` or `config.flags.logs`. Out: prefixed lines on stderr. Every
 room calls `emit`; text that is costly to make is made under `enabled`.
@@ -12,7 +12,7 @@ ARTIFACTS = config.ARTIFACTS
 
 
 def enabled(artifact: str) -> bool:
-    """Whether `artifact` is asked for.
+    """Return True if `artifact` is asked for.
 
     Raises ValueError, naming the known artifacts, when there is no such artifact.
 

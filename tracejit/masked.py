@@ -1,8 +1,8 @@
 """Reductions and normalisations of the elements that a mask keeps; PyTorch's `torch.masked`.
 
 In: tensors, and bool tensors that broadcast to them; where a mask is False an element does not
-count. Out: tensors. What has no element left is what the operation begins with: 0 for sums, 1 for
-products, -inf for maxima; a mean or a median of nothing is NaN. Masked tensors are not there.
+count. Out: tensors. Where no element is left, the result is the operation's identity: 0 for sums, 1
+for products, -inf for maxima. A mean or a median of nothing is NaN. Masked tensors are not there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Dims = int | Sequence[int] | None
 
 
 def _mask_of(input: Any, mask: Any) -> Any:
-    """The mask as bool, in the input's shape; IndexError where it has more dimensions."""
+    """Return the mask as bool, in the input's shape; IndexError where it has more dimensions."""
     if mask.dim() > input.dim():
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher "
                          "than of the input)")
@@ -39,14 +39,14 @@ def _mask_of(input: Any, mask: Any) -> Any:
 
 
 def _filled(input: Any, mask: Any, value: float | None) -> Any:
-    """The input with `value` where the mask is False."""
+    """Return the input with `value` where the mask is False."""
     if mask is None:
         return input
     return pointwise.where(_mask_of(input, mask), input, value)
 
 
 def _bounded(input: Any, mask: Any, name: str) -> Any:
-    """The input with what the reduction `name` begins with where the mask is False: the least
+    """Return the input with the identity of the reduction `name` where the mask is False: the least
     number of the dtype, or the greatest. NotImplementedError for bools, as in PyTorch."""
     if mask is None:
         return input
@@ -60,7 +60,8 @@ def _bounded(input: Any, mask: Any, name: str) -> Any:
 
 
 def _dims(dim: _Dims, count: int) -> tuple[int, ...]:
-    """Dimensions in order; RuntimeError for one twice, IndexError for one that is not there."""
+    """Return dimensions in order. RuntimeError for one twice, IndexError for one that is not
+    there."""
     if dim is None or dim == ():
         return tuple(range(count))
     found: list[int] = []
@@ -76,7 +77,7 @@ def _dims(dim: _Dims, count: int) -> tuple[int, ...]:
 
 
 def _whole(input: Any, given: dtype | None) -> dtype:
-    """The dtype of sums and products: int64 for integers and bools."""
+    """Return the dtype of sums and products: int64 for integers and bools."""
     if given is not None:
         return given
     found: dtype = input.dtype
@@ -85,7 +86,7 @@ def _whole(input: Any, given: dtype | None) -> dtype:
 
 def sum(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
         dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Sums of what the mask keeps.
+    """Sum the elements that the mask keeps.
 
     >>> import tracejit
     >>> x = tracejit.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -98,7 +99,7 @@ def sum(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
 
 def prod(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
          dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Products of what the mask keeps."""
+    """Multiply the elements that the mask keeps."""
     found = convert(_filled(input, mask, 1), _whole(input, dtype))
     for d in reversed(_dims(dim, input.dim())):
         found = reduction.prod(found, d, bool(keepdim))
@@ -106,20 +107,20 @@ def prod(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
 
 
 def cumsum(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Running sums; what the mask leaves out counts as 0."""
+    """Compute running sums; masked elements count as 0."""
     (d,) = _dims(dim, input.dim())
     return scan.cumsum(_filled(input, mask, 0), d, dtype=dtype or input.dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Running products; what the mask leaves out counts as 1."""
+    """Compute running products; masked elements count as 1."""
     (d,) = _dims(dim, input.dim())
     return scan.cumprod(_filled(input, mask, 1), d, dtype=dtype or input.dtype)
 
 
 def amax(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
          dtype: dtype | None = None, mask: Any = None) -> Any:
-    """The largest element that the mask keeps."""
+    """Return the largest element that the mask keeps."""
     found = reduction.amax(_bounded(input, mask, "amax"), _dims(dim, input.dim()),
                            bool(keepdim))
     return convert(found, dtype or input.dtype)
@@ -127,7 +128,7 @@ def amax(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
 
 def amin(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
          dtype: dtype | None = None, mask: Any = None) -> Any:
-    """The smallest element that the mask keeps."""
+    """Return the smallest element that the mask keeps."""
     found = reduction.amin(_bounded(input, mask, "amin"), _dims(dim, input.dim()),
                            bool(keepdim))
     return convert(found, dtype or input.dtype)
@@ -135,14 +136,16 @@ def amin(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
 
 def argmax(input: Any, dim: int | None = None, *, keepdim: bool | None = False,
            dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Where the largest element that the mask keeps is; in the input's dtype, unless given."""
+    """Return the index of the largest element that the mask keeps; in the input's dtype, unless
+    given."""
     found = reduction.argmax(_bounded(input, mask, "argmax"), dim, bool(keepdim))
     return convert(found, dtype or input.dtype)
 
 
 def argmin(input: Any, dim: int | None = None, *, keepdim: bool | None = False,
            dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Where the smallest element that the mask keeps is; in the input's dtype, unless given."""
+    """Return the index of the smallest element that the mask keeps; in the input's dtype, unless
+    given."""
     found = reduction.argmin(_bounded(input, mask, "argmin"), dim, bool(keepdim))
     return convert(found, dtype or input.dtype)
 
@@ -155,7 +158,8 @@ def _count(input: Any, mask: Any, dim: _Dims, keepdim: bool) -> Any:
 
 def mean(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
          dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Means of what the mask keeps; ValueError for dtypes that are neither floating nor complex."""
+    """Compute means of the elements that the mask keeps. ValueError for dtypes that are neither
+    floating nor complex."""
     wanted = dtype or input.dtype
     if wanted.category < FLOATING:
         source = "Input" if dtype is None else "Optional"
@@ -167,7 +171,7 @@ def mean(input: Any, dim: _Dims = None, *, keepdim: bool | None = False,
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: dtype | None = None,
            mask: Any = None) -> Any:
-    """Medians of what the mask keeps; ValueError where integers have none."""
+    """Compute medians of the elements that the mask keeps. ValueError where integers have none."""
     wanted, floating = dtype or input.dtype, input.is_floating_point()
     (d,) = _dims(dim, input.dim())
     filled = _filled(input if floating else convert(input, float32), mask, math.nan)
@@ -182,7 +186,7 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: dtype | N
 
 def norm(input: Any, ord: float | None = 2.0, dim: _Dims = None, *, keepdim: bool | None = False,
          dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Vector norms of what the mask keeps."""
+    """Compute vector norms of the elements that the mask keeps."""
     ord = 2.0 if ord is None else ord
     filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
     return vector_norm(filled, ord, _dims(dim, input.dim()), bool(keepdim),
@@ -191,7 +195,8 @@ def norm(input: Any, ord: float | None = 2.0, dim: _Dims = None, *, keepdim: boo
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12,
               dtype: dtype | None = None, mask: Any = None) -> Any:
-    """What the mask keeps divided by its norm, which is at least `eps`; the rest is 0."""
+    """Divide the elements that the mask keeps by their norm, which is at least `eps`; the rest is
+    0."""
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / pointwise.maximum(size, size.new_full((), eps))
 
@@ -199,7 +204,8 @@ def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12,
 def var(input: Any, dim: _Dims = None, unbiased: bool | None = None, *,
         correction: float | None = None, keepdim: bool | None = False,
         dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Variances of what the mask keeps, divided by their count less `correction` (1)."""
+    """Compute variances of the elements that the mask keeps, divided by their count less
+    `correction` (1)."""
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = 1.0 if unbiased is None else float(unbiased)
@@ -221,7 +227,7 @@ def var(input: Any, dim: _Dims = None, unbiased: bool | None = None, *,
 def std(input: Any, dim: _Dims = None, unbiased: bool | None = None, *,
         correction: int | None = None, keepdim: bool | None = False,
         dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Standard deviations of what the mask keeps."""
+    """Compute standard deviations of the elements that the mask keeps."""
     wanted = dtype or (input.dtype if input.dtype.category >= FLOATING else float32)
     computed = wanted if wanted.category >= FLOATING else float32
     found = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=computed,
@@ -230,7 +236,7 @@ def std(input: Any, dim: _Dims = None, unbiased: bool | None = None, *,
 
 
 def softmax(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = None) -> Any:
-    """`softmax` over what the mask keeps; the rest is 0.
+    """Compute `softmax` over the elements that the mask keeps; the rest is 0.
 
     >>> import tracejit
     >>> x, mask = tracejit.zeros(3), tracejit.tensor([True, True, False])
@@ -242,13 +248,13 @@ def softmax(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = Non
 
 
 def log_softmax(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = None) -> Any:
-    """`log_softmax` over what the mask keeps; the rest is -inf."""
+    """Compute `log_softmax` over the elements that the mask keeps; the rest is -inf."""
     (d,) = _dims(dim, input.dim())
     return _softmax.log_softmax(_bounded(input, mask, "amax"), d, dtype=dtype or input.dtype)
 
 
 def softmin(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = None) -> Any:
-    """`softmin` over what the mask keeps; the rest is 0."""
+    """Compute `softmin` over the elements that the mask keeps; the rest is 0."""
     (d,) = _dims(dim, input.dim())
     return functional.softmin(_bounded(input, mask, "amin"), d,
                               dtype=dtype or input.dtype)
@@ -256,7 +262,7 @@ def softmin(input: Any, dim: int, *, dtype: dtype | None = None, mask: Any = Non
 
 def logsumexp(input: Any, dim: _Dims = None, *, keepdim: bool = False,
               dtype: dtype | None = None, mask: Any = None) -> Any:
-    """Logarithms of sums of exponentials of what the mask keeps."""
+    """Compute logarithms of sums of exponentials of the elements that the mask keeps."""
     found = _softmax.logsumexp(_bounded(input, mask, "logsumexp"), _dims(dim, input.dim()),
                                keepdim)
     return convert(found, dtype or input.dtype)
@@ -264,7 +270,7 @@ def logsumexp(input: Any, dim: _Dims = None, *, keepdim: bool = False,
 
 def logaddexp(input: Any, other: Any, *, dtype: dtype | None = None, input_mask: Any = None,
               other_mask: Any = None) -> Any:
-    """`logaddexp` of what the masks keep."""
+    """Compute `logaddexp` of the elements that the masks keep."""
     found = logarithms.logaddexp(_bounded(input, input_mask, "logaddexp"),
                                  _bounded(other, other_mask, "logaddexp"))
     return convert(found, dtype or input.dtype)

@@ -1,8 +1,8 @@
 """Processes of a program; PyTorch's `torch.multiprocessing`, over Python's `multiprocessing`.
 
-In: what Python's module takes. Out: what it says. Processes that are forked share the tensors whose
-memory `share_memory_` made for it; what goes through queues, or to processes that are spawned, is
-copied, so that shared tensors are refused there: a copy would not show what others write.
+In: arguments of Python's module. Out: its results. Forked processes share the tensors whose memory
+`share_memory_` made for it. Tensors that go through queues, or to spawned processes, are copied.
+Shared tensors are refused there: a copy would not show what others write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [  # noqa: PLE0604
 
 
 def _reduced(x: Any) -> Any:
-    """How a tensor is pickled for another process."""
+    """Pickle a tensor for another process."""
     if x.is_shared():
         raise NotImplementedError("multiprocessing: a tensor in shared memory was to be copied to "
                                   "another process; give it to processes that are forked, as an "
@@ -35,22 +35,22 @@ for _kind in (Tensor, Parameter):
 
 
 def spawn(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: tensors are not shared with processes that are spawned."""
+    """Raise NotImplementedError: tensors are not shared with processes that are spawned."""
     raise NotImplementedError("multiprocessing: tensors are not shared between processes that are "
                               "spawned; Process, where processes are forked, shares those of "
                               "share_memory_(), and DataLoader has num_workers")
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The ways by which tensors would be shared."""
+    """Return the names of ways to share tensors."""
     return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """By what tensors would be shared."""
+    """Return the name of the way to share tensors."""
     return "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Nothing to choose: memory is shared by forking. AssertionError for no strategy."""
+    """Do nothing: memory is shared by forking. AssertionError for an unknown strategy."""
     assert new_strategy in get_all_sharing_strategies()

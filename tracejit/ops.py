@@ -1,11 +1,13 @@
-"""Ops by name: PyTorch's inner ones, loaded on first use, and the user's own, which `library` adds;
-PyTorch's `torch.ops`."""
+"""Ops by name; PyTorch's `torch.ops`.
+
+Inner ops of PyTorch's are loaded on first use; `library` adds the user's own.
+"""
 
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """`aten`, when it is asked for."""
+    """Return `aten`, when code asks for it."""
     if name == "aten":
         import importlib
 

@@ -1,8 +1,8 @@
-"""Classes and modes that say what functions of tensors do; PyTorch's `torch.overrides`.
+"""Classes and modes that replace functions of tensors; PyTorch's `torch.overrides`.
 
-In: objects whose classes have `__torch_function__`, functions, and modes. Out: whether a call is
-theirs, and their answers. A class or mode is asked in public functions, methods, operators and
-properties; until the first one is met nothing looks for any.
+In: objects whose classes have `__torch_function__`, functions, and modes. Out: True if a call is
+theirs, and their answers. Public functions, methods, operators and properties ask a class or mode.
+Until the first one is met nothing looks for any.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether an object is a tensor, or says what functions of tensors do with it.
+    """Return True for a tensor, or an object whose class replaces functions of tensors.
 
     >>> import tracejit
     >>> is_tensor_like(tracejit.ones(1)), is_tensor_like([1.0])
@@ -50,12 +50,12 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_variadic(*relevant_args: Any) -> bool:
-    """`has_torch_function` of the arguments."""
+    """Return `has_torch_function` of the arguments."""
     return has_torch_function(relevant_args)
 
 
 def has_torch_function_unary(inp: Any) -> bool:
-    """`has_torch_function` of one object."""
+    """Return `has_torch_function` of one object."""
     return has_torch_function((inp,))
 
 
@@ -75,7 +75,7 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a function asks the classes of what `dispatcher` gives for its arguments.
+    """Decorate a function so that it asks the classes of the objects that `dispatcher` returns.
 
     >>> import tracejit
     >>> @wrap_torch_function(lambda a: (a,))
@@ -98,13 +98,13 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """The getters whose results stay what they are in `Tensor.__torch_function__`."""
+    """Return the getters whose results stay what they are in `Tensor.__torch_function__`."""
     return exempt_getters()
 
 
 # -- what asks -------------------------------------------------------------------------------------
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """The functions that ask, by module or class."""
+    """Return the functions that ask, by module or class."""
     found: dict[Any, list[Any]] = {}
     for entry in (*overridable.functions(), *overridable.methods()):
         found.setdefault(entry.place, []).append(entry.found)
@@ -113,7 +113,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 
 
 def get_ignored_functions() -> set[Any]:
-    """The public functions that ask no class."""
+    """Return the public functions that ask no class."""
     import tracejit
 
     asked = {entry.found for entry in overridable.functions()}
@@ -122,7 +122,7 @@ def get_ignored_functions() -> set[Any]:
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., Any]]:
-    """For each function that asks: a function of the same arguments that gives -1."""
+    """Return for each function that asks a function of the same arguments that returns -1."""
     return {f: _minus_one(f) for fs in get_overridable_functions().values() for f in fs}
 
 
@@ -136,7 +136,7 @@ def _minus_one(function: Any) -> Callable[..., Any]:
 
 
 def resolve_name(f: Any) -> str | None:
-    """PyTorch's name of a function that asks; None for others.
+    """Return PyTorch's name of a function that asks; None for others.
 
     >>> import tracejit
     >>> resolve_name(tracejit.add), resolve_name(tracejit.Tensor.shape.__get__)
@@ -166,7 +166,7 @@ def is_tensor_method_or_property(func: Any) -> bool:
 
 # -- modes -----------------------------------------------------------------------------------------
 class TorchFunctionMode:
-    """A context in which all functions of tensors ask its `__torch_function__` before any class.
+    """Context in which all functions of tensors ask its `__torch_function__` before any class.
 
     >>> import tracejit
     >>> class Doubling(TorchFunctionMode):
@@ -195,12 +195,12 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A new mode; `with cls(...)` is the same."""
+        """Return a new mode; `with cls(...)` is the same."""
         return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing."""
+    """Mode that changes nothing."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (),
                            kwargs: dict | None = None) -> Any:
@@ -208,12 +208,12 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def _get_current_function_mode() -> Any:
-    """The innermost mode, or None."""
+    """Return the innermost mode, or None."""
     return asking.modes[-1] if asking.modes else None
 
 
 def _get_current_function_mode_stack() -> list[Any]:
-    """The open modes, the innermost last."""
+    """Return the open modes, the innermost last."""
     return list(asking.modes)
 
 
@@ -229,14 +229,14 @@ def _pop_mode() -> Any:
 
 @contextmanager
 def _pop_mode_temporarily() -> Iterator[Any]:
-    """A block without the innermost mode."""
+    """Run a block without the innermost mode."""
     with overriding.asked(modes=asking.modes[:-1]):
         yield _get_current_function_mode()
 
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """A block in which classes are asked, also within the default of a class."""
+    """Run a block in which classes are asked, also within the default of a class."""
     with overriding.asked(classes=True):
         yield
 

@@ -1,7 +1,7 @@
 """PyTorch's `torch.profiler`: ranges bear names, and nothing is recorded of them.
 
-In: names for parts of a program. Out: those parts run as they are; recording is refused, for
-Python's profilers see eager code and `fn.report()` says what became of compiled code.
+In: names for parts of a program. Out: those parts run as they are. Recording is refused: Python's
+profilers see eager code, and `fn.report()` describes compiled code.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 
 
 class ProfilerActivity(enum.Enum):
-    """What could be recorded."""
+    """Kinds of work that PyTorch could record."""
 
     CPU = 0
     CUDA = 2
 
 
 class ProfilerAction(enum.Enum):
-    """What a schedule says of a step."""
+    """Actions of a schedule for a step."""
 
     NONE = 0
     WARMUP = 1
@@ -28,12 +28,12 @@ class ProfilerAction(enum.Enum):
 
 
 def kineto_available() -> bool:
-    """False: nothing is recorded."""
+    """Return False: nothing is recorded."""
     return False
 
 
 class record_function(contextlib.ContextDecorator):
-    """A name for a part of a program, as a context or a decorator.
+    """Name for a part of a program, as a context or a decorator.
 
     >>> with record_function("forward"):
     ...     1 + 1
@@ -51,7 +51,7 @@ class record_function(contextlib.ContextDecorator):
 
 
 class profile:
-    """NotImplementedError: nothing is recorded; disabled, a context that does nothing."""
+    """Raise NotImplementedError: nothing is recorded. If disabled, a context that does nothing."""
 
     def __init__(self, *args: Any, enabled: bool = True, **kwargs: Any) -> None:
         if enabled:
@@ -65,12 +65,12 @@ class profile:
 
 
 def schedule(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: nothing is recorded."""
+    """Raise NotImplementedError: nothing is recorded."""
     _refuse("profiler.schedule")
 
 
 def tensorboard_trace_handler(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: nothing is recorded."""
+    """Raise NotImplementedError: nothing is recorded."""
     _refuse("profiler.tensorboard_trace_handler")
 
 

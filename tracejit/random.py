@@ -1,4 +1,4 @@
-"""The default random generator; PyTorch's `torch.random`.
+"""Default random generator; PyTorch's `torch.random`.
 
 In: seeds and states. Out: the state of the generator that random ops draw from unless given one.
 """
@@ -25,7 +25,7 @@ __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initi
 
 
 class fork_rng(ContextDecorator):
-    """Draws inside do not change the state outside; a context or decorator.
+    """Context or decorator: draws inside do not change the state outside.
 
     `devices` and `device_type` are PyTorch's; there is one generator for all devices.
 

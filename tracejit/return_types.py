@@ -1,4 +1,4 @@
-"""The types of results whose parts have names, as PyTorch calls them: `return_types.max` and more.
+"""Types of results whose parts have names, as PyTorch calls them: `return_types.max` and more.
 
 In: the named tuples of the op families. Out: the same classes under one roof, shown as PyTorch
 shows them.

@@ -48,23 +48,23 @@ def save_file(tensors: Mapping[str, Any], filename: str | os.PathLike,
 
 
 def save(tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> bytes:
-    """As `save_file`, as bytes."""
+    """Return the bytes that `save_file` writes."""
     library = _library()
     arrays = _arrays(tensors)
     return bytes(library.serialize(_described(library, arrays), metadata=metadata))
 
 
 def load_file(filename: str | os.PathLike, device: Any = "cpu") -> dict[str, Any]:
-    """The tensors of a file, by name.
+    """Load the tensors of a file, by name.
 
-    Raises FileNotFoundError, and SafetensorError for a file that is none.
+    Raises FileNotFoundError, and SafetensorError for a file of another format.
     """
     with open(filename, "rb") as file:
         return load(file.read(), device)
 
 
 def load(data: bytes, device: Any = "cpu") -> dict[str, Any]:
-    """The tensors of a file's bytes, by name."""
+    """Load the tensors of a file's bytes, by name."""
     _tell_recorder("tensors are loaded")
     found = {name: _tensor(name, view) for name, view in _library().deserialize(data)}
     length = int.from_bytes(data[:8], "little")

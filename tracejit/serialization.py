@@ -1,7 +1,8 @@
 """Saving and loading; PyTorch's `torch.serialization`.
 
 In: objects and files. Out: files that PyTorch reads, and objects out of files that PyTorch wrote.
-Loading never executes what a file holds: see `saving/`.
+Loading never executes what a file holds, unless the caller sets `weights_only=False`: see
+`saving/`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, s
 
 
 class SourceChangeWarning(Warning):
-    """The source of a saved module's class changed; never given: no source is saved."""
+    """Warning about a changed source of a saved module's class; never given: no source is saved."""
 
 
 # -- what files may name -------------------------------------------------------------------------
@@ -71,7 +72,7 @@ class SourceChangeWarning(Warning):
 def add_safe_globals(safe_globals: list[Any]) -> None:
     """Let files name these classes and functions, or (class or function, full name) pairs.
 
-    What is named here is called when a file says so: trust it, and the files.
+    Loading calls them when a file says so: trust them, and the files.
     """
     for given in safe_globals:
         if isinstance(given, tuple):
@@ -87,7 +88,7 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes and functions that files may name."""
+    """Return the classes and functions that files may name."""
     return list(_allowed.values())
 
 
@@ -130,9 +131,11 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     """Write an object to a file that `torch.load` reads too.
 
     f  a path, or a file-like object open for writing bytes
-    Tensors over the same memory are over the same memory after loading; of a view all of its base
+
+    Tensors over the same memory are over the same memory after loading. For a view all of its base
     is saved. Tensors with a history become leaves. `pickle_module` is accepted and not used.
     `_use_new_zipfile_serialization=False` writes the format of PyTorch before 1.6.
+
     Raises AttributeError for what is no file, RuntimeError where the folder is missing, and for
     tensors of different dtypes over the same memory.
 
@@ -174,21 +177,24 @@ def _flush(file: Any) -> None:
 def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
          weights_only: bool | None = None, mmap: bool | None = None,
          **pickle_load_args: Any) -> Any:
-    """Read what `save`, or `torch.save`, wrote.
+    """Read an object from a file that `save`, or `torch.save`, wrote.
 
     f             a path, or a file-like object that can be read and sought
     map_location  where tensors go: a device, a dict from places in the file to places here, or a
                   function (storage on the CPU, place) -> storage or None, these `UntypedStorage`s;
                   default: where they were
-    weights_only  False: whatever the file names is imported and called, as Python's `pickle` does:
-                  for files of your own that hold whole modules; `pickle_load_args` are its, of
-                  which `encoding` (of Python 2's texts; default: utf-8) holds always
+    weights_only  False: import and call whatever the file names, as Python's `pickle` does
     mmap          the elements stay in the file, which must be a path, until they are used
-    Otherwise nothing in a file is executed: tensors, parameters, numbers, texts and plain
-    containers of them are loaded, and classes that `safe_globals` allows; so it is, whatever
-    `weights_only` says, for files of PyTorch before 1.6.
-    Raises UnpicklingError for anything else, by its name; RuntimeError for a damaged file, and for
-    tensors of a CUDA device where there is none; EOFError for an empty file.
+
+    `weights_only=False` is for files of your own that hold whole modules. `pickle_load_args` go to
+    the unpickler then; `encoding` (of Python 2's texts; default: utf-8) always holds.
+
+    Otherwise nothing in a file is executed. Tensors, parameters, numbers, texts and plain
+    containers of them are loaded, and classes that `safe_globals` allows. Files of PyTorch before
+    1.6 are always loaded so, whatever `weights_only` says.
+
+    Raises UnpicklingError for anything else, by its name. Raises RuntimeError for a damaged file,
+    and for tensors of a CUDA device where there is none; EOFError for an empty file.
 
     >>> import io, tracejit
     >>> file = io.BytesIO()
@@ -229,7 +235,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
 
 
 def _safetensors(path: Any, map_location: Any) -> dict[str, Any]:
-    """The tensors of a file in that format, as PyTorch's `load` gives them by the name's ending."""
+    """Return the tensors of a safetensors file; PyTorch's `load` knows one by its name's ending."""
     from tracejit import safetensors
 
     place = "cpu" if map_location is None or callable(map_location) else map_location
@@ -237,14 +243,14 @@ def _safetensors(path: Any, map_location: Any) -> dict[str, Any]:
 
 
 def _refuse_foreign(file: Any) -> None:
-    """UnpicklingError for a file that other programs write, which says what it is."""
+    """Raise UnpicklingError for a file that other programs write, and name its kind."""
     found = foreign.what_is(file)
     if found:
         raise pickle.UnpicklingError(f"Weights only load failed. {found}")
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The full names in a file that `load` would refuse.
+    """Return the full names in a file that `load` would refuse.
 
     Raises ValueError for files of the format before PyTorch 1.6.
     """
@@ -285,7 +291,7 @@ def _rest(file: Any) -> Reader:
 
 
 class _Storages:
-    """The storages of an archive, read when a tensor first refers to them."""
+    """Storages of an archive, read when a tensor first refers to them."""
 
     def __init__(self, opened: archive.Archive, place: Callable[[Storage, str], Storage],
                  mapped: bool) -> None:
@@ -293,7 +299,7 @@ class _Storages:
         self.made: dict[str, tuple[TypedStorage, int]] = {}
 
     def reference(self, given: Any) -> TypedStorage:
-        """What the persistent id of a storage stands for."""
+        """Return the storage of a persistent id."""
         refuse(not isinstance(given, tuple) or len(given) != 5 or given[0] != "storage"
                or type(given[1]) is not StorageType or type(given[2]) is not str
                or type(given[3]) is not str or type(given[4]) is not int or given[4] < 0,
@@ -311,7 +317,7 @@ class _Storages:
 
 
 def _placing(map_location: Any) -> Callable[[Storage, str], Storage]:
-    """What brings a storage from the CPU to where `map_location` says."""
+    """Return the function that brings a storage from the CPU to the place of `map_location`."""
     if map_location is None:
         return _moved
     if isinstance(map_location, dict):

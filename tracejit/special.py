@@ -1,7 +1,7 @@
 """Special functions under the names of PyTorch's `torch.special`.
 
-In: tensors, integers as floating numbers. Out: tensors. What SciPy computes, a compiled program
-asks SciPy for; the other functions are parts of its kernels.
+In: tensors, integers as floating numbers. Out: tensors. A compiled program calls SciPy for the
+functions that SciPy computes; the other functions are parts of its kernels.
 
 >>> import tracejit
 >>> tracejit.special.gammaln(tracejit.tensor([1.0, 5.0]))

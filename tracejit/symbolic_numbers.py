@@ -12,7 +12,7 @@ _TEXT = "{} numbers are made by the compiler alone"
 
 
 class SymInt:
-    """An int that is not known yet: there are no objects of this class.
+    """Int that is not known yet: there are no objects of this class.
 
     >>> isinstance(3, (int, SymInt)), isinstance(2.0, SymInt)
     (True, False)
@@ -23,14 +23,14 @@ class SymInt:
 
 
 class SymFloat:
-    """A float that is not known yet: there are no objects of this class."""
+    """Float that is not known yet: there are no objects of this class."""
 
     def __init__(self, node: Any = None) -> NoReturn:
         raise NotImplementedError(_TEXT.format("symbolic"))
 
 
 class SymBool:
-    """A bool that is not known yet: there are no objects of this class."""
+    """Bool that is not known yet: there are no objects of this class."""
 
     def __init__(self, node: Any = None) -> NoReturn:
         raise NotImplementedError(_TEXT.format("symbolic"))

@@ -46,7 +46,7 @@ _NUMBERS = {int: (0.0, 0.0), float: _CLOSE[float64], complex: _CLOSE[complex128]
 
 @dataclass(frozen=True)
 class _How:
-    """What counts as close."""
+    """Settings of a comparison."""
 
     rtol: float | None
     atol: float | None
@@ -62,7 +62,7 @@ class _How:
         return replace(self, place=(*self.place, key))
 
     def tolerances(self, *known: tuple[float, float]) -> tuple[float, float]:
-        """Those that were given, else the larger of those of both sides."""
+        """Return the given tolerances, else the larger of those of both sides."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         return max(k[0] for k in known), max(k[1] for k in known)
@@ -78,8 +78,10 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True,
                  check_device: bool = True, check_dtype: bool = True, check_layout: bool = True,
                  check_stride: bool = False,
                  msg: str | Callable[[str], str] | None = None) -> None:
-    """AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere, and shape,
-    dtype, device agree. Tensors, arrays, numbers, None, and sequences and mappings of them.
+    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere, and
+    shape, dtype, device agree.
+
+    Compares tensors, arrays, numbers, None, and sequences and mappings of them.
 
     rtol, atol  both or neither; None: by dtype
     msg         instead of the message, or a function of it
@@ -109,7 +111,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True,
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None,
                     atol: float | None = None, equal_nan: bool = True, msg: str = "") -> None:
-    """The older form of `assert_close`: other tolerances, and dtypes may differ."""
+    """Compare as the older form of `assert_close`: other tolerances, and dtypes may differ."""
     warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed "
                   "in a future release. Please use `torch.testing.assert_close()` instead. You can "
                   "find detailed upgrade instructions in "
@@ -205,7 +207,7 @@ def _check_scalars(actual: Any, expected: Any, rtol: float, atol: float, how: _H
 
 
 def _compare_sparse(actual: SparseTensor, expected: SparseTensor, how: _How) -> None:
-    """Which elements are kept, and their values."""
+    """Compare the positions of the kept elements, and their values."""
     how = replace(how, stride=False)
     _check_attributes(actual, expected, how)
     for what, one, other in (("sparse dimensions", actual.sparse_dim(), expected.sparse_dim()),

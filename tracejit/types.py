@@ -1,4 +1,4 @@
-"""What programs annotate their arguments with; PyTorch's `torch.types`."""
+"""Types for annotations of programs; PyTorch's `torch.types`."""
 
 from __future__ import annotations
 

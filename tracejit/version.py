@@ -1,4 +1,4 @@
-"""The versions: of PyTorch, whose names and behaviour these are, and of tracejit itself.
+"""Versions: of PyTorch, whose names and behaviour these are, and of tracejit itself.
 
 Programs choose by `__version__` what they may use of PyTorch. `pyproject.toml` has tracejit's own
 version too, and a test compares the two.

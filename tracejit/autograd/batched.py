@@ -32,6 +32,7 @@ def _batched(grad: Callable[..., tuple], outputs: tuple, inputs: tuple, starts: 
                 f"{output.shape}. If you only want some tensors in `grad_output` to be considered "
                 "batched, consider using vmap."
             )
+    # `vmap` maps tensors only: absent gradients are dropped in `row`, and put back below.
     used: list[bool] = []
 
     def row(*one: Any) -> tuple:

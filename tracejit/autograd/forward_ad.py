@@ -18,14 +18,15 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` gives; `tangent` is None where a tensor has none."""
+    """Result of `unpack_dual`; `tangent` is None where a tensor has none."""
 
     primal: Any
     tangent: Any
 
 
 def _level(number: int | None) -> Any:
-    """The level that is open: there is one at most, number 0. None where there is none."""
+    """Return the open level, or None. RuntimeError for another number than 0: there is one level at
+    most."""
     level: Any = active.level
     if number not in (None, 0) and not (level is None and number == -1):
         raise RuntimeError("Invalid level given: forward mode has one level, 0")
@@ -39,13 +40,16 @@ def enter_dual_level() -> int:
     if active.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     active.level = Duals(active.tracer)
+    # The level answers in the tracer's place, and hands on to it what it does not know.
     active.tracer = active.level
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level, and forget all tangents. RuntimeError where it is not open, or what began
-    after it, as a `vmap`, is not over."""
+    """Close the level, and forget all tangents.
+
+    RuntimeError where it is not open, or something opened after it, as a `vmap`, is not over.
+    """
     held = active.level
     if held is None:
         raise RuntimeError("Trying to exit a forward AD level but no level exists")
@@ -57,7 +61,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level(ContextDecorator):
-    """Context in which tensors may have tangents.
+    """Context in which tensors may have tangents. RuntimeError for one within another.
 
     >>> import tracejit
     >>> x, v = tracejit.tensor([1.0, 2.0]), tracejit.tensor([1.0, 0.0])
@@ -65,8 +69,6 @@ class dual_level(ContextDecorator):
     ...     y = make_dual(x, v) ** 3
     ...     unpack_dual(y).tangent
     tensor([3., 0.])
-
-    RuntimeError for one within another.
     """
 
     def __enter__(self) -> int:
@@ -77,7 +79,7 @@ class dual_level(ContextDecorator):
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A view of `tensor` that has this tangent, which may be on the tape.
+    """Return a view of `tensor` with this tangent, which may be on the tape.
 
     RuntimeError where no level is open, for a tangent of another size, and for a tensor that has a
     tangent; ValueError for elements that are no floating point or complex numbers.
@@ -96,8 +98,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """(the tensor without its tangent, the tangent): None for a tensor that has none, or where no
-    level is open."""
+    """Return (the tensor without its tangent, the tangent). The tangent is None for a tensor that
+    has none, or where no level is open."""
     held = _level(level)
     tangent = None if held is None else held.tangent(tensor)
     if tangent is None:

@@ -1,8 +1,8 @@
 """Derivatives of functions at given places; PyTorch's `torch.autograd.functional`.
 
 In: a function of tensors and its inputs, a tensor or a tuple. Out: products of its Jacobian or
-Hessian with vectors, or the whole of them, in tuples where the function takes or gives tuples. With
-`strict` a RuntimeError says where results do not depend on inputs; else there are zeros.
+Hessian with vectors, or the whole of them, in tuples where the function takes or gives tuples.
+Where results do not depend on inputs the derivatives are zeros, and with `strict` a RuntimeError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
         strict: bool = False) -> tuple:
-    """(results, v times the Jacobian); `v` may be left out for one result of one element.
+    """Return (results, v times the Jacobian); `v` may be left out for one result of one element.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0])
@@ -39,7 +39,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
         strict: bool = False) -> tuple:
-    """(results, the Jacobian times v): a gradient is linear in the gradient it starts from.
+    """Return (results, the Jacobian times v). A gradient is linear in the gradient it starts from.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0])
@@ -50,6 +50,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
     v = run.vector(v, run.inputs, run.one_input, "the input to the user-provided function is a "
                    "single Tensor with a single element")
     with enable_grad():
+        # The gradients `back` are linear in `starts`: their product with v there is J v.
         starts = tuple(zeros_like(y).requires_grad_() for y in run.outputs)
         back = run.gradients(run.outputs, run.inputs, starts, True, OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
@@ -59,7 +60,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
         strict: bool = False) -> tuple:
-    """(result, v times the Hessian) of a function that gives one number.
+    """Return (result, v times the Hessian) of a function that gives one number.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0])
@@ -77,10 +78,12 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
         strict: bool = False) -> tuple:
-    """(result, the Hessian times v); `vhp` takes less, and is the same for smooth functions."""
+    """Return (result, the Hessian times v). `vhp` takes less time, and is the same for smooth
+    functions."""
     run, v = _of_one_number("hvp", func, inputs, v, create_graph, strict)
     with enable_grad():
         first = run.gradients(run.outputs, run.inputs, (None,), True, OUTPUT, LINEAR)
+        # As in `jvp`: `second` is linear in `starts`, whatever their values.
         starts = tuple(zeros_like(x).requires_grad_() for x in run.inputs)
         second = run.gradients(first, run.inputs, starts, True, OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
@@ -91,9 +94,10 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False,
 
 def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False,
              vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
-    """d func(inputs) / d inputs, of shape output.shape + input.shape.
+    """Compute d func(inputs) / d inputs, of shape output.shape + input.shape.
 
-    For a tuple of inputs a tuple, one Jacobian for each; for a tuple of outputs a tuple of those.
+    For a tuple of inputs, return a tuple with one Jacobian for each; for a tuple of outputs, a
+    tuple of those.
 
     vectorize  compute all rows at once
     strategy   "forward-mode" gives the same numbers; both are computed backward here
@@ -114,7 +118,7 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
 
 def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False,
             vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:
-    """Second derivatives of a scalar function, of shape input.shape + input.shape.
+    """Compute second derivatives of a scalar function, of shape input.shape + input.shape.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0])
@@ -131,6 +135,7 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
         _must_be_number("hessian", found)
         return found.reshape(())
 
+    # The Hessian is the Jacobian of the first one, which must keep its graph.
     def first(*args: Any) -> Any:
         found = jacobian(number, args[0] if single else args, create_graph=True)
         for k, x in enumerate((found,) if single else found):
@@ -170,12 +175,13 @@ HESSIAN_START = (
 
 
 class _Run:
-    """One evaluation of a function, on inputs by which it can be differentiated."""
+    """Evaluation of a function on inputs by which its results can be differentiated."""
 
     def __init__(self, name: str, func: Function, inputs: Any, create_graph: bool, strict: bool):
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.one_input, given = _tuple("inputs", name, inputs)
         with enable_grad():
+            # A view keeps the caller's history, and yet is a tensor that only this run has.
             self.inputs = tuple(x.view_as(x) if create_graph and x.requires_grad
                                 else x.detach().requires_grad_() for x in given)
             found = func(*self.inputs)
@@ -183,7 +189,8 @@ class _Run:
         _must_require_grad(self.outputs, strict)
 
     def vector(self, v: Any, like: tuple, single: bool, case: str) -> tuple:
-        """The given vector, in the shape of `like`; ones where it may be left out."""
+        """Return the given vector, checked against the shapes of `like`; ones where it may be left
+        out."""
         if v is None:
             if not single or like[0].numel() != 1:
                 raise RuntimeError(f"The vector v can only be None if {case}.")
@@ -203,8 +210,12 @@ class _Run:
 
     def gradients(self, outputs: Sequence[Any], inputs: Sequence[Any], starts: Sequence[Any],
                   create: bool, absent: str, constant: str = "") -> tuple:
-        """Gradients; what does not depend gets zeros, or in strict mode is an error: the text
-        `absent` where there is no gradient, `constant` (if any) where it depends on nothing."""
+        """Return gradients, zeros for inputs on which the outputs do not depend.
+
+        In strict mode such an input is an error with the text `absent`. A gradient that depends on
+        nothing is one with the text `constant`, if there is one.
+        """
+        # Outputs without a history have no edge from which the engine could start.
         pairs = [(y, g) for y, g in zip(outputs, starts) if y.requires_grad]
         found: Sequence[Any] = [None] * len(inputs)
         if pairs:
@@ -218,12 +229,13 @@ class _Run:
         return tuple(zeros_like(x).detach() if g is None else g for x, g in zip(inputs, found))
 
     def with_graph(self, what: str) -> str:
-        """The error where what is to be differentiated again depends on nothing."""
+        """Return the error text for a result that depends on nothing and is to be differentiated
+        again."""
         text = JACOBIAN.replace("jacobian", what).replace("mode.", "mode when create_graph=True.")
         return text if self.create_graph else ""
 
     def rows(self, number: int, vectorize: bool) -> list[Any]:
-        """The Jacobian of output `number` for each input."""
+        """Return the Jacobian of output `number` for each input."""
         output = self.outputs[number]
         count, shape = output.numel(), tuple(output.shape)
         basis = eye(count, dtype=output.dtype, device=output.device).reshape(count, *shape)
@@ -235,8 +247,10 @@ class _Run:
         if vectorize and count:
             from tracejit.func.vmap import vmap
 
+            # One backward for all rows: `vmap` maps it over the basis.
             found = list(vmap(row)(basis))
         else:
+            # An output without elements has no rows to stack.
             found = [stack(column) for column in zip(*map(row, basis))] if count else [
                 x.new_zeros((0, *x.shape)) for x in self.inputs]
         return [self._done(x.reshape(*shape, *x.shape[1:])) for x in found]
@@ -245,7 +259,7 @@ class _Run:
         return x if self.create_graph else x.detach()
 
     def shown(self, found: Sequence[Any], single: bool) -> Any:
-        """As the caller gave or gets it: a tensor or a tuple."""
+        """Return a tensor or a tuple, as the caller gave or gets it."""
         done = tuple(map(self._done, found))
         return done[0] if single else done
 
@@ -282,7 +296,8 @@ def _must_be_number(name: str, found: Any) -> None:
 
 
 def _tuple(what: str, name: str, given: Any) -> tuple[bool, tuple]:
-    """Whether a single tensor was given, and what was given as a tuple."""
+    """Return (True for a single tensor, the given tensors as a tuple). TypeError for other
+    values."""
     single = not isinstance(given, tuple)
     found = (given,) if single else given
     for k, x in enumerate(found):

@@ -1,4 +1,5 @@
-"""Whether gradients are recorded; PyTorch's `torch.autograd.grad_mode`, which some import from."""
+"""Modes that record gradients or do not; PyTorch's `torch.autograd.grad_mode`, from which some
+import."""
 
 from tracejit.core.eager.modes import (
     enable_grad,

@@ -21,10 +21,10 @@ from tracejit.core.ops.types import FLOATING
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,
               rtol: float = 1e-3, raise_exception: bool = True, check_forward_ad: bool = False,
               check_backward_ad: bool = True, **options: Any) -> bool:
-    """Whether the derivatives of `func` at `inputs` agree with central differences.
+    """Return True if the derivatives of `func` at `inputs` agree with central differences.
 
-    func returns one tensor or a tuple; inputs that require grad are checked, and should be float64.
-    With raise_exception=False the answer is False instead of a GradcheckError.
+    `func` returns one tensor or a tuple. Inputs that require grad are checked, and should be
+    float64. With raise_exception=False the answer is False instead of a GradcheckError.
 
     check_forward_ad   look at the tangents of dual tensors too
     check_backward_ad  False: look at nothing else
@@ -66,18 +66,19 @@ def _check_tangents(func: Callable[..., Any], inputs: tuple, eps: float, atol: f
 
 
 def _jacobians(func: Callable[..., Any], inputs: tuple, x: Any) -> list[np.ndarray]:
-    """One Jacobian (parts of x, parts of the output) for each output."""
+    """Return one Jacobian (parts of x, parts of the output) for each output."""
     rows = [_moved(func, inputs, x, k) for k in range(len(backward_mode.parts(x)))]
     return [np.array(of_output) for of_output in zip(*rows)]
 
 
 def _moved(func: Callable[..., Any], inputs: tuple, x: Any, k: int) -> list[np.ndarray]:
-    """How the outputs change as part `k` of an input does."""
+    """Return how the outputs change as part `k` of an input does."""
     with dual_level():
         dual = make_dual(x, backward_mode.unit(x, k))
         found = func(*(dual if y is x else y for y in inputs))
         outputs = found if isinstance(found, (tuple, list)) else (found,)
         tangents = [(y, unpack_dual(y).tangent) for y in outputs
                     if isinstance(y, TensorState) and y._dtype.category >= FLOATING]
+    # No tangent means that the output does not depend on this input.
     return [backward_mode.parts(y) * 0 if t is None else backward_mode.parts(t)
             for y, t in tangents]

@@ -1,7 +1,6 @@
-"""What nodes keep for backward, where gradients go, hooks on several tensors; PyTorch's
-`torch.autograd.graph`.
+"""Saved tensors, edges of gradients, hooks on several tensors; PyTorch's `torch.autograd.graph`.
 
-In: functions that pack what is kept, and unpack it. Out: contexts in which operations use them.
+In: functions that pack saved tensors, and unpack them. Out: contexts in which operations use them.
 While hooks are set, captured functions run op by op, as the hooks are to see each tensor.
 """
 
@@ -27,13 +26,14 @@ __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_s
 
 
 class _Packed:
-    """What `pack_hook` made of a tensor that a node keeps, and the history the tensor had."""
+    """Value that `pack_hook` made of a tensor that a node keeps, and the history of that tensor."""
 
     __slots__ = ("kept", "unpack_hook", "history")
 
     def __init__(self, tensor: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]):
         self.history, self.unpack_hook = KeptHistory(tensor), unpack
         version = version_of(tensor)
+        # What the hook itself computes must not be packed again.
         with no_grad(), packing(None):
             self.kept = pack(tensor)
         if version_of(tensor) != version:
@@ -46,6 +46,7 @@ class _Packed:
     def unpack(self) -> Any:
         with no_grad(), packing(None):
             found = self.unpack_hook(self.kept)
+        # A second derivative goes on through the history that the packed tensor had.
         return self.history.of(found) if active.grad_enabled else found
 
 
@@ -133,19 +134,20 @@ def increment_version(tensor: Any) -> None:
     >>> x._version
     1
     """
+    # A tensor is iterable too: ask for `_version` first.
     for x in (tensor,) if hasattr(tensor, "_version") else tensor:
         bump_version(x)
 
 
 class _MutationAllowed:
-    """What `allow_mutation_on_saved_tensors` gives: the copies that nodes keep, for as long as the
-    context lasts."""
+    """Context of `allow_mutation_on_saved_tensors`: holds the copies that nodes keep, until it
+    ends."""
 
     def __init__(self) -> None:
         self.copies: dict[object, Any] = {}
 
     def clear(self) -> None:
-        """Let go of all that was kept: what was recorded so far has no backward any more."""
+        """Drop all copies: what was recorded so far has no backward any more."""
         self.copies.clear()
 
     def _kept(self, tensor: Any) -> object:
@@ -190,8 +192,10 @@ def allow_mutation_on_saved_tensors() -> Iterator[_MutationAllowed]:
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """Where the gradient of a tensor goes: `autograd.grad` and `backward` take it in the tensor's
-    place, which need not be kept for it.
+    """Return the edge to which the gradient of a tensor goes.
+
+    `autograd.grad` and `backward` take it in the place of the tensor, which need not be kept for
+    it.
 
     >>> import tracejit
     >>> x = tracejit.ones(1, requires_grad=True)
@@ -230,7 +234,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], None], 
 
 
 class _SharedHook:
-    """A hook on several tensors, which notes in each run of the engine what arrived."""
+    """Hook on several tensors, which notes in each run of the engine what arrived."""
 
     def __init__(self, tensors: Sequence[Any], fn: Callable[[Any], None], first: bool) -> None:
         self.fn, self.first = fn, first
@@ -242,6 +246,7 @@ class _SharedHook:
         held = task.seen_by_hooks.get(self)
         if held is None:
             held = task.seen_by_hooks[self] = [None] * len(self.places)
+        # Hooks run once for each backward that reaches them; the task holds what came in this one.
         held[number] = grad
         there = sum(x is not None for x in held)
         if there == 1 and self.first:
@@ -251,11 +256,12 @@ class _SharedHook:
 
     def _expected(self, task: Any) -> int:
         places: list[Any] = [x if isinstance(x, tuple) else edge_of(x) for x in self.places]
+        # Tensors that this backward does not reach never report: do not wait for them.
         return sum(map(task.reaches, places))
 
 
 class _Handles(RemovableHandle):
-    """What takes several hooks out at once."""
+    """Handle that removes several hooks at once."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = handles

@@ -8,14 +8,14 @@ __all__ = ["EventList", "emit_nvtx", "profile", "record_function"]
 
 
 class emit_nvtx(profile):
-    """NotImplementedError: no ranges are marked for NVIDIA's tools; disabled, a context that does
-    nothing."""
+    """Raise NotImplementedError: no ranges are marked for NVIDIA's tools. If disabled, a context
+    that does nothing."""
 
 
 class EventList(list):
-    """A list of measured events, which no profile here makes; it has no table."""
+    """List of measured events, which no profile here makes; it has no table."""
 
     def table(self, *args: object, **kwargs: object) -> NoReturn:
-        """NotImplementedError: profiles measure no single ops."""
+        """Raise NotImplementedError: profiles measure no single ops."""
         raise NotImplementedError("EventList.table: profiles here hold no events; "
                                   "fn.report() says what a captured function's kernels are")

@@ -10,11 +10,11 @@ from tracejit.core.eager.state import TensorState
 
 
 class _Engine:
-    """What of PyTorch's engine programs call."""
+    """Part of PyTorch's engine that programs call."""
 
     @staticmethod
     def queue_callback(callback: Callable[[], Any]) -> None:
-        """Call this when the backward that runs now is over; RuntimeError where none runs."""
+        """Call `callback` when the backward that runs now is over. RuntimeError where none runs."""
         if active.task is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         if active.tracer is not None:
@@ -31,7 +31,7 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """The relic `autograd.Variable(tensor)`: the tensor itself, as a leaf.
+    """Relic `autograd.Variable(tensor)`: returns the tensor itself, as a leaf.
 
     >>> import tracejit
     >>> tracejit.autograd.Variable(tracejit.tensor([1.0]), requires_grad=True)

@@ -1,7 +1,7 @@
-"""What this installation can run on; PyTorch's `torch.backends`, as far as it applies here.
+"""Backends of this installation; PyTorch's `torch.backends`, as far as it applies here.
 
 In: nothing. Out: `backends.cpu`, `backends.cuda`, `backends.cudnn`, each with the questions scripts
-ask of it, and how precisely numbers were asked to be computed.
+ask of it, and the precision that scripts asked for.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class _Asked:
     interop_threads: int | None = None
 
 
+# Imported when asked for, to keep `import tracejit` fast.
 _SUBMODULES = ("mha", "mkl", "mkldnn", "openmp", "opt_einsum")
 _DEBUG_MODES = ("default", "warn", "error")
 
@@ -40,13 +41,14 @@ def __dir__() -> list[str]:
 
 
 def _asked() -> type[_Asked]:
-    """For who sets what was asked for; a replay would not, so there is none."""
+    """Return the settings, to be changed. Ends the graph, since a replay would not set them."""
     _unguarded("a switch for how numbers are computed")
     return _Asked
 
 
 def _told(name: str) -> Any:
-    """What was asked for under this name; a replay asks whether that is still so."""
+    """Return the setting of this name. A replay checks that it is still the same."""
+    # The value is part of the program, so the replay must find the same one.
     now = getattr(_Asked, name)
     if active.tracer is not None:
         active.tracer.asks(_is_still, (name, now))
@@ -63,7 +65,7 @@ def _unguarded(what: str) -> None:
 
 
 def get_num_threads() -> int:
-    """Threads that a program runs on, the calling one included."""
+    """Return the number of threads that a program runs on, the calling one included."""
     _unguarded("the number of threads")
     return threads.get_num_threads()
 
@@ -75,13 +77,15 @@ def set_num_threads(count: int | None) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """Threads for what runs side by side: as many as were asked for, and nothing does."""
+    """Return the number of threads for ops side by side, as it was set; no ops run so."""
     return _asked().interop_threads or threads.available_threads()
 
 
 def set_num_interop_threads(count: int) -> None:
-    """Remember how many threads may run ops side by side. RuntimeError for none, and the second
-    time."""
+    """Remember the number of threads that may run ops side by side.
+
+    RuntimeError for numbers below 1, and the second time.
+    """
     if isinstance(count, bool) or not isinstance(count, int):
         raise RuntimeError("set_num_interop_threads expects an int, but got "
                            f"{type(count).__name__}")
@@ -95,20 +99,20 @@ def set_num_interop_threads(count: int) -> None:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Remember whether to warn each time: what warns here always does, and Python's filters decide
-    what is shown. RuntimeError for what is no bool."""
+    """Remember if each warning is asked for. Warnings here are always given, and Python's filters
+    decide if they are shown. RuntimeError for what is no bool."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _asked().every_warning = b
 
 
 def is_warn_always_enabled() -> bool:
-    """What `set_warn_always` was told."""
+    """Return the value that `set_warn_always` got."""
     return _told("every_warning")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remember whether deterministic algorithms are asked for; all are.
+    """Remember if deterministic algorithms are asked for; all are deterministic.
 
     >>> import tracejit
     >>> tracejit.use_deterministic_algorithms(True)
@@ -121,17 +125,18 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> Any:
-    """Whether deterministic algorithms were asked for."""
+    """Return True if deterministic algorithms were asked for."""
     return _told("mode")
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> Any:
-    """Whether a warning, no error, was asked for where there is none; there is one everywhere."""
+    """Return True if a warning was asked for where no deterministic algorithm exists; all have
+    one."""
     return _told("warn_only")
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """`use_deterministic_algorithms` by a number or a word: 0 "default", 1 "warn", 2 "error".
+    """Call `use_deterministic_algorithms` by a number or a word: 0 "default", 1 "warn", 2 "error".
 
     >>> import tracejit
     >>> tracejit.set_deterministic_debug_mode("warn")
@@ -155,12 +160,12 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """What `set_deterministic_debug_mode` was told, as a number."""
+    """Return the mode that `set_deterministic_debug_mode` set, as a number."""
     return 0 if not _told("mode") else 1 if _told("warn_only") else 2
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Remember how precise products of float32 need be; all are as precise as "highest" says.
+    """Remember the precision of products of float32; all are as precise as "highest" says.
 
     >>> import tracejit
     >>> tracejit.set_float32_matmul_precision("high")
@@ -176,5 +181,5 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> Any:
-    """How precise products of float32 need be."""
+    """Return the precision that `set_float32_matmul_precision` got."""
     return _told("precision")

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.backends.cpu`: whether there is a processor, and whose products it runs."""
+"""Answers about the processor and its library of products; PyTorch's `torch.backends.cpu`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import numpy as np
 
 
 def is_available() -> bool:
-    """Whether tensors can live in main memory: yes."""
+    """Return True: tensors live in main memory."""
     return True
 
 
 def blas() -> str:
-    """The library NumPy's products run on, as NumPy names it."""
+    """Return the name that NumPy gives the library of its products."""
     built = np.show_config(mode="dicts") or {}
     return str(built.get("Build Dependencies", {}).get("blas", {}).get("name", "unknown"))
 
 
 def get_cpu_capability() -> str:
-    """"DEFAULT": no kernels made for certain processors are kept here; they are compiled for this
-    one. Programs ask for which ones PyTorch has faster paths.
+    """Return "DEFAULT": no kernels for other processors are kept here; they are compiled for this
+    one. Programs ask this to know which fast paths PyTorch has.
 
     >>> get_cpu_capability()
     'DEFAULT'

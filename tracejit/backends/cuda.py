@@ -11,6 +11,7 @@ from tracejit.cuda import is_available
 
 __all__ = ["is_available", "is_built", "matmul"]
 
+# Scripts set these switches; nothing reads them.
 matmul = SimpleNamespace(allow_tf32=False, allow_fp16_reduced_precision_reduction=False,
                          allow_bf16_reduced_precision_reduction=False)
 

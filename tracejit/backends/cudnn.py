@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+# False, so that programs take the paths without cuDNN.
 enabled = False
 benchmark = False
 deterministic = False
@@ -12,12 +13,12 @@ allow_tf32 = False
 
 
 def is_available() -> bool:
-    """Whether there is cuDNN: no."""
+    """Return False: there is no cuDNN."""
     return False
 
 
 def version() -> None:
-    """Which cuDNN there is: none."""
+    """Return None: there is no cuDNN."""
 
 
 @contextlib.contextmanager

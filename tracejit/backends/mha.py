@@ -1,4 +1,5 @@
-"""PyTorch's `torch.backends.mha`: whether attention may take a faster path; there is only one."""
+"""PyTorch's `torch.backends.mha`: a switch for a faster path of attention; there is only one
+path."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from tracejit.backends import _asked, _told
 
 
 def get_fastpath_enabled() -> bool:
-    """Whether a faster path was not ruled out.
+    """Return False if a faster path was ruled out.
 
     >>> import tracejit
     >>> tracejit.backends.mha.get_fastpath_enabled()
@@ -16,5 +17,5 @@ def get_fastpath_enabled() -> bool:
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Remember whether a faster path may be taken; the results are the same."""
+    """Remember if a faster path may be taken; the results are the same."""
     _asked().fastpath = value

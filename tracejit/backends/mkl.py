@@ -6,5 +6,5 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available() -> bool:
-    """Whether products and transforms are MKL's: no."""
+    """Return False: products and transforms are not MKL's."""
     return False

@@ -12,19 +12,20 @@ VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
 
 
 def is_available() -> bool:
-    """Whether layers may be oneDNN's: no."""
+    """Return False: no layer is oneDNN's."""
     return False
 
 
 def is_acl_available() -> bool:
-    """Whether layers may be those of Arm's library: no."""
+    """Return False: no layer is that of Arm's library."""
     return False
 
 
 def set_flags(_enabled: bool | None = None, _deterministic: bool | None = None,
               _allow_tf32: bool | None = None, _fp32_precision: str = "none") -> tuple:
-    """Set the switches that are given; returns what they all were."""
+    """Set the switches that are given; return the values that all had."""
     global enabled, deterministic, allow_tf32
+    # In the order of the parameters, so that `flags` can set them again.
     before = enabled, deterministic, allow_tf32, "none"
     enabled = enabled if _enabled is None else _enabled
     deterministic = deterministic if _deterministic is None else _deterministic

@@ -2,10 +2,10 @@
 
 
 def is_available() -> bool:
-    """Whether tensors can live there: no."""
+    """Return False: no tensor can live on Apple's devices."""
     return False
 
 
 def is_built() -> bool:
-    """Whether this installation could: no."""
+    """Return False: this installation has no code for Apple's devices."""
     return False

@@ -2,5 +2,5 @@
 
 
 def is_available() -> bool:
-    """Whether kernels run on OpenMP's threads: no."""
+    """Return False: kernels do not run on OpenMP's threads."""
     return False

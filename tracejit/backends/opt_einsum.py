@@ -1,5 +1,7 @@
-"""PyTorch's `torch.backends.opt_einsum`: scripts set its switches; einsum joins its operands from
-left to right, as PyTorch's does without the package `opt_einsum`."""
+"""PyTorch's `torch.backends.opt_einsum`: scripts set its switches, which have no effect.
+
+`einsum` joins its operands from left to right, as PyTorch's does without the package `opt_einsum`.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,17 @@ strategy: str | None = None
 
 
 def is_available() -> bool:
-    """Whether an order of products is looked for: no."""
+    """Return False: no better order of products is searched."""
     return False
 
 
 def get_opt_einsum() -> None:
-    """The package that looks for one: none."""
+    """Return None: no package searches for an order of products."""
 
 
 def set_flags(_enabled: bool | None = None,
               _strategy: str | None = None) -> tuple[bool, str | None]:
-    """Set the switches that are given; returns what they were."""
+    """Set the switches that are given; return the values that they had."""
     global enabled, strategy
     before = enabled, strategy
     enabled = enabled if _enabled is None else _enabled
@@ -36,4 +38,5 @@ def flags(enabled: bool | None = None, strategy: str | None = None) -> Iterator[
     try:
         yield
     finally:
+        # Not by `set_flags`, which keeps a strategy where None was given.
         globals().update(zip(("enabled", "strategy"), before))

@@ -1,4 +1,4 @@
-"""The CPU as a device; PyTorch's `torch.cpu`."""
+"""CPU as a device; PyTorch's `torch.cpu`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ __all__ = ["amp", "current_device", "device_count", "is_available", "synchronize
 
 
 def is_available() -> bool:
-    """True."""
+    """Return True."""
     return True
 
 
 def device_count() -> int:
-    """1."""
+    """Return 1."""
     return 1
 
 
 def current_device() -> str:
-    """"cpu"."""
+    """Return "cpu"."""
+    # A text, as in PyTorch: CUDA's function returns a number.
     return "cpu"
 
 
 def synchronize(device: Any = None) -> None:
-    """Does nothing: what was called is done."""
+    """Do nothing: what was called is done."""

@@ -1,4 +1,4 @@
-"""The older names of mixed precision on the CPU; PyTorch's `torch.cpu.amp`."""
+"""Older names of mixed precision on the CPU; PyTorch's `torch.cpu.amp`."""
 
 from __future__ import annotations
 

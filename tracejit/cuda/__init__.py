@@ -1,8 +1,8 @@
-"""CUDA devices: what is there; PyTorch's `torch.cuda`.
+"""CUDA devices and facts about them; PyTorch's `torch.cuda`.
 
-In: device numbers. Out: facts from the driver, through CuPy, which is imported when the first of
-them is asked for. Without CuPy or a GPU `is_available()` is False and the others raise
-`DeviceUnavailable`, saying what to install.
+In: device numbers. Out: facts from the driver, through CuPy, which is imported when code asks for
+the first of them. Without CuPy or a GPU `is_available()` is False. Other functions raise
+`DeviceUnavailable` then, and say what to install.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ __all__ = [  # noqa: PLE0604
 
 
 def device_count() -> int:
-    """How many CUDA devices can be used: 0 without CuPy or a driver."""
+    """Return the number of CUDA devices that can be used: 0 without CuPy or a driver."""
+    # Looks for the package without importing it, which takes seconds.
     if importlib.util.find_spec("cupy") is None:
         return 0
     try:
@@ -58,7 +59,7 @@ def device_count() -> int:
 
 
 def is_available() -> bool:
-    """Whether tensors can live on a CUDA device here."""
+    """Return True if tensors can live on a CUDA device here."""
     return device_count() > 0
 
 
@@ -67,7 +68,7 @@ def _runtime() -> Any:
 
 
 def _number(where: Any) -> int:
-    """The number of a device; None is the current one."""
+    """Return the number of a device; None is the current one."""
     place = as_device("cuda" if where is None else where)
     if place.type != "cuda" or place.index is None:
         raise ValueError(f"Expected a cuda device, but got: {place}")
@@ -75,7 +76,7 @@ def _number(where: Any) -> int:
 
 
 def current_device() -> int:
-    """The number of the device that plain "cuda" means."""
+    """Return the number of the device that plain "cuda" means."""
     return int(_runtime().getDevice())
 
 
@@ -92,17 +93,17 @@ def synchronize(device: Any = None) -> None:
 
 
 def init() -> None:
-    """Nothing to begin with. DeviceUnavailable without a device."""
+    """Do nothing. DeviceUnavailable without a device."""
     _runtime()
 
 
 def is_initialized() -> bool:
-    """Whether a device was used, or could have been: CuPy is loaded and finds one."""
+    """Return True if a device was used, or could have been: CuPy is loaded and finds one."""
     return "cupy" in sys.modules and is_available()
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the driver calls a device."""
+    """Return the driver's name of a device."""
     return str(_facts(device)["name"].decode())
 
 
@@ -113,7 +114,7 @@ def _facts(device: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _CudaDeviceProperties:
-    """What the driver says of a device; memory is in bytes."""
+    """Facts about a device from the driver; memory is in bytes."""
 
     name: str
     major: int
@@ -123,7 +124,8 @@ class _CudaDeviceProperties:
 
 
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
-    """A device's name, generation, memory and number of processors. DeviceUnavailable without."""
+    """Return a device's name, generation, memory and number of processors. DeviceUnavailable
+    without one."""
     found = _facts(device)
     return _CudaDeviceProperties(
         found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"],
@@ -132,24 +134,25 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """A device's generation, as (major, minor). DeviceUnavailable without one."""
+    """Return a device's generation, as (major, minor). DeviceUnavailable without one."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
 def get_arch_list() -> list[str]:
-    """For which devices kernels can be made: those that are here."""
+    """Return the generations for which kernels can be made: those of the devices here."""
+    # Kernels are compiled for the device at hand, when they are needed.
     found = {get_device_capability(number) for number in range(device_count())}
     return [f"sm_{major}{minor}" for major, minor in sorted(found)]
 
 
 def is_tf32_supported() -> bool:
-    """Whether products may be of tf32 numbers: no, they are as precise as float32."""
+    """Return False: products are never of tf32 numbers, as they are as precise as float32."""
     return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether a device computes in bfloat16 by itself: no, numbers are widened and rounded."""
+    """Return False: no device computes in bfloat16 by itself; numbers are widened and rounded."""
     return False
 
 
@@ -188,7 +191,8 @@ globals().update(CUDA_TYPES)
 
 @functools.cache
 def _out_of_memory() -> type[Exception]:
-    """What is raised where a device has too little memory: CuPy's, where there is one."""
+    """Return the class of errors for a device with too little memory: CuPy's, where there is
+    one."""
     if is_available():
         return array_module(Device("cuda")).cuda.memory.OutOfMemoryError
     return type("OutOfMemoryError", (RuntimeError,), {"__module__": "tracejit"})

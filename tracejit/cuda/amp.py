@@ -1,4 +1,4 @@
-"""The older names of mixed precision on CUDA devices; PyTorch's `torch.cuda.amp`."""
+"""Older names of mixed precision on CUDA devices; PyTorch's `torch.cuda.amp`."""
 
 from __future__ import annotations
 

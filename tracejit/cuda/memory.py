@@ -1,4 +1,4 @@
-"""How much of a device's memory is used; PyTorch's `torch.cuda.memory`.
+"""Memory use of devices; PyTorch's `torch.cuda.memory`.
 
 In: devices. Out: bytes, as CuPy's pool counts them; 0 without a device.
 """
@@ -25,32 +25,35 @@ _most: dict[int, int] = {}  # bytes that a device's pool held before it gave som
 def empty_cache() -> None:
     """Give memory that nothing uses back to the driver; without a device nothing happens."""
     if cuda.is_available():
+        # The pool forgets what it gives back, and the maximum is taken from its present size.
         _note_most(cuda.current_device())
         array_module(device("cuda")).get_default_memory_pool().free_all_blocks()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that are in use on a device; 0 without one."""
+    """Return the bytes that are in use on a device; 0 without one."""
     return _pooled("used_bytes", device)
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that were taken from the driver, in use or not; 0 without a device."""
+    """Return the bytes that were taken from the driver, in use or not; 0 without a device."""
     return _pooled("total_bytes", device)
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that were taken from the driver since the last reset; 0 without a device."""
+    """Return the most bytes that were taken from the driver since the last reset; 0 without a
+    device."""
     return _note_most(cuda._number(device)) if cuda.is_available() else 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """`max_memory_reserved`: the pool does not count the most that was in use, which is no more."""
+    """Return `max_memory_reserved`, a bound: the pool does not count the most bytes that were in
+    use."""
     return max_memory_reserved(device)
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
-    """Bytes in use and taken from the driver, by PyTorch's names for them; {} without a device."""
+    """Return bytes in use and taken from the driver, by PyTorch's names; {} without a device."""
     if not cuda.is_available():
         return OrderedDict()
     most = max_memory_reserved(device)
@@ -63,13 +66,14 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let the most there was start again from what there is. DeviceUnavailable without a device."""
+    """Let maxima start again from the present values. DeviceUnavailable without a device."""
     cuda.init()
     _most[cuda._number(device)] = 0
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free on a device, and all it has. DeviceUnavailable without a device."""
+    """Return the bytes that are free on a device, and all it has. DeviceUnavailable without a
+    device."""
     number = cuda._number(device)
     with cuda.device(number):
         free, total = cuda._runtime().memGetInfo()
@@ -77,25 +81,25 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def memory_cached(device: Any = None) -> int:
-    """The older name of `memory_reserved`."""
+    """Return `memory_reserved`, under its older name."""
     _renamed("memory_cached", "memory_reserved")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Any = None) -> int:
-    """The older name of `max_memory_reserved`."""
+    """Return `max_memory_reserved`, under its older name."""
     _renamed("max_memory_cached", "max_memory_reserved")
     return max_memory_reserved(device)
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """The older name of `reset_peak_memory_stats`."""
+    """Call `reset_peak_memory_stats`, under its older name."""
     _resets_all("reset_max_memory_allocated")
     reset_peak_memory_stats(device)
 
 
 def reset_max_memory_cached(device: Any = None) -> None:
-    """The older name of `reset_peak_memory_stats`."""
+    """Call `reset_peak_memory_stats`, under its older name."""
     _resets_all("reset_max_memory_cached")
     reset_peak_memory_stats(device)
 

@@ -1,7 +1,7 @@
 """Random states of devices; PyTorch's `torch.cuda.random`.
 
-In: seeds and states. Out: the state of the one generator there is, which every device draws from.
-Without a device there are no states of devices, and what sets them is without effect.
+In: seeds and states. Out: the state of the one generator, from which every device draws. Without a
+device there are no states of devices, and functions that set them have no effect.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def seed() -> None:
 
 
 def initial_seed() -> int:
-    """What the generator was seeded with. DeviceUnavailable without a device."""
+    """Return the seed of the generator. DeviceUnavailable without a device."""
     cuda.init()
     return int(generators.initial_seed())
 
 
 def get_rng_state(device: Any = "cuda") -> Any:
-    """A device's random state. DeviceUnavailable without a device."""
+    """Return a device's random state. DeviceUnavailable without a device."""
     cuda.init()
     return generators.get_rng_state()
 
 
 def get_rng_state_all() -> list[Any]:
-    """The random state of each device: [] without one.
+    """Return the random state of each device: [] without one.
 
     >>> import tracejit
     >>> len(tracejit.cuda.get_rng_state_all()) == tracejit.cuda.device_count()
@@ -56,7 +56,7 @@ def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
-    """Go on from what `get_rng_state_all` gave."""
+    """Set the states that `get_rng_state_all` returned."""
     for number, state in enumerate(new_states):
         set_rng_state(state, number)
 

@@ -1,7 +1,8 @@
-"""Streams, events and recorded graphs of CUDA devices: named, and refused when they are made.
+"""Streams, events and recorded graphs of CUDA devices: they have names, and refuse to be made.
 
-In: nothing. Out: classes that annotations and `isinstance` may name. Work on a device runs in the
-order in which it was given, in one stream; what is compiled is replayed without a graph of CUDA's.
+In: nothing. Out: classes that annotations and `isinstance` may name. Work on a device runs in one
+stream, in the order in which it was given. Compiled programs are replayed without a graph of
+CUDA's.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ class _Refused:
 
 
 class Stream(_Refused):
-    """A stream beside the one there is: RuntimeError when it is made."""
+    """Stream beside the one there is: RuntimeError when it is made."""
 
 
 class ExternalStream(Stream):
-    """A stream of another library: RuntimeError when it is made."""
+    """Stream of another library: RuntimeError when it is made."""
 
 
 class Event(_Refused):
-    """A mark in a stream: RuntimeError when it is made."""
+    """Mark in a stream: RuntimeError when it is made."""
 
 
 class CUDAGraph(_Refused):
-    """A recording of CUDA's own: RuntimeError when it is made."""
+    """Recording of CUDA's own: RuntimeError when it is made."""
 
 
 class graph(_Refused):
-    """The context in which a CUDAGraph records: RuntimeError when it is made."""
+    """Context in which a CUDAGraph records: RuntimeError when it is made."""
 
 
 class StreamContext:
-    """The context in which a stream is the current one; None is no stream, and changes nothing.
+    """Context in which a stream is the current one; None is no stream, and changes nothing.
 
     >>> with StreamContext(None):
     ...     pass
@@ -55,12 +56,12 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """The context in which a stream is the current one."""
+    """Return the context in which a stream is the current one."""
     return StreamContext(stream)
 
 
 class _OnlyStream:
-    """The one stream of a device, in which all work runs."""
+    """Only stream of a device, in which all work runs."""
 
     cuda_stream = 0
 
@@ -74,18 +75,18 @@ class _OnlyStream:
         synchronize(self.device)
 
     def query(self) -> bool:
-        """Return True, once all work is done."""
+        """Wait until all work is done, and return True."""
         self.synchronize()
         return True
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing: work runs in order."""
+        """Do nothing: work runs in order."""
 
     wait_event = wait_stream
 
 
 def current_stream(device: Any = None) -> _OnlyStream:
-    """The stream of a device: the one in which all its work runs.
+    """Return the stream of a device: the one in which all its work runs.
 
     AssertionError where there is no such device.
     """
@@ -100,5 +101,5 @@ default_stream = current_stream
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether calls are recorded instead of run: no."""
+    """Return False: calls are never recorded instead of run."""
     return False

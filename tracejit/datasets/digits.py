@@ -11,14 +11,15 @@ from tracejit.datasets.samples import GreyImages, Transform
 
 
 class Digits(GreyImages):
-    """1797 digits of 8 by 8 pixels: four in five to train on, the others to test with.
+    """Dataset of 1797 digits of 8 by 8 pixels: four in five to train on, the others to test with.
 
-    train             which of the two parts; the split is the same everywhere
-    transform         called with each image, float32 (1, 8, 8) between 0 and 1
+    train             True for the part to train on
+    transform         called with each image
     target_transform  called with each class, an int
 
-    `data` is uint8 (count, 8, 8) with values up to 16, `targets` int64 (count). Raises ImportError
-    where scikit-learn is missing.
+    Images are float32 (1, 8, 8) between 0 and 1. The split is the same everywhere. `data` is uint8
+    (count, 8, 8) with values up to 16, `targets` int64 (count). Raises ImportError where
+    scikit-learn is missing.
 
     >>> digits = Digits(train=False)
     >>> len(digits), digits[0][0].shape
@@ -33,6 +34,7 @@ class Digits(GreyImages):
         super().__init__(transform, target_transform)
         self.train = train
         images, targets = _all()
+        # A generator of its own, with a fixed seed: the split is the same in each process.
         order = np.random.default_rng(0).permutation(len(images))
         cut = len(order) * 4 // 5
         chosen = order[:cut] if train else order[cut:]

@@ -17,9 +17,9 @@ EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", 
 
 
 def load_image(path: str | os.PathLike, mode: str = "RGB") -> Any:
-    """An image file as float32 (channels, height, width) between 0 and 1.
+    """Read an image file as float32 (channels, height, width) between 0 and 1.
 
-    mode   Pillow's name of what it is converted to: "RGB", "L" for grey, "RGBA"
+    mode   Pillow's name of the format it is converted to: "RGB", "L" for grey, "RGBA"
 
     Raises FileNotFoundError, ValueError for what Pillow cannot read to its end, ImportError where
     Pillow is missing.
@@ -32,6 +32,7 @@ def load_image(path: str | os.PathLike, mode: str = "RGB") -> Any:
     with open(path, "rb") as file:
         try:
             with Image.open(file) as image:
+                # Pillow reads lazily: errors of the data come here, not from `open`.
                 pixels = np.array(image.convert(mode))
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise ValueError(f"{path}: Pillow cannot read it: {error}") from error
@@ -43,15 +44,15 @@ class ImageFolder(Samples):
     """Images in folders named after their classes: `root/cat/1.png`, `root/dog/x/2.png`.
 
     root              the folder of folders
-    transform         called with what `loader` gives for each image
+    transform         called with each image
     target_transform  called with each class, an int
     loader            called with a path; default: `load_image`, float32 (3, height, width)
-    is_valid_file     called with a path: whether it is a sample; default: by common endings
-    allow_empty       whether a class may be without samples
+    is_valid_file     called with a path: True for a sample; default: by common endings
+    allow_empty       True: a class may be without samples
 
-    `classes` are the sorted names, `class_to_idx` their numbers, `samples` and `imgs` the pairs of
-    path and class, `targets` the classes alone. Raises FileNotFoundError for a root without folders
-    and for classes without images.
+    `classes` are the sorted names, `class_to_idx` their numbers. `samples` and `imgs` are the pairs
+    of path and class, `targets` the classes alone. Raises FileNotFoundError for a root without
+    folders and for classes without images.
 
     >>> ImageFolder("no/such/folder")
     Traceback (most recent call last):
@@ -87,6 +88,6 @@ class ImageFolder(Samples):
 
 
 def _files(folder: Path) -> list[str]:
-    """All files below a folder, in torchvision's order: folder by folder, sorted in each."""
+    """Return all files below a folder, in torchvision's order: folder by folder, sorted in each."""
     walked = sorted(os.walk(folder, followlinks=True))
     return [os.path.join(place, name) for place, _, names in walked for name in sorted(names)]

@@ -1,7 +1,7 @@
-"""The IDX format: the element type, the sizes and the elements of one array.
+"""IDX format: the element type, the sizes and the elements of one array.
 
 In: a path, of a file that gzip may have compressed. Out: a tensor. ValueError names the file and
-what is wrong with it.
+its fault.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: "
 
 
 def read_idx(path: str | os.PathLike) -> Any:
-    """The array of an IDX file: uint8, int8, int16, int32, float32 or float64, of any shape.
+    """Read the array of an IDX file: uint8, int8, int16, int32, float32 or float64, of any shape.
 
-    Raises FileNotFoundError, and ValueError for a file that is none, is cut short, has bytes left
-    over, or that gzip cannot read.
+    Raises FileNotFoundError. Raises ValueError for a file of another format, one that is cut short,
+    has bytes left over, or that gzip cannot read.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:

@@ -17,14 +17,14 @@ class MNIST(GreyImages):
     root              folder with the files, as `root/MNIST/raw`, `root/MNIST` or `root` itself:
                       `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, and `t10k-...` for the
                       test; each may end in `.gz`
-    train             which of the two parts
+    train             True for the part to train on
     transform         called with each image, float32 (1, 28, 28) between 0 and 1
     target_transform  called with each class, an int
     download          True asks for files that are there: nothing is downloaded
 
     `data` is uint8 (count, 28, 28), `targets` int64 (count), `classes` the names. Differs from
-    torchvision, whose images are Pillow's before a transform: there is no `ToTensor` to write.
-    Raises RuntimeError, naming the files, where they are missing, ValueError for damaged ones.
+    torchvision, whose images are Pillow's before a transform: no `ToTensor` is needed. Raises
+    RuntimeError, naming the files, where they are missing, ValueError for damaged ones.
 
     >>> MNIST("no/such/folder", download=True)
     Traceback (most recent call last):
@@ -45,6 +45,7 @@ class MNIST(GreyImages):
         if len(self.data) != len(self.targets):
             raise ValueError(f"{labels}: {len(self.targets)} labels for the {len(self.data)} "
                              f"images of {images}")
+        # A wrong label would show only in training, as an index out of range.
         largest = int(self.targets.max()) if len(self.targets) else 0
         if largest >= len(self.classes):
             raise ValueError(f"{labels}: label {largest}, expected 0 to {len(self.classes) - 1}")

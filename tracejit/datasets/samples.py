@@ -1,6 +1,6 @@
 """Samples of labelled data: pairs whose halves go through the user's transforms.
 
-In: a subclass that says what the sample at an index is. Out: that sample, transformed.
+In: a subclass that gives the sample at an index. Out: that sample, transformed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Samples(Dataset):
         self.transform, self.target_transform = transform, target_transform
 
     def pair(self, index: int) -> tuple[Any, Any]:
-        """The sample before the transforms; raises IndexError where there is none."""
+        """Return the sample before the transforms. Raises IndexError where there is none."""
         raise NotImplementedError
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Tables in CSV files: columns of numbers as features, others as what is to be predicted."""
+"""Tables in CSV files: columns of numbers as features, others as targets."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ Column = str | int
 
 
 class CSVTable(Samples):
-    """The rows of a CSV file: samples `(features, target)`, or features without `target`.
+    """Rows of a CSV file: samples `(features, target)`, or features without `target`.
 
     path              a text file in UTF-8
     target            the column to predict, by name or number; a list for several of numbers
     features          the columns to predict from; default: all others
-    header            whether the first row names the columns; without, numbers name them
-    delimiter         what separates columns
+    header            True: the first row names the columns; False: numbers name them
+    delimiter         text that separates columns
     transform, target_transform   called with each sample's features, and target
 
     `data` is float32 (rows, features). `targets` is int64 (rows) for a column of whole numbers,
-    float32 for one of other numbers, and for one of texts the place of each text in `classes`;
-    float32 (rows, columns) for a list. `columns` names the features. Raises ValueError naming file,
-    line and column for what is no number, for rows of unequal length, for a file without rows or
-    not in UTF-8; KeyError for a column that is not there.
+    float32 for one of other numbers. For a column of texts it is the place of each text in
+    `classes`; for a list, float32 (rows, columns). `columns` names the features.
+
+    Raises ValueError naming file, line and column for what is no number. Raises it also for rows of
+    unequal length, and for a file without rows or not in UTF-8. Raises KeyError for a column that
+    is not there.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -59,11 +61,13 @@ class CSVTable(Samples):
         if target is not None:
             self.targets = self._one_target(wanted[0]) if one else tensor(
                 self._numbers(wanted), dtype=float32)
+        # Only reading needs the texts, which are larger than the numbers.
         del self._lines, self._rows
 
     def _read(self, header: bool, delimiter: str) -> tuple[list[int], list[list[str]]]:
-        """Rows that are not empty, with the line that each ends on."""
+        """Return the rows that are not empty, with the line that each ends on."""
         lines, rows = [], []
+        # -sig: spreadsheets write a mark of the byte order before the first column's name.
         with self.path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=delimiter, strict=True)
             try:
@@ -105,6 +109,7 @@ class CSVTable(Samples):
 
     def _one_target(self, place: int) -> Any:
         texts = [row[place].strip() for row in self._rows]
+        # The narrowest kind that all texts have; texts are classes where neither fits.
         for kind, dtype in ((int, int64), (float, float32)):
             try:
                 return tensor([kind(text) for text in texts], dtype=dtype)

@@ -1,1 +1,1 @@
-"""Looking inside: reports, comparison of compiled against eager."""
+"""Reports of captured functions, and comparison of compiled against eager."""

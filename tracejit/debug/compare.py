@@ -1,8 +1,8 @@
-"""Compare a captured function with eager execution, node by node.
+"""Comparison of a captured function with eager execution, node by node.
 
-In: a function and arguments. Out: a `Comparison`: for each node of the graph the largest difference
-in ulp between the compiled value and eager's, and against float64; the first bad node with the
-user's line; on demand a stand-alone repro file.
+In: a function and arguments. Out: a `Comparison`. For each node of the graph it has the largest
+difference in ulp between the compiled value and eager's, and against float64. It names the first
+bad node with the user's line, and writes a stand-alone repro file on demand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tracejit.jit.ir.interpret import interpret
 
 @dataclass(frozen=True)
 class NodeDifference:
-    """One value of the graph, compiled and eager."""
+    """Difference of one value of the graph, compiled and eager."""
 
     name: str
     op: str
@@ -43,7 +43,7 @@ class NodeDifference:
 
 @dataclass
 class Comparison:
-    """All nodes in order; `first_bad` is the first whose difference exceeds `tolerance` ulp."""
+    """Differences of all nodes in order; `first_bad` is the first that exceeds `tolerance` ulp."""
 
     nodes: list[NodeDifference]
     tolerance: float
@@ -74,7 +74,8 @@ class Comparison:
     __repr__ = __str__
 
     def write_repro(self, path: str) -> None:
-        """A stand-alone program that runs the graph on these inputs, interpreted and compiled."""
+        """Write a stand-alone program that runs the graph on these inputs, interpreted and
+        compiled."""
         arrays = {f"in{k}": _elements(x) for k, x in enumerate(self.inputs)}
         values = ",\n    ".join(
             f"np.array({a.tolist()!r}, {str(a.dtype)!r}).reshape({a.shape})"
@@ -102,7 +103,7 @@ print(compare_graph(parse_graph(GRAPH), INPUTS))
 
 
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Units in the last place between two arrays (of b's dtype); NaN equals NaN.
+    """Return units in the last place between two arrays (of b's dtype); NaN equals NaN.
 
     >>> ulp_distance(np.float32([1.0]), np.nextafter(np.float32([1.0]), np.float32(2)))
     array([1.])
@@ -111,6 +112,7 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return (np.asarray(a) != np.asarray(b)).astype(np.float64)
     a64, b64 = np.asarray(a, np.float64), np.asarray(b, np.float64)
     with np.errstate(all="ignore"):
+        # Near zero the unit is that of the smallest normal number: ulps of denormals say nothing.
         unit = np.spacing(np.maximum(np.abs(b), np.finfo(b.dtype).tiny)).astype(np.float64)
         distance = np.abs(a64 - b64) / unit
     same = (a64 == b64) | (np.isnan(a64) & np.isnan(b64))
@@ -120,7 +122,7 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def compare(
     fn: Callable[..., Any], *args: Any, tolerance: float = 16.0, **kwargs: Any
 ) -> Comparison:
-    """Compiled against eager (and float64), node by node, on copies of the arguments.
+    """Compare compiled against eager (and float64), node by node, on copies of the arguments.
 
     fn         a captured function, or any function (it is captured here)
     tolerance  ulp above which a node counts as bad
@@ -138,12 +140,13 @@ def compare(
 
 
 def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) -> Comparison:
-    """Every value of a graph, compiled and interpreted on the same inputs."""
+    """Compare each value of a graph, compiled and interpreted on the same inputs."""
     from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
     graph.number()
     values = [v for node in graph.nodes for v in node.outputs]
     arrays = [np.array(_elements(x), copy=True) for x in inputs]
+    # All values are results of this graph, so the compiler keeps each of them.
     whole = extract(graph, graph.name, graph.inputs, values)
     eager = interpret(whole, arrays).outputs
     exact = interpret(_widened(whole), [_wide(a) for a in arrays]).outputs
@@ -155,7 +158,7 @@ def compare_graph(graph: Graph, inputs: Sequence[Any], tolerance: float = 16.0) 
 
 
 def _elements(x: Any) -> np.ndarray:
-    """A graph input as an array: a tensor's elements, a number, a generator's state."""
+    """Return a graph input as an array: a tensor's elements, a number, a generator's state."""
     return np.asarray(x.array if hasattr(x, "array") else x)
 
 
@@ -172,7 +175,7 @@ def _wide(array: np.ndarray) -> np.ndarray:
 
 
 def _widened(graph: Graph) -> Graph:
-    """The same graph computing in float64."""
+    """Return a copy of the graph that computes in float64."""
     from tracejit.core.ops.types import float16, float32, float64
     from tracejit.jit.ir.clone import copy_graph
 

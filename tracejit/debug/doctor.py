@@ -1,6 +1,6 @@
-"""What works on this machine, what is missing, and how to get it.
+"""Doctor: names what works on this machine, what is missing, and how to get it.
 
-In: nothing. Out: `Finding`s, and a table of them. Called by `python -m tracejit doctor`.
+In: nothing. Out: `Finding`s, and a table of them. Called by: `python -m tracejit doctor`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VECTORS = ("avx512f", "avx2", "fma", "f16c", "neon", "sve")
 
 
 class Finding(NamedTuple):
-    """One line: `state` is ok, absent (something optional), or broken."""
+    """Line of the table: `state` is ok, absent (something optional), or broken."""
 
     subject: str
     state: str
@@ -41,7 +41,7 @@ def examine() -> list[Finding]:
 
 
 def table(findings: list[Finding]) -> str:
-    """One line for each finding, and what to do about those that are not ok."""
+    """Return a line for each finding, and advice for those that are not ok."""
     width = max(len(finding.subject) for finding in findings)
     lines = []
     for finding in findings:

@@ -1,7 +1,6 @@
-"""What became of one call of a function: its graphs, where they end and why; PyTorch's
-`torch._dynamo.explain`.
+"""Graphs of one call of a function, where they end and why; PyTorch's `torch._dynamo.explain`.
 
-In: a function or a module, and arguments. Out: an `ExplainOutput`, which prints well. Called by
+In: a function or a module, and arguments. Out: an `ExplainOutput`, which prints well. Called by:
 users, who find it in `tracejit._dynamo`.
 """
 
@@ -18,15 +17,15 @@ from tracejit.jit.ir.graph import Graph
 
 @dataclass
 class ExplainOutput:
-    """Of one call.
+    """Result of `explain` for one call.
 
-    graphs             what was captured, in the order it runs
-    graph_count        how many
-    graph_break_count  how often capture ended before the function did
-    break_reasons      why, with the user's lines
-    op_count           of all graphs
+    graphs             captured graphs, in the order they run
+    graph_count        number of graphs
+    graph_break_count  number of times that capture ended before the function did
+    break_reasons      reasons for that, with the user's lines
+    op_count           number of ops in all graphs
     ops_per_graph      names of ops
-    out_guards         what the next call must match to run the same programs
+    out_guards         conditions for the next call to run the same programs
     compile_times      seconds by stage, as text
     """
 
@@ -53,11 +52,11 @@ class ExplainOutput:
 
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function captured, and say what was captured of it.
+    """Call a function captured, and report its graphs and breaks.
 
     f  a function or a module, which runs once, effects included
 
-    Without further arguments: a function that takes them.
+    Without further arguments, return a function that takes them.
 
     >>> import tracejit
     >>> found = explain(lambda x: (x + 1).exp())(tracejit.ones(2))

@@ -1,7 +1,7 @@
-"""What a captured function did: compiles, variants, recompilations, breaks, kernels.
+"""Reports of a captured function: compiles, variants, recompilations, breaks, kernels.
 
 In: the counters a `CompiledFunction` keeps, its entries. Out: a `Report` that prints well. Called
-by users through `fn.report()`.
+by: users through `fn.report()`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN = 9  # op names in a line of the report
 
 @dataclass(frozen=True)
 class Recompile:
-    """One recompilation: what differed, where the function is, what to do about it."""
+    """Cause of a recompilation: what differed, where the function is, and a hint."""
 
     path: str
     old: str
@@ -32,7 +32,7 @@ class Recompile:
 
     @staticmethod
     def of(cause: Any, function: Any) -> Recompile:
-        """From the guard that failed."""
+        """Make one from the guard that failed."""
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
         return Recompile(cause.path, cause.old, cause.new, where, _hint(cause))
@@ -86,7 +86,7 @@ class Statistics:
     segments: dict[int, Any] = field(default_factory=dict)
 
     def keep(self, segment: Any) -> None:
-        """Remember a segment for reports; the oldest are let go."""
+        """Remember a segment for reports; drop the oldest ones."""
         self.segments[id(segment)] = segment
         while len(self.segments) > flags.max_entries:
             del self.segments[next(iter(self.segments))]
@@ -99,7 +99,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """One launch of a program: the kernel's name and text, its ops and loop nests, bytes moved.
+    """Launch of a program: the kernel's name and text, its ops and loop nests, bytes moved.
 
     Bytes are those of the sizes that were bound last.
     """
@@ -114,7 +114,7 @@ class KernelReport:
 
     @property
     def file(self) -> str:
-        """The file with the text, where breakpoints of `mode="python"` go."""
+        """File with the text, where breakpoints of `mode="python"` go."""
         from tracejit.jit.runtime.cache import source_file
 
         return source_file(self) if self.source else ""  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ class KernelReport:
 
 
 def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
-    """Op names in order, what repeats as a count, and at most `most` names.
+    """Return op names in order, with counts for repetitions, and at most `most` names.
 
     >>> abbreviated(["add", "gelu"])
     'add gelu'
@@ -138,6 +138,7 @@ def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
     'exp sum div + 2 more'
     """
     ops = tuple(ops)
+    # The shortest run of names whose repetition gives all of them.
     period = next((n for n in range(1, len(ops)) if ops[:n] * (len(ops) // n) == ops), len(ops))
     runs = [(name, len(list(run))) for name, run in itertools.groupby(ops[:period])]
     names = [name if count == 1 else f"{name}*{count}" for name, count in runs[:most]]
@@ -150,18 +151,18 @@ def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
 
 
 class Report:
-    """A snapshot of what became of a captured function; prints well.
+    """Snapshot of a captured function's history; prints well.
 
     compiles, variants     programs made, programs kept
     cache_hits, _misses    calls that were replayed, calls that were recorded
     plain                  calls that ran as they are, since no program serves them and it is faster
-    runs_plainly           why calls do so now, with what was measured; [] where they do not
+    runs_plainly           reasons why calls do so now, with measured times; [] where they do not
     compile_seconds        by stage
-    recompiles, breaks     why a call was not replayed
-    graphs                 what was captured, of all programs
+    recompiles, breaks     reasons why a call was not replayed
+    graphs                 captured graphs of all programs
     kernels                launches in the order they run, of all programs
     peak_bytes             of temporaries, at the largest sizes so far
-    guards                 what a call must match to be replayed, one line per place
+    guards                 conditions for a call to be replayed, one line per place
 
     >>> import tracejit
     >>> f = tracejit.script(lambda x: (x * 2).tanh())
@@ -216,7 +217,7 @@ def _last_sizes(segment: Any) -> dict[str, int]:
 
 
 def kernels_of(segment: Any) -> list[KernelReport]:
-    """The launches of a segment's program in order."""
+    """Return the launches of a segment's program in order."""
     if segment.program is None:
         return []
     sizes = _last_sizes(segment)
@@ -233,13 +234,13 @@ def kernels_of(segment: Any) -> list[KernelReport]:
 
 
 def peak_of(segment: Any) -> int:
-    """Bytes of temporaries at the largest binding."""
+    """Return the bytes of temporaries at the largest binding."""
     bindings = [bound.binding for bound in segment.bindings.values() if bound is not None]
     return max((getattr(binding, "peak_bytes", 0) for binding in bindings), default=0)
 
 
 def guard_lines(entry: Any) -> list[str]:
-    """What an entry assumes, one line for each place it looks at and for each size."""
+    """Return the conditions of an entry, one line for each place it looks at and for each size."""
     described = [(place.text if place else "mode", what)
                  for place, what in entry.guards.described if what]
     lines = [f"{path}: {', '.join(what for _, what in group)}"
@@ -252,7 +253,7 @@ def guard_lines(entry: Any) -> list[str]:
 
 
 def _size_names(graph: Any) -> dict[str, str]:
-    """Symbols of a graph by where a call finds them, as its printed form says: `in0.size[1]`."""
+    """Return the printed name of each size symbol, by where a call finds it: `in0.size[1]`."""
     return {
         symbol: f"in{number}" if kind == "number" else f"in{number}.{kind}[{dimension}]"
         for symbol, (kind, number, dimension) in graph.symbol_sources.items()

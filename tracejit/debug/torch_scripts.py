@@ -1,7 +1,7 @@
-"""PyTorch scripts on tracejit: which names they use, and running them with tracejit as `torch`.
+"""PyTorch scripts on tracejit: lists the names they use, and runs them with tracejit as `torch`.
 
-In: a script's text or path. Out: its torch names with whether tracejit has them; or the script run
-as `__main__`. Called by `python -m tracejit check` and `run`.
+In: a script's text or path. Out: its torch names, marked if tracejit has them; or the script run as
+`__main__`. Called by: `python -m tracejit check` and `run`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 
 class TorchName(NamedTuple):
-    """A name of torch in a script: where it is used first, and whether tracejit has it."""
+    """Name of torch in a script: the line of its first use, and True if tracejit has it."""
 
     dotted: str
     line: int
@@ -28,9 +28,9 @@ class TorchName(NamedTuple):
 
 
 def names_in(source: str, filename: str = "<script>") -> list[TorchName]:
-    """The torch names a script mentions, in order of their first use.
+    """Return the torch names a script mentions, in order of their first use.
 
-    Methods of tensors are not among them: what `x` is in `x.sum()` cannot be told from the text.
+    Methods of tensors are not among them: the text does not tell the type of `x` in `x.sum()`.
     Raises SyntaxError where the text is no Python.
 
     >>> for name in names_in("import torch.nn as nn, torch\\nnn.Linear(2, torch.mps)"):
@@ -54,7 +54,7 @@ def names_in(source: str, filename: str = "<script>") -> list[TorchName]:
 
 
 def has(dotted: str) -> bool:
-    """Whether tracejit has what torch calls by this name, if need be in a package of an extra.
+    """Return True if tracejit has this name of torch's, if need be in a package of an extra.
 
     >>> has("torch.nn.functional.gelu"), has("torch.mps.load")
     (True, False)
@@ -84,7 +84,7 @@ def _is_module(path: str) -> bool:
 
 
 def _aliases(tree: ast.AST) -> dict[str, str]:
-    """Names a script binds by importing from torch, and what each stands for."""
+    """Return the names that a script binds by importing from torch, with their torch names."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -99,7 +99,8 @@ def _aliases(tree: ast.AST) -> dict[str, str]:
 
 
 def _mentions(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[str, int]]:
-    """(dotted name, line) of each import, and of each use through a name that was imported."""
+    """Yield (dotted name, line) of each import, and of each use through a name that was
+    imported."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -115,7 +116,8 @@ def _mentions(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[str, int
 
 
 def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
-    """`torch.nn.Linear` for an expression that spells it through an alias; empty for others."""
+    """Return `torch.nn.Linear` for an expression that spells it through an alias; empty for
+    others."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -144,7 +146,7 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
 
 
 class _Same(importlib.abc.Loader):
-    """A loader whose module exists already; it stays the module it was."""
+    """Loader whose module exists already; it stays the module it was."""
 
     def __init__(self, module: ModuleType):
         self.module, self.spec = module, module.__spec__
@@ -164,7 +166,8 @@ class _Same(importlib.abc.Loader):
 def run_script(path: str, arguments: Sequence[str]) -> dict[str, Any]:
     """Run a script as `__main__`, with the import name `torch` meaning tracejit in this process.
 
-    Raises ImportError where PyTorch itself is imported already, else whatever the script raises.
+    Raises ImportError where PyTorch itself is imported already, and lets the script's errors
+    through.
     """
     own = importlib.import_module("tracejit")
     if sys.modules.get("torch", own) is not own:

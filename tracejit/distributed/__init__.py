@@ -1,7 +1,7 @@
 """Processes that work together; PyTorch's `torch.distributed`, where there is only one process.
 
-In: the questions that programs ask before they decide to be one process of several. Out: that they
-are alone; what would make a group, or needs one, raises.
+In: questions of programs before they decide to be one process of several. Out: the answer that they
+are alone. Functions that would make a group, or need one, raise.
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ __all__ = [
 
 
 class ReduceOp(Enum):
-    """How what processes have becomes one."""
+    """Operation that combines the values of processes."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
 class Backend(str):
-    """The name of what processes talk by."""
+    """Name of the library by which processes talk."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
 
 
 class ProcessGroup:
-    """Processes that work together; there are none, for annotations only."""
+    """Group of processes, for annotations only: there are none."""
 
 
+# None is PyTorch's value before init_process_group.
 group = SimpleNamespace(WORLD=None)
 
 
 def refuse(name: str) -> NoReturn:
-    """NotImplementedError for what needs several processes."""
+    """Raise NotImplementedError for a function that needs several processes."""
     raise NotImplementedError(f"{name} needs processes that talk to each other; tracejit computes "
                               "in one process")
 
 
 def is_available() -> bool:
-    """Whether there can be groups of processes: no."""
+    """Return False: there are no groups of processes."""
     return False
 
 
@@ -54,16 +55,17 @@ is_gloo_available = is_mpi_available = is_nccl_available = is_available
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: there is one process."""
+    """Raise NotImplementedError: there is one process."""
     refuse("init_process_group")
 
 
 def get_rank(*args: Any, **kwargs: Any) -> NoReturn:
-    """ValueError, as without a group in PyTorch."""
+    """Raise ValueError, as PyTorch does without a group."""
     raise ValueError("Default process group has not been initialized, please make sure to call "
                      "init_process_group.")
 
 
+# All need a group, and raise the same error without one.
 get_world_size = get_backend = barrier = new_group = destroy_process_group = get_rank
 all_gather = all_reduce = broadcast = reduce = get_rank
 

@@ -1,6 +1,6 @@
 """Devices of several processes in rows; PyTorch's `torch.distributed.device_mesh`, as it is named.
 
-In: nothing. Out: a class for annotations; what would make one says that there is one process.
+In: nothing. Out: a class for annotations; making one raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ class DeviceMesh:
 
 
 def init_device_mesh(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: there is one process."""
+    """Raise NotImplementedError: there is one process."""
     refuse("init_device_mesh")

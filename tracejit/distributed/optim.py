@@ -12,15 +12,15 @@ from tracejit.optim import Optimizer
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """An optimizer whose state is spread over processes: NotImplementedError when it is made."""
+    """Optimizer whose state is spread over processes: NotImplementedError when it is made."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         refuse(type(self).__name__)
 
 
 class DistributedOptimizer(ZeroRedundancyOptimizer):
-    """An optimizer of parameters elsewhere: NotImplementedError when it is made."""
+    """Optimizer of parameters elsewhere: NotImplementedError when it is made."""
 
 
 class PostLocalSGDOptimizer(ZeroRedundancyOptimizer):
-    """An optimizer that averages over processes: NotImplementedError when it is made."""
+    """Optimizer that averages over processes: NotImplementedError when it is made."""

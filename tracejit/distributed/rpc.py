@@ -1,11 +1,12 @@
-"""Functions called in other processes; PyTorch's `torch.distributed.rpc`: not there, as it says.
+"""Functions called in other processes; PyTorch's `torch.distributed.rpc`, which is not available
+here.
 
 In: nothing. Out: the answer that there are none.
 """
 
 
 def is_available() -> bool:
-    """Whether functions can be called in other processes: no.
+    """Return False: no functions can be called in other processes.
 
     >>> is_available()
     False

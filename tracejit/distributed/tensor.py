@@ -11,7 +11,7 @@ from tracejit.distributed import refuse
 
 
 class DTensor:
-    """A tensor spread over processes: NotImplementedError when it is made."""
+    """Tensor spread over processes: NotImplementedError when it is made."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         refuse("DTensor")

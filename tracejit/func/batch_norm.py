@@ -9,8 +9,8 @@ from typing import Any
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Make all batch norms of a module, itself included, compute with the batch's statistics and
-    keep none; returns the module.
+    """Make all batch norms of a module, itself included, use the batch's statistics and keep none.
+    Return the module.
 
     >>> import tracejit
     >>> layer = tracejit.nn.Sequential(tracejit.nn.BatchNorm1d(2))

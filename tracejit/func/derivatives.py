@@ -1,8 +1,8 @@
 """Derivatives of functions: `grad`, `vjp`, `jvp`.
 
-In: functions of tensors. Out: functions that give derivatives. Arguments come to the function as
-tensors of the tape that nobody else has, so what `.requires_grad` they have outside does not
-matter; what gradients are recorded around the call goes through it.
+In: functions of tensors. Out: functions that give derivatives. The function gets its arguments as
+new tensors of the tape. Their `.requires_grad` outside does not matter. Gradients that are recorded
+around the call go through it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Argnums = int | tuple[int, ...]
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0,
          has_aux: bool = False) -> Callable[..., Any]:
-    """The gradient of a function that gives one number, as a function.
+    """Return a function that gives the gradient of `func`, which returns one number.
 
     argnums  by which arguments: an int, or a tuple of ints for a tuple of gradients
     has_aux  the function gives (number, tensors), and its gradient (gradient, tensors)
@@ -48,7 +48,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0,
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0,
                    has_aux: bool = False) -> Callable[..., Any]:
-    """As `grad`, of a function that gives (gradient, value): the value it is the gradient of.
+    """Return a function that gives (gradient, value) of `func`; takes the arguments of `grad`.
 
     >>> import tracejit
     >>> tracejit.func.grad_and_value(lambda x: x**3)(tracejit.tensor(2.0))
@@ -74,8 +74,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0,
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
-    """(results, function of gradients of the results that gives those of `primals`); with `has_aux`
-    also what else the function gave.
+    """Return (results, function): the function takes gradients of the results, and gives those of
+    `primals`. With `has_aux` the tuple ends with what else `func` gave.
 
     >>> import tracejit
     >>> value, pull_back = tracejit.func.vjp(tracejit.sin, tracejit.zeros(2))
@@ -96,10 +96,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
 
 def jvp(func: Callable[..., Any], primals: tuple, tangents: tuple, *, strict: bool = False,
         has_aux: bool = False) -> tuple:
-    """(results, how they change as `primals` change by `tangents`); with `has_aux` also what else
-    the function gave.
+    """Return (results, change of the results as `primals` change by `tangents`). With `has_aux` the
+    tuple ends with what else `func` gave.
 
-    Computed backward twice: a gradient is linear in the gradient it starts from.
+    Runs backward twice: a gradient is linear in the gradient it starts from.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0])
@@ -124,7 +124,7 @@ def jvp(func: Callable[..., Any], primals: tuple, tangents: tuple, *, strict: bo
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple:
-    """(results, function of tangents): `jvp` at one place for many tangents.
+    """Return (results, function of tangents): `jvp` at one place for many tangents.
 
     >>> import tracejit
     >>> value, push = tracejit.func.linearize(tracejit.sin, tracejit.zeros(2))
@@ -142,9 +142,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple:
 
 
 class Differentiated:
-    """A function that was run on tensors by which it can be differentiated.
+    """Run of a function on tensors by which its results can be differentiated.
 
-    outputs, aux what it gave, with the history of its making
+    outputs, aux the results, with the history of their making
     """
 
     def __init__(self, func: Callable[..., Any], args: tuple, kwargs: dict, argnums: Argnums,
@@ -172,7 +172,7 @@ class Differentiated:
                     raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
 
     def _input(self, x: Any) -> Any:
-        """An argument as a tensor of its own: with its history, or a leaf nobody else has."""
+        """Return an argument as a tensor of this run: with its history, or as a new leaf."""
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         if x.requires_grad:
@@ -182,7 +182,7 @@ class Differentiated:
         return found
 
     def _leaf(self, x: Any) -> None:
-        """A leaf of this run's own."""
+        """Note a leaf that only this run has."""
         node = edge_of(x)[0]
         self.own.add(node)
         tracer: Any = active.tracer
@@ -190,8 +190,8 @@ class Differentiated:
             tracer.leaves.add(node)
 
     def pulled_back(self, cotangents: Any, keep: bool = True) -> Any:
-        """Gradients of the arguments from those of the outputs; None for those that are not
-        differentiated by."""
+        """Return gradients of the arguments from those of the outputs; one gradient where `argnums`
+        is an int."""
         found = self._gradients(self._starts(cotangents), keep)
         recorded = active.grad_enabled
         grads = tree_unflatten([self._seen_outside(g, recorded) for g in found], self.spec)
@@ -210,7 +210,8 @@ class Differentiated:
 
     def _gradients(self, starts: Sequence[Any], keep: bool = True,
                    again: bool = False) -> list[Any]:
-        """Zeros where nothing depends on an argument; `again`: to be differentiated once more."""
+        """Return gradients of the inputs, zeros where no output depends on one. `again`: they are
+        differentiated once more."""
         pairs = [(x, g) for x, g in zip(tree_flatten(self.outputs)[0], starts) if x.requires_grad]
         if not pairs:
             return [zeros_like(x) for x in self.inputs]
@@ -221,12 +222,13 @@ class Differentiated:
                                   create_graph=create, materialize_grads=True))
 
     def pushed_forward(self, tangents: Sequence[Any], strict: bool) -> Any:
-        """How the outputs change as the arguments change by `tangents`."""
+        """Return how the outputs change as the arguments change by `tangents`."""
         outputs, spec = tree_flatten(self.outputs)
         with enable_grad():
             starts = [zeros_like(x).requires_grad_() for x in outputs]
             for x in starts:
                 self._leaf(x)
+            # Linear in `starts`, so zeros do: only their history counts for the second backward.
             grads = self._gradients(starts, again=True)
             pairs = [(g, t) for g, t in zip(grads, tangents) if g.requires_grad]
         if strict and not pairs:
@@ -243,7 +245,7 @@ class Differentiated:
 
     # -- what others may see -----------------------------------------------------------------------
     def seen_outside(self, tree: Any) -> Any:
-        """Results as the surroundings see them: without the history that only this run has."""
+        """Return results for the caller: without the history that only this run has."""
         return tree_map(lambda x: self._seen_outside(x, self.recorded), tree)
 
     def _seen_outside(self, x: Any, recorded: bool) -> Any:
@@ -254,18 +256,20 @@ class Differentiated:
         return alias(x) if recorded else x.detach()
 
     def _others(self, tensors: Sequence[Any]) -> bool:
-        """Whether gradients of these would arrive anywhere but at this run's own arguments."""
+        """Return True if gradients of these tensors would reach more than this run's own
+        arguments."""
         return leads_elsewhere([x for x in tensors if x.requires_grad], self.own)
 
 
 def _tracked() -> bool:
-    """Whether ops on samples are recorded around the function that is mapped."""
+    """Return True if a tape outside `vmap` records the ops on samples."""
     tracer: Any = active.tracer
     return tracer is not None and tracer.mapped and tracer.tracked
 
 
 def checked_argnums(argnums: Any, count: int) -> tuple[int, ...]:
-    """Numbers of arguments, counted from the front."""
+    """Return numbers of arguments, counted from the front. RuntimeError for one that is not
+    there."""
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -283,7 +287,7 @@ def checked_argnums(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def _check_outputs(name: str, outputs: Any) -> None:
-    """RuntimeError for results that are no floating point tensors."""
+    """Raise RuntimeError for results that are no floating point tensors."""
     leaves = tree_flatten(outputs)[0]
     if not leaves or len(leaves) == 1 and leaves[0] is None:
         raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got "

@@ -1,11 +1,11 @@
 """Dual tensors: tensors with a tangent, which ops carry on from their operands to their results.
 
-In: primals and tangents, from `autograd.forward_ad`. Out: the tangents of what was computed of
-them. While a level is open it takes the place of the tracer, as the mapping of `vmap` does: it
-hands on all that tensors ask, and looks at what ops made of what. The tangent of a result is found
-by the op's gradient rules, run twice: a gradient is linear in the gradient it starts from. Tangents
-are ordinary tensors, on the tape where what they are computed of is; those of views are views, so a
-write through one is seen by the others.
+In: primals and tangents, from `autograd.forward_ad`. Out: the tangents of their results. An open
+level takes the place of the tracer, as the mapping of `vmap` does. It hands on all that tensors
+ask, and sees each op with its operands and results. The op's gradient rules, run twice, give the
+tangent of a result: a gradient is linear in the gradient it starts from. Tangents are ordinary
+tensors, and the tape records them with their operands. Tangents of views are views, so a write
+through one is seen by the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tracejit.func.mapping import Mapping
 
 
 class Duals(Mapping):
-    """One level of forward mode: which tensors have which tangents.
+    """Level of forward mode: holds the tangents of tensors.
 
     held  by a tensor's id: a weak reference to it, its tangent
     """
@@ -41,12 +41,12 @@ class Duals(Mapping):
         self.held: dict[int, tuple[weakref.ref, Any]] = {}
 
     def has(self, x: Any) -> bool:
-        """No tensor is a sample of a level."""
+        """Return False: no tensor is a sample of a level."""
         return False
 
     # -- tangents ------------------------------------------------------------------------------
     def tangent(self, x: Any) -> Any:
-        """The tangent of a tensor; None where it has none."""
+        """Return the tangent of a tensor, or None. A view has a view of its parent's tangent."""
         found = self.held.get(id(x))
         if found is not None:
             return found[1]
@@ -61,13 +61,14 @@ class Duals(Mapping):
         return self.hold(x, self.outside(view.op, of_parent, *view.operands, **view.attributes))
 
     def hold(self, x: Any, tangent: Any) -> Any:
-        """From now on a tensor has this tangent."""
+        """Give a tensor this tangent, and return the tangent."""
         key = id(x)
         self.held[key] = weakref.ref(x, lambda _: self.held.pop(key, None)), tangent
         return tangent
 
     def dual(self, primal: Any, tangent: Any) -> Any:
-        """A view of a tensor that has this tangent."""
+        """Return a view of a tensor, with this tangent. RuntimeError where one of both has a
+        tangent."""
         check_size(primal, tangent)
         if self.tangent(tangent) is not None:
             raise RuntimeError("Setting a forward grad that itself has a forward gradient at the "
@@ -80,11 +81,11 @@ class Duals(Mapping):
         return made
 
     def primal(self, x: Any) -> Any:
-        """A view of a tensor that has no tangent."""
+        """Return a view of a tensor, without a tangent."""
         return self.outside(x.view_as, x)
 
     def among(self, tensors: Sequence[Any]) -> dict[int, Any]:
-        """The tangents that tensors have, by their number."""
+        """Return the tangents of tensors, by their number in the sequence."""
         found = ((k, self.tangent(x)) for k, x in enumerate(tensors) if isinstance(x, TensorState))
         return {k: t for k, t in found if t is not None}
 
@@ -93,7 +94,7 @@ class Duals(Mapping):
         return self.outside(self._below_run(), op, operands, attributes)
 
     def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
-        """An op gave a result, which is on the tape by now."""
+        """Give the results of an op, which are on the tape by now, their tangents."""
         tangents = self.among(operands)
         if tangents:
             self.outside(self._push, op, operands, attributes, result, tangents)
@@ -112,7 +113,7 @@ class Duals(Mapping):
                 self.hold(x, t.clone() if shared else t)
 
     def write(self, tensor: Any, value: Any) -> None:
-        """Memory is written: the tangent of what looks there becomes that of the value."""
+        """Write memory, and the value's tangent into the tangent of the tensors that look there."""
         of_value = self.tangent(value)
         if of_value is not None and self.tangent(tensor) is None:
             base, _ = chain_of(tensor)
@@ -139,24 +140,24 @@ class Duals(Mapping):
             self.outside(self.below.hides, tensors)
 
     def pushes(self, tensors: Sequence[Any]) -> UsersPush | None:
-        """What gives results of a user's function their tangents, if its arguments have any."""
+        """Return a `UsersPush` if an argument of a user's function has a tangent, else None."""
         tangents = self.among(tensors)
         return UsersPush(self, tangents) if tangents else None
 
 
 class UsersPush:
-    """An application of an `autograd.Function` to dual tensors."""
+    """Application of an `autograd.Function` to dual tensors."""
 
     def __init__(self, level: Duals, tangents: dict[int, Any]) -> None:
         self.level, self.tangents = level, tangents
 
     def forward(self, function: Any) -> Callable[..., Any]:
-        """Its forward, in which tensors have no tangents."""
+        """Return the function's forward, in which tensors have no tangents."""
         return lambda *call: self.level.outside(run_forward, function, *call)
 
     def results(self, jvp: Callable[..., Any], node: Any, args: tuple,
                 outputs: Sequence[Any]) -> None:
-        """The results get the tangents that the user's `jvp` gives."""
+        """Give the results the tangents that the user's `jvp` returns."""
         given = [self._given(k, x, node) for k, x in enumerate(args)]
         found = self.level.outside(jvp, node, *given)
         made = found if isinstance(found, tuple) else (found,)
@@ -173,7 +174,7 @@ class UsersPush:
             self.level.hold(x, t)
 
     def _given(self, k: int, x: Any, node: Any) -> Any:
-        """The tangent of an argument, zeros where it has none but could."""
+        """Return the tangent of an argument; zeros where it has none but could."""
         could = isinstance(x, TensorState) and x._dtype.category >= FLOATING
         if k in self.tangents or not node.materialize_grads or not could:
             return self.tangents.get(k)
@@ -182,7 +183,8 @@ class UsersPush:
 
 def pushed(op: Op, operands: tuple, attributes: dict, results: Sequence[Any],
            tangents: dict[int, Any]) -> list[Any]:
-    """The tangents of an op's results, of those of its operands; None where there is none."""
+    """Return the tangents of an op's results from those of its operands; None where there is
+    none."""
     needed = [k for k in tangents if op.differentiable(k)]
     floating = [isinstance(x, TensorState) and x._dtype.category >= FLOATING for x in results]
     if not needed or not any(floating):
@@ -213,7 +215,7 @@ def _tangent_or_zeros(x: Any, tangent: Any) -> Any:
 
 
 def check_size(x: Any, tangent: Any) -> None:
-    """RuntimeError for a tangent of another shape."""
+    """Raise RuntimeError for a tangent of another shape."""
     if tuple(x.shape) != tuple(tangent.shape):
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original "

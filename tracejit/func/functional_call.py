@@ -16,17 +16,17 @@ _ABSENT: Any = object()
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True,
                     strict: bool = False) -> Any:
-    """What a module gives with other tensors in the place of its parameters and buffers.
+    """Call a module with other tensors in the place of its parameters and buffers.
 
     parameter_and_buffer_dicts   tensors by dotted name, in one dict or several
-    args, kwargs                 what the module is called with; `args` alone if it is no tuple
+    args, kwargs                 arguments of the module; `args` alone if it is no tuple
     tie_weights                  a tensor given for one name stands for all names of the same one
     strict                       RuntimeError for names that lack or are not the module's
 
-    A name may be any attribute that is a tensor or missing. The module is as it was afterwards;
-    what it assigned to a name meanwhile is in the dict then, if one is given. ValueError for a name
-    in several dicts, for names of one tensor that are given different ones, and for what is no
-    dict; TypeError for a value or an attribute that is no tensor.
+    A name may be any attribute that is a tensor or missing. The module is as it was afterwards. If
+    one dict is given, it holds then what the module assigned to its names meanwhile. ValueError for
+    a name in several dicts, for different tensors under names of one tensor, and for what is no
+    dict. TypeError for a value or an attribute that is no tensor.
 
     >>> import tracejit
     >>> layer = tracejit.nn.Linear(2, 1)
@@ -54,8 +54,8 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
 
 
 def _owner(module: Any, prefix: str) -> Any:
-    """The submodule of a dotted name, which may lead through any attribute; TypeError and
-    AttributeError for what is none."""
+    """Return the submodule of a dotted name, which may lead through any attribute. AttributeError
+    for a missing name, TypeError for what is no module."""
     for name in prefix.split(".") if prefix else ():
         if not hasattr(module, name):
             raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
@@ -66,7 +66,7 @@ def _owner(module: Any, prefix: str) -> Any:
 
 
 def _exchanged(owner: Any, leaf: str, tensor: Any) -> Any:
-    """What stood under a name of a module, which now has `tensor`; `_ABSENT` for nothing."""
+    """Put `tensor` under a name of a module, and return what was there; `_ABSENT` is nothing."""
     if tensor is not None and tensor is not _ABSENT and not isinstance(tensor, Operators):
         raise TypeError(f"{tensor} is not an instance of torch.Tensor")
     for table in (owner._parameters, owner._buffers):
@@ -106,7 +106,8 @@ def _merged(dicts: Any) -> dict[str, Any]:
 
 
 def _named(module: Any) -> Iterator[tuple[str, Any]]:
-    """(dotted name, tensor) of each parameter and buffer, those of the same tensor included."""
+    """Yield (dotted name, tensor) of each parameter and buffer, those of the same tensor
+    included."""
     for prefix, owner in module.named_modules(remove_duplicate=False):
         for table in (owner._parameters, owner._buffers):
             for leaf, tensor in table.items():
@@ -123,7 +124,8 @@ def _must_match(kind: str, own: list[str], given: list[str]) -> None:
 
 
 def _tied(given: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """What is given, also under the other names that its tensor has in the module."""
+    """Return the given tensors, also under the other names that the module has for the same
+    tensor."""
     names_of: dict[int, list[str]] = {}
     for name, tensor in own.items():
         names_of.setdefault(id(tensor), []).append(name)
@@ -139,10 +141,11 @@ def _tied(given: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(parameters, buffers) of modules of one class, those of one name stacked in a new dimension.
+    """Return (parameters, buffers) of modules of one class, stacked by name in a new first
+    dimension.
 
-    What requires grad is a new leaf. RuntimeError for no modules, and for modules of different
-    classes or modes.
+    A stack of parameters that require grad is a new leaf. RuntimeError for no modules, and for
+    modules of different classes or modes.
 
     >>> import tracejit
     >>> layers = [tracejit.nn.Linear(2, 1) for _ in range(3)]

@@ -20,8 +20,8 @@ from tracejit.utils._pytree import tree_flatten, tree_unflatten
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
            chunk_size: int | None = None,
            _preallocate_and_copy: bool = False) -> Callable[..., Any]:
-    """The Jacobian of a function, as a function: for each output and each of the arguments
-    `argnums` a tensor of shape output.shape + argument.shape.
+    """Return a function that gives the Jacobian of `func`: a tensor for each output and each
+    argument of `argnums`, of shape output.shape + argument.shape.
 
     chunk_size  how many rows to compute at once; None: all
 
@@ -37,7 +37,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 
 def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable[..., Any]:
-    """As `jacrev`, which computes it: there is no forward mode here, and the numbers are the same.
+    """Return what `jacrev` returns: no forward mode is used here, and the numbers are the same.
 
     >>> import tracejit
     >>> tracejit.func.jacfwd(tracejit.sin)(tracejit.zeros(1))
@@ -47,7 +47,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The second derivatives of a function, as a function.
+    """Return a function that gives the second derivatives of `func`.
 
     >>> import tracejit
     >>> tracejit.func.hessian(lambda x: (x**3).sum())(tracejit.tensor([1.0, 2.0]))
@@ -76,7 +76,7 @@ def _jacobian(func: Callable[..., Any], argnums: Argnums, has_aux: bool, chunk_s
 
 
 def _rows(run: Differentiated, outputs: list[Any], number: int, chunk_size: int | None) -> Any:
-    """The derivatives of one output, in the structure of the arguments."""
+    """Return the derivatives of one output, in the structure of the arguments."""
     output = outputs[number]
     spec = tree_flatten(run.outputs)[1]
 
@@ -87,6 +87,7 @@ def _rows(run: Differentiated, outputs: list[Any], number: int, chunk_size: int 
         return run.pulled_back(tree_unflatten(starts, spec))
 
     count = output.numel()
+    # A start with one 1 gives one row of the Jacobian.
     basis = eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
     if chunk_size == 1 and count:  # one by one, without what `vmap` asks of backward functions
         rows = [tree_flatten(row(start)) for start in basis.unbind()]

@@ -1,11 +1,10 @@
 """Samples: tensors that stand for all slices of another one while a function is mapped over them.
 
 In: tensors and the dimension to map over, from `vmap`. Out: samples, whose ops run once, on the
-whole tensors. A `Mapping` takes the place of the tracer: what tensors ask of it (shapes, writes,
-values) it answers for samples, and hands on for all others to whoever was asked before: the tracer
-of a captured call, another mapping, or nobody. So there are two tapes: that of samples, of which
-derivatives within the function are taken, and that of the whole tensors, of which those around it
-are.
+whole tensors. A `Mapping` takes the place of the tracer, and answers for samples what tensors ask:
+shapes, writes, values. Other questions go to the tracer before it: that of a captured call, another
+mapping, or none. So there are two tapes. Derivatives within the function use the tape of samples;
+those around it use the tape of whole tensors.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ _NOBODY = SimpleNamespace(
 
 
 class Sample:
-    """What is behind a tensor that stands for all slices of `whole` along its first dimension.
+    """State of a tensor that stands for all slices of `whole` along its first dimension.
 
-    views  whether it is a view of another sample
-    part   whether it is a copy that stands for a part of another tensor, or a view of such a copy
+    views  True if it is a view of another sample
+    part   True if it is a copy that stands for a part of another tensor, or a view of such a copy
     """
 
     __slots__ = ("tracer", "whole", "views", "part", "__weakref__")
@@ -60,20 +59,20 @@ class Sample:
         self.part = False
 
     def alike(self, made: Any) -> Any:
-        """What was made like a sample as one: it may be written as others may."""
+        """Return a copy as a sample of its own: unlike `made` it may be written."""
         mapping = self.tracer
         return mapping.outside(lambda: mapping.sample(CLONE(mapping.whole(made))))
 
     def escaped(self) -> str:
-        """What to say where the tensor is used when the map is over."""
+        """Return the error text for a use of the tensor after the map is over."""
         return f"a tensor made inside {self.tracer.name} is used outside of it; return it"
 
 
 class Mapping:
-    """One call of a mapped function over `count` samples.
+    """Call of a mapped function over `count` samples.
 
-    below    who is asked about tensors that are no samples of this mapping
-    tracked  whether the tape around the function has seen a whole tensor
+    below    the tracer for tensors that are no samples of this mapping, or None
+    tracked  True if the tape around the function has seen a whole tensor
     """
 
     mapped = True
@@ -102,7 +101,7 @@ class Mapping:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The mapped function runs meanwhile."""
+        """Be the tracer while the mapped function runs."""
         active.tracer = self
         try:
             yield
@@ -111,7 +110,7 @@ class Mapping:
             active.tracer = self.below
 
     def _check_grads(self) -> None:
-        """RuntimeError where a tensor from outside was given the gradients of all samples."""
+        """Raise RuntimeError if a tensor from outside was given the gradients of all samples."""
         held = [x for x in self._grads if self.has(x._grad)]
         for x in held:
             x._grad = None
@@ -121,20 +120,20 @@ class Mapping:
 
     # -- samples -----------------------------------------------------------------------------------
     def has(self, x: Any) -> bool:
-        """Whether this is a sample of this mapping."""
+        """Return True for a sample of this mapping."""
         return (isinstance(x, TensorState) and type(x._traced) is Sample
                 and x._traced.tracer is self)
 
     def sample(self, whole: Any, views: bool = False) -> Any:
-        """The tensor that stands for the slices of `whole`; call it from outside."""
+        """Return the tensor that stands for the slices of `whole`. Call it from outside."""
         self.tracked |= whole.requires_grad
         made = make(None, 0, tuple(shape_of(whole))[1:], None, whole._dtype, whole._device)
         made._traced = Sample(self, whole, views)
         return made
 
     def whole(self, x: Any) -> Any:
-        """All samples of a tensor in one; of what is no sample, as often as there are samples; call
-        it from outside."""
+        """Return all samples of a tensor in one; of what is no sample, a copy for each. Call it
+        from outside."""
         if self.has(x):
             return x._traced.whole
         return expand(unsqueeze(x, 0), self.count, *shape_of(x))
@@ -158,7 +157,8 @@ class Mapping:
         return eager._run if self.below is None else self.below.run
 
     def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
-        """Whoever is below sees its own tensors; what is done to samples it has seen."""
+        """Tell the tracer below of an op on its own tensors; ops on samples it saw when they
+        ran."""
         if self.below is not None and not any(map(self.has, operands)):
             self.outside(self.below.ran, op, operands, attributes, result)
 
@@ -173,7 +173,8 @@ class Mapping:
         return Application(op, known, [self.has(x) for x in operands], attributes, self.count)
 
     def _for_all(self, x: Any) -> Any:
-        """An operand for the tape around the function: without history from within it."""
+        """Return an operand for the tape around the function: without history from within the
+        function."""
         if self.has(x):
             return x._traced.whole
         if isinstance(x, TensorState) and x._requires_grad and not self._leads_outside(x):
@@ -181,7 +182,8 @@ class Mapping:
         return x
 
     def _leads_outside(self, x: Any) -> bool:
-        """Whether the history of what is no sample ends at a leaf from outside the function."""
+        """Return True if the history of what is no sample ends at a leaf from outside the
+        function."""
         node = edge_of(x)[0]
         if node not in self._outer:
             self._outer[node] = leads_elsewhere([x], self.leaves)
@@ -197,7 +199,7 @@ class Mapping:
         return made
 
     def _opened(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        """A composite is what it is written in; its own rules differentiate it for samples."""
+        """Run the body of a composite; its own rules differentiate it for samples."""
         before = active.grad_enabled
         around = self.tracked or any(
             isinstance(x, TensorState) and not self.has(x) and x._requires_grad
@@ -212,14 +214,14 @@ class Mapping:
         return self._own(found, operands)
 
     def _own(self, x: Any, operands: tuple) -> Any:
-        """What a body returned as a sample of its own, without the history of its making."""
+        """Return a body's result as a sample of its own, without the history of its making."""
         whole = self.outside(self.whole, x)
         if not self.has(x) or x._view is not None or any(x is y for y in operands):
             whole = self.outside(CLONE, whole)
         return self.outside(self.sample, whole)
 
     def _draw(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        """Random numbers: the same for all samples, or others for each."""
+        """Draw random numbers: the same for all samples, or others for each."""
         application = self._application(op, operands, attributes)
         if self.randomness == "different":
             return self.outside(lambda: self.sample(application.drawn()))
@@ -259,7 +261,8 @@ class Mapping:
         return self.outside(version_of, tensor._traced.whole if self.has(tensor) else tensor)
 
     def selected(self, tensor: Any, dim: int, index: Any) -> Any:
-        """Where it differs between samples it is no view of the whole, but a copy."""
+        """Select a slice. Where the index differs between samples, it is a copy and no view of the
+        whole."""
         if not self.has(index) and not self.has(tensor):
             return self.outside(tensor._selected, dim, index)
         if not self.has(index) and self.below is None:
@@ -281,7 +284,7 @@ class Mapping:
             self.outside(self.below.keeps, saved)
 
     def write(self, tensor: Any, value: Any) -> None:
-        """The memory of a sample is that of its whole: one write for all samples."""
+        """Write all samples at once: the memory of a sample is that of its whole."""
         if self.has(tensor):
             if tensor._traced.part:
                 raise RuntimeError(PART)
@@ -292,7 +295,7 @@ class Mapping:
             self.outside(write_memory, tensor, value)
 
     def fold_constant(self, tensor: Any, of_sizes: bool = True) -> None:
-        """What samples hold is not looked at."""
+        """Do nothing: no code reads the values of samples."""
 
     def break_graph(self, tensor: Any, reason: str, hint: str = "") -> None:
         if self.has(tensor):
@@ -370,17 +373,18 @@ class Mapping:
         return self.outside(self.sample, state.whole, state.views)
 
     def severed(self, tensor: Any) -> Any:
-        """The tensor without what the tape around the function knows of it."""
+        """Return the tensor without its history on the tape around the function."""
         if not self.has(tensor):
             return tensor if self.below is None else self.outside(self.below.severed, tensor)
         state = tensor._traced
         return self.outside(lambda: self.sample(state.whole.detach(), state.views))
 
     def forgets(self, tensor: Any) -> None:
-        """What is below has seen `severed`."""
+        """Do nothing: the tracer below has seen `severed`."""
 
     def hides(self, tensors: Any) -> None:
-        """A node that only the tape of samples knows stands for what is computed of these."""
+        """Refuse a node that only the tape of samples knows where the tape around records its
+        operands."""
         known = [self._for_all(x) for x in tensors if isinstance(x, TensorState)]
         if active.grad_enabled and any(x._requires_grad for x in known):
             raise NotImplementedError(

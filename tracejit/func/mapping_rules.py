@@ -1,8 +1,9 @@
-"""Ops on whole tensors: what an op does to samples, done to all of them at once.
+"""Ops on whole tensors: run an op on all samples at once.
 
-In: an op, its operands (of samples their wholes, whose first dimension counts the samples) and its
-attributes. Out: the whole of its result. An op has a rule by its name or kind; any other runs
-sample by sample, and its results are stacked, which is right for every op that makes new tensors.
+In: an op, its attributes, and its operands, with the wholes for samples; their first dimension
+counts the samples. Out: the whole of its result. An op has a rule by its name or kind. Any other
+runs sample by sample and its results are stacked, which is right for every op that makes new
+tensors.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Rule = Callable[["Application"], Any]
 
 
 class Application:
-    """One op, to be run on `count` samples; `mapped` says which operands are wholes."""
+    """Op to be run on `count` samples; `mapped` is True for operands that are wholes."""
 
     def __init__(self, op: Op, operands: Sequence[Any], mapped: Sequence[bool], attributes: dict,
                  count: Any):
@@ -35,16 +36,16 @@ class Application:
         self.attributes, self.count = attributes, count
 
     def rank(self, k: int) -> int:
-        """The number of dimensions of a sample of operand `k`."""
+        """Return the number of dimensions of a sample of operand `k`."""
         x = self.operands[k]
         return len(x.shape) - self.mapped[k] if isinstance(x, TensorState) else 0
 
     def ranks(self) -> int:
-        """The largest number of dimensions among all operands."""
+        """Return the largest number of dimensions among all operands."""
         return max(self.rank(k) for k in range(len(self.operands)))
 
     def full(self, k: int) -> Any:
-        """Operand `k` once for each sample."""
+        """Return operand `k` once for each sample."""
         x = self.operands[k]
         if self.mapped[k] or not isinstance(x, TensorState):
             return x
@@ -54,22 +55,22 @@ class Application:
         return [self.full(k) for k in range(len(self.operands))]
 
     def aligned(self, k: int, rank: int) -> Any:
-        """Operand `k` so that it broadcasts with others of at most `rank` dimensions."""
+        """Return operand `k` so that it broadcasts with others of at most `rank` dimensions."""
         x = self.operands[k]
         for _ in range(rank - self.rank(k) if self.mapped[k] else 0):
             x = unsqueeze(x, 1)
         return x
 
     def run(self, operands: Sequence[Any], **changed: Any) -> Any:
-        """The op with other operands and some other attributes."""
+        """Run the op with other operands and some other attributes."""
         return apply(self.op, tuple(operands), {**self.attributes, **changed})
 
     def has_rule(self) -> bool:
-        """Whether it is run on wholes; a composite without a rule is what it is written in."""
+        """Return True if the op runs on wholes. A composite without a rule runs as its body."""
         return rule_of(self.op) is not None or self.op.body is None
 
     def one_by_one(self) -> Any:
-        """The results for all samples, computed one after the other."""
+        """Return the results for all samples, computed one after the other."""
         if self.op.views:
             raise NotImplementedError(f"vmap: {self.op.name} is not supported, as its result "
                                       "shares memory with its operand")
@@ -91,7 +92,7 @@ class Application:
         return made if type(types) is tuple else made[0]
 
     def drawn(self) -> Any:
-        """Random numbers, others for each sample."""
+        """Draw random numbers, others for each sample."""
         if self.op.name == "randperm":
             size, kind = self.attributes["shape"][0], self.attributes["dtype"]
             keys = apply(randint_record, tuple(self.operands), {
@@ -113,14 +114,14 @@ class Application:
 
 
 def result_of(application: Application) -> Any:
-    """The whole of an op's result."""
+    """Return the whole of an op's result."""
     rule = rule_of(application.op)
     return application.one_by_one() if rule is None else rule(application)
 
 
 @cache
 def rule_of(op: Op) -> Rule | None:
-    """How an op is run on wholes; None: there is no such rule."""
+    """Return the function that runs an op on wholes, or None."""
     found = _BY_NAME.get(op.name)
     if found is None and op.kind == "reduction":
         return _along_dims
@@ -130,7 +131,8 @@ def rule_of(op: Op) -> Rule | None:
 
 
 def _is_elementwise(op: Op) -> bool:
-    """Whether its result has the shape to which its operands broadcast, and no attributes."""
+    """Return True if the op has no attributes, and its result the shape to which its operands
+    broadcast."""
     return tuple(inspect.signature(op.infer).parameters) == ("operands",)
 
 
@@ -142,7 +144,7 @@ def _broadcast(application: Application) -> Any:
 
 
 def _as_it_is(application: Application) -> Any:
-    """What works on the last dimensions, or on each element."""
+    """Run an op on the last dimensions, or on each element: no attribute changes."""
     return application.run(application.all_full())
 
 
@@ -150,12 +152,12 @@ _DIMS = ("dim", "dims", "dim1", "dim2")
 
 
 def _behind(dim: int) -> int:
-    """A sample's dimension in its whole; negative ones count from the end."""
+    """Return the dimension in the whole for one of a sample; negative ones count from the end."""
     return dim + 1 if dim >= 0 else dim
 
 
 def _along_dims(application: Application) -> Any:
-    """What works along given dimensions."""
+    """Run an op along given dimensions, one further behind in the wholes."""
     given = {name: application.attributes[name] for name in _DIMS
              if name in application.attributes}
     if any(dims != () for dims in given.values()) and not application.rank(0):
@@ -166,7 +168,7 @@ def _along_dims(application: Application) -> Any:
 
 
 def _matrices(application: Application) -> Any:
-    """Stacks of matrices that broadcast."""
+    """Run an op on stacks of matrices that broadcast."""
     matrices, others = application.all_full()
     wide = [matrices, others]
     for k in (0, 1):
@@ -205,7 +207,7 @@ def _unsqueeze(application: Application) -> Any:
 
 
 def _together(application: Application) -> Any:
-    """A composite of operands that broadcast, expanded to one shape."""
+    """Run a composite of operands that broadcast, expanded to one shape."""
     rank = application.ranks()
     wide = [application.aligned(k, rank) for k in range(len(application.operands))]
     sizes = broadcast(*[tuple(x.shape) for x in wide if isinstance(x, TensorState)])
@@ -226,7 +228,7 @@ def _matmul(application: Application) -> Any:
 
 
 def _merged(application: Application) -> Any:
-    """What treats the elements of the first dimension apart takes all samples for more of them."""
+    """Run an op that treats the elements of the first dimension apart: samples are more of them."""
     operands = application.all_full()
     many = operands[0].shape[1]
     found = application.run([_flat(x) for x in operands])
@@ -236,22 +238,22 @@ def _merged(application: Application) -> Any:
 
 
 def _flat(x: Any, dim: int = 0) -> Any:
-    """Dimensions `dim` and the next as one."""
+    """Make one dimension of `dim` and the next."""
     return reshape(x, *x.shape[:dim], x.shape[dim] * x.shape[dim + 1], *x.shape[dim + 2:])
 
 
 def _apart(x: Any, first: Any, second: Any, dim: int) -> Any:
-    """Dimension `dim` as two."""
+    """Make two dimensions of `dim`."""
     return reshape(x, *x.shape[:dim], first, second, *x.shape[dim + 1:])
 
 
 def _channels(x: Any) -> Any:
-    """(samples, N, C, ...) as (N, samples * C, ...)"""
+    """Move samples into the channels: (samples, N, C, ...) becomes (N, samples * C, ...)."""
     return _flat(movedim(x, 0, 1), 1)
 
 
 def _convolution(application: Application) -> Any:
-    """`conv` and `conv_input`: the samples are groups of channels where weights differ."""
+    """Run `conv` and `conv_input`: the samples are groups of channels where weights differ."""
     input, weight = application.all_full()
     if not application.mapped[1]:
         found = application.run([_flat(input), application.operands[1]])
@@ -269,7 +271,8 @@ def _convolution_weight(application: Application) -> Any:
 
 
 def _in_place(dims: Sequence[int]) -> bool:
-    """Whether the dimensions of index tensors stand where the indexed ones did, else first."""
+    """Return True if the dimensions of index tensors stand where the indexed ones did, else
+    first."""
     return dims[-1] - dims[0] + 1 == len(dims)
 
 
@@ -290,7 +293,7 @@ def _index(application: Application) -> Any:
 
 
 def _with_samples(application: Application, first: int) -> list[Any]:
-    """Index tensors from operand `first` on, led by that of the samples themselves."""
+    """Return index tensors from operand `first` on, led by the number of the sample."""
     indices = [application.full(k) for k in range(first, len(application.operands))]
     number = iota(application.count, device=indices[0].device)
     for _ in indices[0].shape[1:]:

@@ -1,7 +1,7 @@
 """`vmap`: a function mapped over dimensions of its arguments.
 
 In: a function of one sample. Out: a function of all of them at once. The function runs once, on
-tensors that stand for all samples (`mapping.py`). Called by users, and for Jacobians.
+tensors that stand for all samples (`mapping.py`). Called by: users, and `jacobians.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RANDOMNESS = ("error", "different", "same")
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
          *, chunk_size: int | None = None) -> Callable[..., Any]:
-    """`func`, which takes and gives samples, as a function of tensors with one more dimension.
+    """Map `func`, which takes and gives samples, over one more dimension of its tensors.
 
     in_dims     where that dimension is in each argument (None: it is the same for all samples): an
                 int, or a tuple of ints, None and containers for containers
@@ -32,8 +32,8 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     chunk_size  how many samples to compute at once
 
     Within `func` tensors have no values that Python could see: decisions on them and `.item()` are
-    errors, and so are writes of what differs between samples to a tensor that is not mapped over.
-    ValueError where dimensions do not fit the arguments or results.
+    errors. A write of what differs between samples to a tensor that is not mapped over is an error
+    too. ValueError where dimensions do not fit the arguments or results.
 
     >>> import tracejit
     >>> rows = tracejit.arange(6.0).reshape(3, 2)
@@ -55,8 +55,6 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
 
 
 class _Call:
-    """One call of a mapped function."""
-
     def __init__(self, func: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str):
         self.func, self.name, self.randomness = func, _name(func), randomness
         self.in_dims, self.out_dims = in_dims, out_dims
@@ -89,7 +87,8 @@ class _Call:
         return tree_unflatten(found, spec_of_results)
 
     def _dims_of(self, leaves: list[Any], spec: TreeSpec, args: tuple) -> list[int | None]:
-        """The dimension that each leaf of the arguments is mapped over."""
+        """Return the dimension that each leaf of the arguments is mapped over. ValueError where
+        `in_dims` does not fit."""
         where = f"vmap({self.name}, in_dims={self.in_dims}, ...)(<inputs>)"
         if not isinstance(self.in_dims, (int, tuple)):
             raise ValueError(f"{where}: expected `in_dims` to be int or a (potentially nested) "
@@ -107,7 +106,7 @@ class _Call:
 
     def _whole(self, leaves: Sequence[Any], dims: Sequence[int | None], spec: TreeSpec,
                kwargs: dict, count: Any) -> tuple[list[Any], TreeSpec, list[int | None]]:
-        """The results for all samples, their structure, and where their mapped dimensions are."""
+        """Return the results for all samples, their structure, and their mapped dimensions."""
         below: Any = active.tracer
         func = self.func if below is None else below.convert_call(self.func)
         mapping = Mapping(f"vmap({self.name})", below, count, self.randomness)
@@ -149,7 +148,7 @@ class _Call:
 
 
 def _checked(where: str, x: Any, dim: Any) -> int | None:
-    """A dimension of an argument, counted from the front."""
+    """Return the mapped dimension of an argument, counted from the front."""
     if dim is None:
         return None
     if not isinstance(dim, int):
@@ -174,7 +173,7 @@ def _check_out_dims(name: str, out_dims: Any) -> None:
 
 
 def spread(dims: Any, spec: TreeSpec) -> list[Any] | None:
-    """What a prefix of a tree says of each leaf of a tree; None where it is no prefix.
+    """Return what a prefix of a tree says of each leaf of the tree; None where it is no prefix.
 
     >>> from tracejit.utils._pytree import tree_flatten
     >>> spread((0, None), tree_flatten((1, [2, 3]))[1])
@@ -198,7 +197,7 @@ def spread(dims: Any, spec: TreeSpec) -> list[Any] | None:
 
 
 def _children(spec: TreeSpec) -> Iterator[tuple[int, int, TreeSpec]]:
-    """Where among the leaves those of each child are."""
+    """Yield (first, one past the last, spec) of each child: its places among the leaves."""
     start = 0
     for child in spec.children():
         yield start, start + child.num_leaves, child
@@ -207,7 +206,7 @@ def _children(spec: TreeSpec) -> Iterator[tuple[int, int, TreeSpec]]:
 
 def _parts(leaves: Sequence[Any], dims: Sequence[int | None], count: Any,
            size: int) -> Iterator[tuple[list[Any], Any]]:
-    """The arguments for `size` samples at a time, and how many they are."""
+    """Yield (arguments, number of samples) for `size` samples at a time."""
     for start in range(0, count, size):
         length = min(size, count - start)
         yield [x if d is None else x.narrow(d, start, length)

@@ -1,7 +1,7 @@
-"""Programs as graphs of calls; PyTorch's `torch.fx`, of which only the mark is there.
+"""Programs as graphs of calls; PyTorch's `torch.fx`: only its mark `wrap` is there.
 
-In: functions that modules mark on import. Out: the same functions; what would make a graph says
-that captured functions are looked at by other means.
+In: functions that modules mark on import. Out: the same functions. Functions that would make a
+graph raise, and name other means to look at captured functions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """Marks nothing: capture looks into functions by itself; as `wrap("name")` or `@wrap`.
+    """Return the argument, and mark nothing: capture looks into functions by itself. Works as
+    `wrap("name")` or `@wrap`.
 
     >>> wrap(len) is len, wrap("len")
     (True, 'len')
@@ -19,14 +20,15 @@ def wrap(fn_or_name: Any) -> Any:
 
 
 class GraphModule:
-    """What PyTorch makes of graphs of calls; nothing here is an instance."""
+    """Class of PyTorch's graphs of calls; nothing here is an instance."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Raises: no instance exists, but `isinstance` may name the class.
         symbolic_trace()
 
 
 def symbolic_trace(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: no graph of calls is made that could be edited."""
+    """Raise NotImplementedError: no graph of calls is made that could be edited."""
     raise NotImplementedError("fx.symbolic_trace: modules are not turned into graphs of calls; "
                               "tracejit.script compiles them, and forward hooks give what is "
                               "between the layers")

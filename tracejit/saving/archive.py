@@ -1,8 +1,8 @@
-"""The container of a saved file: a zip archive whose entries are not compressed.
+"""Container of a saved file: a zip archive whose entries are not compressed.
 
 In: a pickle and its storages, or a file. Out: the file, as PyTorch writes it: the elements of each
 storage begin on a 64-byte boundary, so that they can be mapped. Reading checks sizes against the
-file's and every checksum; RuntimeError for what is damaged.
+file's and every checksum; RuntimeError for a damaged file.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def _entry(archive: zipfile.ZipFile, name: str, data: memoryview) -> None:
     entry.file_size = data.nbytes
     wide = data.nbytes * 1.05 > zipfile.ZIP64_LIMIT
     assert archive.fp is not None
+    # Local header: 30 bytes, the name, the extra field (4 bytes of head), sizes of 64 bits.
     start = archive.fp.tell() + 30 + len(name.encode()) + 4 + (20 if wide else 0)
     padding = -start % _ALIGNMENT
     entry.extra = struct.pack("<HH", 0x4246, padding) + b"Z" * padding
@@ -68,7 +69,7 @@ def _entry(archive: zipfile.ZipFile, name: str, data: memoryview) -> None:
 
 
 def is_archive(file: Any) -> bool:
-    """Whether an archive begins where the file stands."""
+    """Return True if an archive begins where the file stands."""
     start = file.tell()
     head = file.read(len(_MAGIC))
     file.seek(start)
@@ -76,7 +77,7 @@ def is_archive(file: Any) -> bool:
 
 
 class _Sought:
-    """A file-like object that can be sought and does not say so."""
+    """File-like object that can seek and does not say so."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -89,7 +90,7 @@ class _Sought:
 
 
 class Archive:
-    """An archive that is read from; a context manager."""
+    """Archive that is read from; a context manager. RuntimeError for a damaged one."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
@@ -132,11 +133,11 @@ class Archive:
         return self.zip.getinfo(f"{self.root}/{name}")
 
     def size(self, name: str) -> int:
-        """How many bytes an entry has."""
+        """Return the number of bytes of an entry."""
         return self._info(name).file_size
 
     def read(self, name: str) -> bytes:
-        """An entry's bytes."""
+        """Return an entry's bytes."""
         try:
             return self.zip.read(self._info(name))
         except RuntimeError:
@@ -145,7 +146,7 @@ class Archive:
             raise damaged(error) from error
 
     def storage(self, name: str, nbytes: int, kind: dtype) -> Storage:
-        """A storage of the bytes of an entry, which must be as many as the pickle says."""
+        """Return a storage of the bytes of an entry, which must be as many as the pickle says."""
         info = self._sized(name, nbytes)
         made = allocate(nbytes)
         if skipping():
@@ -169,8 +170,8 @@ class Archive:
         return made
 
     def mapped(self, name: str, nbytes: int) -> Storage:
-        """A storage over the file's own pages, read when they are used; writes stay private unless
-        `set_default_mmap_options` said otherwise."""
+        """Return a storage over the file's own pages, which are read when they are used. Writes
+        stay private unless `set_default_mmap_options` said otherwise."""
         info = self._sized(name, nbytes)
         self.file.seek(info.header_offset + 26)
         lengths = self.file.read(4)
@@ -181,6 +182,7 @@ class Archive:
             raise damaged(f"entry {name!r} reaches past the end")
         if not nbytes:
             return allocate(0)
+        # Maps begin at pages: map from the page's beginning, and skip the bytes before the entry.
         before = start % mmap.ALLOCATIONGRANULARITY
         pages = mmap.mmap(self.file.fileno(), nbytes + before, offset=start - before,
                           access=mmap.ACCESS_WRITE if maps_shared() else mmap.ACCESS_COPY)
@@ -194,6 +196,6 @@ class Archive:
 
 
 def damaged(why: Any) -> RuntimeError:
-    """The error about a file that is no whole archive."""
+    """Return the error about a file that is no whole archive."""
     return RuntimeError(f"failed reading zip archive: {why}. The file is damaged: it was not saved "
                         "properly, not transferred completely, or modified after saving.")

@@ -1,4 +1,4 @@
-"""Records of a saved file, one by one: what PyTorch's programs that load large files lazily use.
+"""Records of a saved file, one by one, for PyTorch's programs that load large files lazily.
 
 In: the path of a file that `tracejit.save` or `torch.save` wrote, or the file. Out: its records'
 names and bytes, and storages of them. Nothing is unpickled.
@@ -17,7 +17,7 @@ from tracejit.saving.archive import Archive
 
 
 class PyTorchFileReader:
-    """The records of a file; RuntimeError where it is no whole archive, or lacks a record.
+    """Records of a file; RuntimeError where it is no whole archive, or lacks a record.
 
     >>> import io, tracejit
     >>> file = io.BytesIO()
@@ -38,24 +38,24 @@ class PyTorchFileReader:
             opened.close()
 
     def get_all_records(self) -> list[str]:
-        """Names, in the order of the file."""
+        """Return the names, in the order of the file."""
         return [name.partition("/")[2] for name in self._archive.zip.namelist()]
 
     def has_record(self, name: str) -> bool:
-        """Whether the file has a record of this name."""
+        """Return True if the file has a record of this name."""
         return self._archive.has(name)
 
     def get_record(self, name: str) -> bytes:
-        """A record's bytes."""
+        """Return a record's bytes."""
         return self._archive.read(name)
 
     def get_record_size(self, name: str) -> int:
-        """How many bytes a record has."""
+        """Return the number of bytes of a record."""
         return self._archive.size(name)
 
     def get_storage_from_record(self, name: str, numel: int, dtype: Any) -> Any:
-        """An empty tensor over a storage of `numel` elements; bytes where `dtype` is a class of
-        storages."""
+        """Return an empty tensor over a storage of `numel` elements; bytes where `dtype` is a class
+        of storages."""
         kind = dtype if isinstance(dtype, ElementType) else uint8
         storage = self._archive.storage(name, numel * kind.itemsize, kind)
         return make(storage, 0, (0,), None, kind, CPU)

@@ -1,7 +1,7 @@
-"""Files that `load` cannot read: what they are, and what reads them.
+"""Files that `load` cannot read: names their kind, and the program that reads them.
 
-In: a file at the place where `load` begins, or the names in a zip archive. Out: the sentence that
-says what the file is, nothing for a file that may be a saved one. Called by `serialization`.
+In: a file at the place where `load` begins, or the names in a zip archive. Out: a sentence that
+names the kind of the file, None for a file that may be a saved one. Called by: `serialization`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ PROTOCOL = 1001
 
 
 class _Legacy:
-    """The storages of one file, by key."""
+    """Storages of one file, by key."""
 
     def __init__(self, left: Callable[[], int], place: Callable[[Storage, str], Storage]) -> None:
         self.left, self.place = left, place
@@ -40,6 +40,7 @@ class _Legacy:
         refuse(view is not None, "a view of a storage is not supported")
         if key not in self.made:
             nbytes = count * cls.kind.itemsize
+            # Before anything is allocated: the file may claim any size.
             refuse(not 0 <= nbytes <= self.left(), "a storage is larger than the file")
             storage = allocate(nbytes)
             storage.block[:nbytes] = 0
@@ -54,9 +55,9 @@ class _Legacy:
 
 def load(reader: Reader, place: Callable[[Storage, str], Storage],
          allowed: dict[str, Any], encoding: str) -> Any:
-    """The object in a file of the old format.
+    """Return the object in a file of the old format.
 
-    Raises UnpicklingError for what is damaged, or no such file.
+    Raises UnpicklingError for a damaged file, or one of another format.
     """
 
     def none(given: Any) -> Any:
@@ -69,6 +70,7 @@ def load(reader: Reader, place: Callable[[Storage, str], Storage],
     version, system = plain(), plain()
     refuse(version != PROTOCOL, f"Invalid protocol version: {version!r:.80}")
     refuse(not isinstance(system, dict), "the file does not say how it was made")
+    # Tensors lie over these storages already; their elements follow below.
     storages = _Legacy(lambda: reader.left, place)
     found = Unpickler(reader, storages.reference, allowed, encoding).load()
     keys = plain()

@@ -22,7 +22,8 @@ _SYSTEM = {
 
 
 class _Pickler(Pickler):
-    """The references to storages have a part more: which view of another they are; none."""
+    """Pickler whose references to storages have a part more: None, as a storage is no view of
+    another."""
 
     def persistent_id(self, obj: Any) -> Any:
         found = super().persistent_id(obj)
@@ -31,6 +32,7 @@ class _Pickler(Pickler):
 
 def write(file: Any, obj: Any, protocol: int) -> None:
     """Write an object as `torch.save(..., _use_new_zipfile_serialization=False)` does."""
+    # The object is pickled first: the keys of its storages are known only then.
     body = io.BytesIO()
     pickler = _Pickler(body, protocol)
     pickler.dump(obj)

@@ -1,7 +1,7 @@
-"""PyTorch's names in a saved file, and what they stand for here.
+"""PyTorch's names in a saved file, and the objects that they stand for.
 
 In: a tracejit dtype, or a module and a name out of a file. Out: a name to write, or the object it
-stands for. Nothing is imported: what is not in these tables is not known.
+stands for. Nothing is imported: names outside these tables are not known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STORAGES = {
 
 
 class TorchName:
-    """A name of PyTorch's, written to a file as it is."""
+    """Name of PyTorch's, written to a file as it is."""
 
     __slots__ = ("module", "name")
 
@@ -28,12 +28,12 @@ class TorchName:
         self.module, self.name = module, name
 
     def __call__(self, *arguments: Any) -> Any:
-        """A pickle may name it as a function; it is never called."""
+        """Raise TypeError: a pickle may name it as a function, but it is never called."""
         raise TypeError(f"{self.module}.{self.name} is only a name")
 
 
 class StorageType:
-    """A storage class of PyTorch's: the dtype of its elements."""
+    """Storage class of PyTorch's: the dtype of its elements."""
 
     __slots__ = ("kind",)
 
@@ -73,5 +73,5 @@ _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 
 
 def qualified(module: str, name: str) -> str:
-    """The full name of what a pickle means by a module and a name."""
+    """Return the full name that a pickle means by a module and a name."""
     return f"{_RENAMED.get(module, module)}.{name}"

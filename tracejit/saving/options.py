@@ -1,6 +1,6 @@
-"""How files are read and written where neither they nor the call says; the process's switches.
+"""Options of the process for reading and writing files, where neither the file nor the call says.
 
-In: what `tracejit.serialization` is told. Out: what `archive` asks for.
+In: settings from `tracejit.serialization`. Out: answers to `archive`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class LoadEndianness(Enum):
-    """A byte order."""
+    """Byte order."""
 
     NATIVE = 1
     LITTLE = 2
@@ -45,12 +45,12 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of files that do not record theirs; None where none was set."""
+    """Return the byte order of files that do not record theirs; None where none was set."""
     return _endianness
 
 
 def assumed_byteorder() -> str:
-    """`sys.byteorder` of the machine that wrote a file which does not say."""
+    """Return `sys.byteorder` of the machine that wrote a file which does not say."""
     if _endianness in (None, LoadEndianness.NATIVE):
         return sys.byteorder
     return "big" if _endianness is LoadEndianness.BIG else "little"
@@ -81,12 +81,12 @@ class set_default_mmap_options:
 
 
 def get_default_mmap_options() -> int | None:
-    """How `load(..., mmap=True)` maps files."""
+    """Return the flags with which `load(..., mmap=True)` maps files."""
     return _mmap_flags
 
 
 def maps_shared() -> bool:
-    """Whether writes to mapped elements go to the file."""
+    """Return True if writes to mapped elements go to the file."""
     return _mmap_flags is not None and _mmap_flags == getattr(mmap, "MAP_SHARED", None)
 
 
@@ -97,12 +97,12 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_crc32_options() -> bool:
-    """What `set_crc32_options` set."""
+    """Return the value that `set_crc32_options` set."""
     return _compute_crc32
 
 
 class skip_data:
-    """`save` and `load` leave the elements out inside a `with` block: they are zeros.
+    """Context in which `save` and `load` leave the elements out: they are zeros.
 
     >>> import io, tracejit
     >>> file = io.BytesIO()
@@ -124,5 +124,5 @@ class skip_data:
 
 
 def skipping() -> bool:
-    """Whether a block of `skip_data` is open in this thread."""
+    """Return True if a block of `skip_data` is open in this thread."""
     return _skipping.on

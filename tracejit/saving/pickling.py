@@ -1,4 +1,4 @@
-"""An object as a pickle that names what PyTorch names, with the elements of its tensors beside it.
+"""Pickles of objects with PyTorch's names, and the elements of their tensors beside them.
 
 In: an object. Out: the pickle's bytes and the storages it refers to by number. Tensors over the
 same storage refer to the same number. Objects of the user's are pickled as Python pickles them.
@@ -35,7 +35,7 @@ MIXED = (
 
 
 class _Reference:
-    """A storage, as a pickle refers to it."""
+    """Storage, as a pickle refers to it."""
 
     __slots__ = ("storage", "kind")
 
@@ -48,7 +48,7 @@ _PythonPickler: Any = pickle._Pickler
 
 
 class Pickler(_PythonPickler):
-    """One pickle; `storages` are its tensors' in the order of their numbers."""
+    """Pickler of one object; `storages` are its tensors' in the order of their numbers."""
 
     dispatch = dict(_PythonPickler.dispatch)
 
@@ -58,11 +58,11 @@ class Pickler(_PythonPickler):
         self._known: dict[tuple[int, dtype | None], tuple[str, dtype]] = {}
 
     def kinds(self) -> list[dtype]:
-        """Of what kind the elements of `storages` are."""
+        """Return the dtypes of the elements of `storages`."""
         return [kind for _, kind in self._known.values()]
 
     def persistent_id(self, obj: Any) -> Any:
-        """What stands for a storage: its type, number, place and number of elements."""
+        """Return the reference to a storage: its type, number, place and number of elements."""
         cls = type(obj)
         if cls is _Reference:
             storage, kind = obj.storage, obj.kind
@@ -79,12 +79,14 @@ class Pickler(_PythonPickler):
         key, known = self._known[place]
         if known is not kind:
             raise RuntimeError(MIXED)
+        # PyTorch counts the elements of a typed storage, the bytes of an untyped one.
         name = names.BYTES if cls is UntypedStorage else names.STORAGE_NAMES[kind]
         count = storage.nbytes // kind.itemsize
         return "storage", name, key, str(storage.device), count
 
     def reducer_override(self, obj: Any) -> Any:
-        """How to make the object again, by PyTorch's names; NotImplemented for what has none."""
+        """Return how to make the object again, by PyTorch's names; NotImplemented for one without
+        such a name."""
         kind = type(obj)
         if issubclass(kind, TensorState):
             return _tensor(obj)
@@ -105,7 +107,7 @@ class Pickler(_PythonPickler):
         return NotImplemented
 
     def save_name(self, obj: TorchName) -> None:
-        """A name, though nothing of that name can be imported."""
+        """Write a name, though nothing of that name can be imported."""
         if self.proto >= 4:
             self.save(obj.module)
             self.save(obj.name)
@@ -115,7 +117,7 @@ class Pickler(_PythonPickler):
         self.memoize(obj)
 
     def save_dtype(self, obj: dtype) -> None:
-        """A dtype is its name."""
+        """Write a dtype as its name."""
         self.save(names.DTYPE_NAMES[obj])
 
     dispatch[TorchName] = save_name
@@ -123,9 +125,10 @@ class Pickler(_PythonPickler):
 
 
 def _uncompiled(module: Any, protocol: int) -> Any:
-    """How to make a module again without what was compiled of it: files hold no programs."""
+    """Return how to make a module again without its compiled functions: files hold no programs."""
     if isinstance(module, ScriptedModule):
         module = module._scripted_original  # type: ignore[attr-defined]
+    # A compiled `forward` set on the instance hides the class's: leave it out.
     elif not hasattr(module.__dict__.get("forward"), "report"):
         return NotImplemented
     make, arguments, state, *rest = module.__reduce_ex__(protocol)
@@ -136,7 +139,7 @@ def _uncompiled(module: Any, protocol: int) -> Any:
 
 
 def _tensor(x: Any) -> tuple:
-    """How to make a tensor again."""
+    """Return how to make a tensor again."""
     check_known(x)
     if is_meta(x) and type(x) is not Parameter:
         return names.META_TENSOR, (x._dtype, tuple(x._shape), strides_of(x), x.requires_grad)
@@ -154,7 +157,7 @@ def _tensor(x: Any) -> tuple:
 
 
 def _detached(x: Tensor) -> Tensor:
-    """Its elements, at once also where a call is recorded: the file is no part of a program."""
+    """Return the elements of a tensor, without the tracer: the file is no part of a program."""
     tracer, active.tracer = active.tracer, None
     try:
         return x.detach()
@@ -163,7 +166,7 @@ def _detached(x: Tensor) -> Tensor:
 
 
 def pickled(obj: Any, protocol: int) -> tuple[bytes, list[Storage]]:
-    """An object's pickle, and the storages it refers to."""
+    """Return an object's pickle, and the storages it refers to."""
     file = io.BytesIO()
     pickler = Pickler(file, protocol)
     pickler.dump(obj)

@@ -1,4 +1,4 @@
-"""What the functions do that a saved file names: tensors out of storages, and small values.
+"""Functions that a saved file names: they make tensors out of storages, and small values.
 
 In: arguments out of a file, of which nothing is believed: shapes must lie within their storage,
 attributes must not hide methods. Out: objects. `CALLS` is all that a file can call by itself.
@@ -27,7 +27,7 @@ _MOST_BYTES = 1 << 63
 
 
 def refuse(condition: bool, text: str) -> None:
-    """UnpicklingError where a file says what cannot be."""
+    """Raise UnpicklingError where a file says what cannot be."""
     if condition:
         raise UnpicklingError(text)
 
@@ -52,7 +52,7 @@ def rebuild_tensor_v3(elements: Any, offset: Any, shape: Any, strides: Any, requ
 
 
 def checked_sizes(numbers: Any) -> tuple[int, ...]:
-    """A shape, or strides; UnpicklingError for what is none."""
+    """Return a shape, or strides. UnpicklingError for what is none."""
     refuse(not isinstance(numbers, tuple) or len(numbers) > _MOST_DIMENSIONS
            or any(type(n) is not int or n < 0 for n in numbers),
            f"a tensor's shape and strides must be tuples of sizes, got {numbers!r:.80}")
@@ -60,13 +60,14 @@ def checked_sizes(numbers: Any) -> tuple[int, ...]:
 
 
 def _over(storage: Storage, kind: dtype, offset: Any, shape: Any, strides: Any) -> Any:
-    """A tensor over a storage; UnpicklingError where it would reach out of it."""
+    """Make a tensor over a storage. UnpicklingError where it would reach out of it."""
     shape, strides = checked_sizes(shape), checked_sizes(strides)
     refuse(len(shape) != len(strides), f"shape {shape} with strides {strides}")
     refuse(type(offset) is not int or offset < 0, f"a tensor's offset is {offset!r:.80}")
     reach, count = offset, kind.itemsize
     for size, stride in zip(shape, strides):
         reach += max(size - 1, 0) * stride
+        # Python's ints do not overflow, so the checks below hold for any sizes.
         count *= max(size, 1)
     held = storage.nbytes // kind.itemsize
     empty = 0 in shape
@@ -90,7 +91,7 @@ def _marked(made: Any, requires_grad: Any, hooks: Any, metadata: Any = None) -> 
 
 
 def rebuild_meta_tensor(kind: Any, shape: Any, strides: Any, requires_grad: Any) -> Any:
-    """A tensor without values."""
+    """Make a tensor without values."""
     refuse(type(kind) is not dtype, f"a tensor of dtype {kind!r:.80}")
     sizes = checked_sizes(shape), checked_sizes(strides)
     reach = 1 + sum(max(n - 1, 0) * s for n, s in zip(*sizes))
@@ -110,11 +111,12 @@ def rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, stat
 
 
 def rebuild_from_type(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
-    """A tensor of a class of its own, or with attributes."""
+    """Make a tensor of a class of its own, or with attributes."""
     refuse(function not in _TENSORS or not isinstance(arguments, tuple),
            "a tensor that is not made as tensors are")
     refuse(not isinstance(cls, type) or not issubclass(cls, Tensor), f"{cls!r:.80} is no tensor")
     made = function(*arguments)
+    # `_make_subclass` makes a new tensor, without the flag.
     if cls is not Tensor:
         requires_grad = made.requires_grad
         made = Tensor._make_subclass(cls, made)
@@ -138,12 +140,12 @@ def _bytearray(*arguments: Any) -> bytearray:
 
 
 def _bytes() -> bytes:
-    """How pickles of protocol 2 spell b""."""
+    """Return empty bytes, which pickles of protocol 2 make by a call."""
     return b""
 
 
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
-    """How pickles of protocol 2 spell bytes."""
+    """Return bytes, which pickles of protocol 2 make of a text."""
     refuse(encoding not in ("latin1", "latin-1"), f"bytes in the encoding {encoding!r:.80}")
     refuse(type(text) is not str, "bytes that are no text")
     return text.encode("latin1")
@@ -189,7 +191,8 @@ def _size(sizes: Any = ()) -> Size:
 
 
 def checked_key(key: Any, depth: int = 0) -> Any:
-    """A key of a dict or set; hashing tuples that are nested without end ends the process."""
+    """Return a key of a dict or set. Refuse deeply nested tuples: hashing them can end the
+    process."""
     refuse(depth > 50, "keys are nested too deeply")
     if isinstance(key, (tuple, frozenset)):
         for item in key:

@@ -1,6 +1,7 @@
-"""Pickles that the caller trusts: what they name is imported, and called as they say.
+"""Pickles that the caller trusts: their names are imported, and called as they say.
 
-In: a file, and who knows storages by number. Out: the object. Names of PyTorch's mean tracejit's.
+In: a file, and a function that finds storages by number. Out: the object. Names of PyTorch's mean
+tracejit's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tracejit.saving.rebuilding import KNOWN
 
 
 class TrustingUnpickler(pickle.Unpickler):
-    """One pickle, which may run anything.
+    """Unpickler of one pickle, which may run anything.
 
     storage  (persistent id) -> what it stands for
     allowed  full name -> class or function that stands for it, before all others
@@ -27,17 +28,19 @@ class TrustingUnpickler(pickle.Unpickler):
         self.storage, self.allowed = storage, allowed
 
     def persistent_load(self, given: Any) -> Any:
-        """The storage of that number."""
+        """Return the storage of that number."""
         return self.storage(given)
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name stands for; AttributeError and ModuleNotFoundError where there is nothing."""
+        """Return the object of a name. AttributeError and ModuleNotFoundError where there is
+        none."""
         full = qualified(module, name)
         for names in (self.allowed, KNOWN):
             if full in names:
                 return names[full]
         if module.split(".")[0] == "torch":
             module = "tracejit" + module.removeprefix("torch")
+            # Modules of PyTorch's layers have other names here, but the classes are all in `nn`.
             if module.startswith("tracejit.nn.modules"):
                 return getattr(importlib.import_module("tracejit.nn"), name)
         return super().find_class(module, name)

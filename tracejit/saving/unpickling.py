@@ -1,7 +1,7 @@
 """Pickles without Python's unpickler: a file describes data, and can run nothing.
 
-In: a reader over bytes, and who knows storages by number. Out: the object. Names stand for what
-`rebuilding.KNOWN` says, or for classes the user allowed; everything else is refused by its name.
+In: a reader over bytes, and a function that finds storages by number. Out: the object. Names stand
+for the objects in `rebuilding.KNOWN`, or for classes the user allowed; all others are refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reader:
 
 
 class Unpickler:
-    """One pickle.
+    """Unpickler of one pickle.
 
     storage   (persistent id) -> what it stands for
     allowed   full name -> class or function that the user trusts
@@ -61,7 +61,8 @@ class Unpickler:
         self.outside: Exception | None = None  # raised by who knows storages
 
     def load(self) -> Any:
-        """The object; UnpicklingError for what is damaged or not allowed."""
+        """Return the object. UnpicklingError for a damaged pickle, or one that needs more than is
+        allowed."""
         try:
             while (code := self.reader.take(1)) != pickle.STOP:
                 run = _OPCODES.get(code)
@@ -112,6 +113,7 @@ class Unpickler:
 
     def refer(self) -> None:
         given = self.pop()
+        # Python 2 wrote the words of a reference as byte strings.
         if self.encoding == "bytes" and isinstance(given, tuple):
             given = tuple(str(x, "latin1") if type(x) is bytes else x for x in given)
         try:
@@ -123,6 +125,7 @@ class Unpickler:
     def call(self) -> None:
         arguments, function = self.pop(), self.pop()
         refuse(not isinstance(arguments, tuple), "arguments must be a tuple")
+        # By identity: comparing or hashing could run code of the object.
         known = CALLS.get(id(function))
         if known is not None:
             self.push(known(*arguments))
@@ -187,7 +190,7 @@ class Unpickler:
 
 
 def _set_state(made: Any, state: Any) -> None:
-    """As Python's unpickler does, for an instance of a class that the user allowed."""
+    """Set the state of an instance whose class the user allowed, as Python's unpickler does."""
     if hasattr(made, "__setstate__"):
         made.__setstate__(state)
         return
@@ -201,7 +204,7 @@ def _set_state(made: Any, state: Any) -> None:
 
 
 def unsupported(name: str) -> str:
-    """The message about a name that no file may use by itself."""
+    """Return the message about a name that no file may use by itself."""
     shown = name.removeprefix("builtins.")
     return (
         "Weights only load failed: a file may hold tensors, parameters, numbers, texts and plain "
@@ -294,7 +297,7 @@ _OPCODES: dict[bytes, Callable[[Unpickler], Any]] = {
 
 
 def globals_in(data: Reader) -> list[str]:
-    """The full names that a pickle mentions, in order; nothing is looked up or called."""
+    """Return the full names that a pickle mentions, in order; nothing is looked up or called."""
     found: dict[str, None] = {}
 
     class Listing(Unpickler):
@@ -307,6 +310,7 @@ def globals_in(data: Reader) -> list[str]:
             self.pop()
             self.push(None)
 
+        # Arguments are dropped, and None stands for the object: containers must then take anything.
         new = call
 
         def build(self) -> None:

@@ -1,8 +1,8 @@
 """Windows of signals; PyTorch's `torch.signal.windows`.
 
-In: how many elements; `sym` False: those of a window of one more, without the last. Out: a vector,
-computed in float64 and rounded once. The older `tracejit.hann_window` and its kin are in
-`tracejit/core/ops/signal_windows.py`.
+In: the number of elements; `sym` False: the elements of a window of one more, without the last.
+Out: a vector, computed in float64 and rounded once. The older `tracejit.hann_window` and its kin
+are in `tracejit/core/ops/signal_windows.py`.
 
 >>> import tracejit
 >>> tracejit.signal.windows.hann(3)
@@ -21,7 +21,7 @@ from tracejit.core.ops.types import FLOATING, dtype, float64, get_default_dtype
 
 def _window(name: str, M: Any, sym: bool, values: Callable[[Any, int], Any],
             options: dict[str, Any]) -> Any:
-    """`values(k, last)` of the elements k = 0 .. last."""
+    """Make a window of `values(k, last)` for the elements k = 0 .. last."""
     known = {"dtype", "layout", "device", "requires_grad"}
     for key in options.keys() - known:
         raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
@@ -36,10 +36,12 @@ def _window(name: str, M: Any, sym: bool, values: Callable[[Any, int], Any],
     if kind.category != FLOATING or kind.itemsize == 2:
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {kind}")
     device = options.get("device")
+    # `last` would be 0, by which the windows divide.
     if M <= 1:
         made = tracejit.ones(M, dtype=kind, device=device)
     else:
         k = tracejit.arange(M, dtype=float64, device=device)
+        # A periodic window is a symmetric one of M + 1 elements, without the last.
         made = values(k, M - 1 if sym else M).to(kind)
     return made.requires_grad_(bool(options.get("requires_grad", False)))
 
@@ -51,7 +53,7 @@ def _positive(what: str, number: float) -> None:
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True,
                 **options: Any) -> Any:
-    """exp(-|k - center| / tau); `center` None: the middle, which symmetric windows ask for.
+    """Compute exp(-|k - center| / tau); `center` None is the middle, which symmetric windows need.
 
     ValueError for a `tau` that is not positive, and for another `center` of a symmetric window.
     """
@@ -63,29 +65,31 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 
 
 def cosine(M: int, *, sym: bool = True, **options: Any) -> Any:
-    """Half a period of a sine, from the middle of the first element to that of the last."""
+    """Compute half a period of a sine, from the middle of the first element to that of the last."""
     return _window("cosine", M, sym, lambda k, last: (
         (k + 0.5) * (math.pi / (last + 1))).sin(), options)
 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **options: Any) -> Any:
-    """exp(-(k / std)^2 / 2), k counted from the middle. ValueError unless `std` is positive."""
+    """Compute exp(-(k / std)^2 / 2), k counted from the middle. ValueError unless `std` is
+    positive."""
     _positive("Standard deviation", std)
     return _window("gaussian", M, sym, lambda k, last: (
         -((k - last / 2) / std).square() / 2).exp(), options)
 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **options: Any) -> Any:
-    """Kaiser's window, whose shape `beta` gives. ValueError for a negative one."""
+    """Compute Kaiser's window; `beta` gives its shape. ValueError for a negative `beta`."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _window("kaiser", M, sym, lambda k, last: tracejit.i0(
+        # Rounding can make the ends negative, whose root would be NaN.
         (1 - (2 * k / last - 1).square()).clamp_min(0).sqrt() * beta)
         / tracejit.i0(tracejit.tensor(beta, dtype=float64, device=k.device)), options)
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Any:
-    """The sum of a[i] (-1)^i cos(i x), where x goes from 0 to 2 pi.
+    """Compute the sum of a[i] (-1)^i cos(i x), where x goes from 0 to 2 pi.
 
     TypeError unless `a` is a list, ValueError where it is empty.
     """
@@ -100,7 +104,7 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: A
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **options: Any) -> Any:
-    """alpha - (1 - alpha) cos(x), where x goes from 0 to 2 pi."""
+    """Compute alpha - (1 - alpha) cos(x), where x goes from 0 to 2 pi."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, **options)
 
 
@@ -120,7 +124,7 @@ def blackman(M: int, *, sym: bool = True, **options: Any) -> Any:
 
 
 def bartlett(M: int, *, sym: bool = True, **options: Any) -> Any:
-    """A triangle."""
+    """Compute a triangle."""
     return _window("bartlett", M, sym, lambda k, last: 1 - (2 * k / last - 1).abs(), options)
 
 

@@ -1,5 +1,5 @@
-"""Tensors of which few elements are kept; PyTorch's `torch.sparse`, as far as graphs and gradients
-of embeddings need it.
+"""Sparse tensors keep few of their elements; PyTorch's `torch.sparse`, as far as graphs and
+gradients of embeddings need it.
 
 In: positions and elements. Out: `SparseTensor`s, and their products with dense matrices.
 """
@@ -24,7 +24,7 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
                       dtype: dtype | None = None, device: Any = None,
                       requires_grad: bool = False, check_invariants: bool | None = None,
                       is_coalesced: bool | None = None) -> SparseTensor:  # fmt: skip
-    """The tensor of that size with `values` (n, ...) at the positions `indices` (s, n), else 0.
+    """Make a tensor with `values` (n, ...) at the positions `indices` (s, n), and 0 elsewhere.
 
     Positions are those of the first s dimensions; the others are those of the values.
 
@@ -43,6 +43,7 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
             "sparse_coo_tensor: gradients that are sparse are not supported; let values require it"
         )
     if values is None:
+        # sparse_coo_tensor(size): the only positional argument is the size then.
         size = indices if size is None else size
         indices, values = [[] for _ in size], []
     at = convert(as_tensor(indices, device=device), int64)
@@ -80,7 +81,7 @@ def DoubleTensor(indices: Any, values: Any, size: Any = None) -> SparseTensor:
 
 
 def mm(mat1: Any, mat2: Any) -> Any:
-    """The product of two matrices, of which one may be sparse.
+    """Multiply two matrices; one of them may be sparse.
 
     >>> import tracejit
     >>> x = tracejit.eye(2).to_sparse() * 3
@@ -99,10 +100,10 @@ spmm = mm
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
+    """Return beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
     return dense_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sum(input: SparseTensor) -> Any:
-    """The sum of all elements."""
+    """Return the sum of all elements."""
     return input.sum()

@@ -1,9 +1,8 @@
-"""Sparse matrices whose rows, or columns, are compressed: CSR and CSC, as scipy and LibSVM have
-them.
+"""Sparse matrices with compressed rows or columns: CSR and CSC, as scipy and LibSVM have them.
 
-In: where each row begins, the columns and values of the elements (CSC: columns and rows). Out:
-`CompressedTensor`s, which multiply and become dense. They are kept as they were given and compute
-as `SparseTensor`s; gradients go to the values.
+In: positions where rows begin, columns and values of the elements (CSC: rows and columns
+exchanged). Out: `CompressedTensor`s, which multiply and become dense. They are kept as they were
+given and compute as `SparseTensor`s; gradients go to the values.
 """
 
 from __future__ import annotations
@@ -44,19 +43,19 @@ class CompressedTensor:
     ndim = property(lambda self: len(self.shape))
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or one of its sizes."""
+        """Return the shape, or one of its sizes."""
         return self.shape if dim is None else self.shape[dim]
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     def numel(self) -> int:
-        """The number of elements, zeros included."""
+        """Return the number of elements, zeros included."""
         return self.shape.numel()
 
     def values(self) -> Tensor:
-        """The elements that are kept."""
+        """Return the elements that are kept."""
         return self.elements
 
     def _nnz(self) -> int:
@@ -67,7 +66,7 @@ class CompressedTensor:
         return self._of(sparse_csr, "crow_indices", "row", self.starts)
 
     def col_indices(self) -> Tensor:
-        """The column of each element. RuntimeError for CSC."""
+        """Return the column of each element. RuntimeError for CSC."""
         return self._of(sparse_csr, "col_indices", "row", self.places)
 
     def ccol_indices(self) -> Tensor:
@@ -75,7 +74,7 @@ class CompressedTensor:
         return self._of(sparse_csc, "ccol_indices", "column", self.starts)
 
     def row_indices(self) -> Tensor:
-        """The row of each element. RuntimeError for CSR."""
+        """Return the row of each element. RuntimeError for CSR."""
         return self._of(sparse_csc, "row_indices", "column", self.places)
 
     def _of(self, layout: Any, name: str, kind: str, found: Tensor) -> Tensor:
@@ -86,7 +85,7 @@ class CompressedTensor:
         return found
 
     def to_sparse(self) -> SparseTensor:
-        """The same elements with the position of each."""
+        """Return a `SparseTensor` of the same elements, with the position of each."""
         counts = self.starts[1:] - self.starts[:-1]
         groups = repeat_interleave(arange(counts.shape[0], dtype=int64), counts.to(int64))
         places = self.places.to(int64)
@@ -94,34 +93,35 @@ class CompressedTensor:
         return SparseTensor(stack(pair), self.elements, tuple(self.shape), False)
 
     def to_dense(self) -> Tensor:
-        """The matrix with its zeros."""
+        """Return the matrix with its zeros."""
         return self.to_sparse().to_dense()
 
     def to_sparse_csr(self) -> CompressedTensor:
-        """By rows."""
+        """Return the matrix compressed by rows."""
         return self if self.layout is sparse_csr else compressed(self.to_sparse(), sparse_csr)
 
     def to_sparse_csc(self) -> CompressedTensor:
-        """By columns."""
+        """Return the matrix compressed by columns."""
         return self if self.layout is sparse_csc else compressed(self.to_sparse(), sparse_csc)
 
     def t(self) -> CompressedTensor:
-        """Rows and columns exchanged: CSR becomes CSC, over the same memory."""
+        """Exchange rows and columns: CSR becomes CSC, over the same memory."""
         layout = sparse_csc if self.layout is sparse_csr else sparse_csr
         return CompressedTensor(self.starts, self.places, self.elements, self.shape[::-1], layout)
 
     mT = T = property(t)
 
     def transpose(self, dim0: int, dim1: int) -> CompressedTensor:
-        """Two dimensions exchanged."""
+        """Exchange two dimensions."""
+        # Modulo 2, as dimensions may be negative.
         return self if dim0 % 2 == dim1 % 2 else self.t()
 
     def detach(self) -> CompressedTensor:
-        """Without a gradient."""
+        """Return the matrix without a gradient."""
         return self._with(self.elements.detach())
 
     def clone(self) -> CompressedTensor:
-        """A copy."""
+        """Return a copy."""
         return CompressedTensor(self.starts.clone(), self.places.clone(), self.elements.clone(),
                                 self.shape, self.layout)
 
@@ -130,7 +130,7 @@ class CompressedTensor:
         return self._with(self.elements.to(*arguments, **named))
 
     def requires_grad_(self, requires_grad: bool = True) -> CompressedTensor:
-        """Make the values collect gradients, or stop it; returns the tensor."""
+        """Make the values collect gradients, or stop it; return the tensor."""
         self.elements.requires_grad_(requires_grad)
         return self
 
@@ -138,15 +138,15 @@ class CompressedTensor:
         return CompressedTensor(self.starts, self.places, values, self.shape, self.layout)
 
     def sum(self) -> Tensor:
-        """The sum of all elements."""
+        """Return the sum of all elements."""
         return self.elements.sum()
 
     def sparse_product(self, other: Any) -> Any:
-        """This matrix times a dense vector or matrix."""
+        """Multiply this matrix by a dense vector or matrix."""
         return self.to_sparse().sparse_product(other)
 
     def dense_product(self, other: Any) -> Any:
-        """A dense matrix times this one."""
+        """Multiply a dense matrix by this one."""
         return self.to_sparse().dense_product(other)
 
     matmul = mm = __matmul__ = mv = sparse_product
@@ -173,7 +173,7 @@ class CompressedTensor:
 
 
 def compressed(x: SparseTensor, layout: Any) -> CompressedTensor:
-    """A sparse matrix by rows or by columns."""
+    """Compress a sparse matrix by rows or by columns."""
     if len(x.shape) != 2:
         raise RuntimeError("only matrices are compressed by rows or columns, got "
                            f"{len(x.shape)} dimensions")
@@ -181,6 +181,7 @@ def compressed(x: SparseTensor, layout: Any) -> CompressedTensor:
     rows, columns = x.indices()[0], x.indices()[1]
     values, count = x.values(), x.shape[0]
     if layout is sparse_csc:
+        # `coalesce` orders by rows; a stable sort keeps that order within each column.
         order = columns.argsort(stable=True)
         rows, columns, values, count = columns[order], rows[order], values[order], x.shape[1]
     counts = zeros(count, dtype=int64).index_add(0, rows, zeros(rows.shape[0], dtype=int64) + 1)
@@ -193,7 +194,8 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
                              device: Any = None, pin_memory: bool = False,
                              requires_grad: bool = False,
                              check_invariants: bool | None = None) -> CompressedTensor:
-    """A CSR or CSC matrix from where its rows (columns) begin, the other positions, and values.
+    """Make a CSR or CSC matrix from the starts of its rows (columns), the other positions, and
+    values.
 
     RuntimeError if the numbers of positions do not fit; NotImplementedError for blocks.
 
@@ -214,6 +216,7 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
     if size is None:
         other = int(places.max()) + 1 if places.numel() else 0
         size = (count, other) if layout is sparse_csr else (other, count)
+    # Checked here, as errors of later products would not name the cause.
     main = size[0] if layout is sparse_csr else size[1]
     if count != main or int(starts[0]) or int(starts[-1]) != places.shape[0]:
         raise RuntimeError(f"compressed positions of {starts.shape[0]} numbers from "
@@ -241,12 +244,12 @@ def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: An
 
 
 def sparse_bsr_tensor(*arguments: Any, **named: Any) -> NoReturn:
-    """NotImplementedError: blocks are not kept here."""
+    """Raise NotImplementedError: blocks are not kept here."""
     raise NotImplementedError("sparse_bsr_tensor(): blocks are not kept here; use "
                               "sparse_csr_tensor")
 
 
 def sparse_bsc_tensor(*arguments: Any, **named: Any) -> NoReturn:
-    """NotImplementedError: blocks are not kept here."""
+    """Raise NotImplementedError: blocks are not kept here."""
     raise NotImplementedError("sparse_bsc_tensor(): blocks are not kept here; use "
                               "sparse_csc_tensor")

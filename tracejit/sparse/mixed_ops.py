@@ -1,8 +1,8 @@
-"""Ops of which an operand is sparse, what dense tensors have of sparse ones, and gradients of
+"""Ops with a sparse operand, methods of dense tensors that concern sparse ones, and gradients of
 embeddings.
 
-In: sparse tensors among the operands of an op. Out: sparse tensors again, or dense ones; most ops
-do not take them, and say so.
+In: sparse tensors among the operands of an op. Out: sparse tensors again, or dense ones. Most ops
+do not take sparse tensors, and raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def _plus(op: Op, input: Any, other: Any) -> Any:
     if input.extents != other.extents:
         raise RuntimeError("add: expected sizes of 'self' and 'other' to match, but "
                            f"{list(input.extents)} != {list(other.extents)}")
+    # No need to concatenate: the sum has as many elements as each operand.
     if input.positions is other.positions:
         return input._with(input.elements + other.elements)
     places = cat((input.positions, other.positions), 1)
@@ -52,6 +53,7 @@ def _times(op: Op, input: Any, other: Any) -> SparseTensor:
         raise NotImplementedError("mul: the product of two sparse tensors is not supported; call "
                                   ".to_dense() on one of them")
     if not _is_scalar(factor):
+        # Absent elements stay absent, also where the dense factor is infinite or NaN.
         factor = factor.expand(kept.extents)[tuple(kept.positions)]
     return kept._with(kept.elements * factor)
 
@@ -70,6 +72,7 @@ def _negative(op: Op, input: SparseTensor) -> SparseTensor:
 def _power(op: Op, input: Any, exponent: Any) -> SparseTensor:
     if not is_number(exponent) or not exponent > 0:
         raise NotImplementedError("pow: of sparse tensors, powers by positive numbers only")
+    # Elements of one position add up first: a power of a sum is no sum of powers.
     kept = input.coalesce()
     return kept._with(kept.elements ** exponent)
 
@@ -78,6 +81,7 @@ _OPS: dict[str, Callable[..., Any]] = {
     "convert": _cast, "add": _plus, "sub": _plus, "mul": _times, "div": _divided, "neg": _negative,
     "pow": _power,
 }  # fmt: skip
+# Ops with f(0) = 0: absent elements stay absent.
 _ZERO_AT_ZERO = frozenset((
     "abs", "asin", "asinh", "atan", "atanh", "ceil", "cube", "deg2rad", "erf", "erfinv", "expm1",
     "floor", "frac", "log1p", "rad2deg", "relu", "round", "sgn", "sign", "sin", "sinh", "sqrt",
@@ -86,12 +90,12 @@ _ZERO_AT_ZERO = frozenset((
 
 
 def _dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
-    """An op of which an operand is sparse; NotImplementedError where all elements would be
-    needed."""
+    """Run an op with a sparse operand. NotImplementedError where all elements would be needed."""
     run = _OPS.get(op.name)
     if run is not None:
         return run(op, *operands, **attributes)
     if op.name in _ZERO_AT_ZERO and len(operands) == 1:
+        # These ops are not linear, so elements of one position must be summed before.
         kept = operands[0].coalesce()
         return kept._with(op(kept.elements, **attributes))
     raise NotImplementedError(
@@ -105,7 +109,7 @@ SparseTensor.dispatch = staticmethod(_dispatch)  # type: ignore[attr-defined]
 # -- what dense tensors have of it -----------------------------------------------------------------
 @method()
 def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
-    """The elements at the positions of a sparse tensor."""
+    """Return the elements at the positions of a sparse tensor."""
     if tuple(self.shape) != mask.extents:
         raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
                            f"{list(self.shape)} but mask has size {list(mask.extents)}")
@@ -114,7 +118,7 @@ def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
 
 @method()
 def to_sparse(self: Any, sparse_dim: int | None = None) -> SparseTensor:
-    """The elements that are not 0, and where they are.
+    """Return the elements that are not 0, with their positions.
 
     sparse_dim  rows are kept whole from this dimension on; None: there are none
     """
@@ -132,13 +136,13 @@ def to_sparse(self: Any, sparse_dim: int | None = None) -> SparseTensor:
 
 @method()
 def to_sparse_coo(self: Any) -> SparseTensor:
-    """The same as `to_sparse`."""
+    """Return what `to_sparse` returns."""
     return to_sparse(self)
 
 
 @method()
 def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
-    """The elements of a matrix that are not 0, row by row.
+    """Return the elements of a matrix that are not 0, row by row.
 
     >>> import tracejit
     >>> tracejit.eye(2).to_sparse_csr() @ tracejit.ones(2)
@@ -149,25 +153,25 @@ def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
 
 @method()
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
-    """The elements of a matrix that are not 0, column by column."""
+    """Return the elements of a matrix that are not 0, column by column."""
     return to_sparse(self).to_sparse_csc()
 
 
 @method()
 def to_dense(self: Any, dtype: Any = None) -> Any:
-    """The tensor itself, or in another dtype."""
+    """Return the tensor itself, or in another dtype."""
     return self if dtype is None else convert(self, dtype)
 
 
 @method()
 def sparse_dim(self: Any) -> int:
-    """0: no dimension is sparse."""
+    """Return 0: no dimension is sparse."""
     return 0
 
 
 @method()
 def dense_dim(self: Any) -> int:
-    """The number of dimensions: all are dense."""
+    """Return the number of dimensions: all are dense."""
     return len(self.shape)
 
 
@@ -185,7 +189,7 @@ for _name in ("coalesce", "indices", "is_coalesced", "values"):
 
 # -- gradients of embeddings -----------------------------------------------------------------------
 def _rows(places: Any, rows: Any, size: tuple) -> SparseTensor:
-    """The gradient of a table of which these rows were read."""
+    """Return the gradient of a table from those of the rows that were read."""
     rows = rows.reshape(numel(places.shape), *size[1:])
     return SparseTensor(places.reshape(1, -1), rows, size, False)
 

@@ -18,7 +18,7 @@ from tracejit.sparse.tensor import SparseTensor
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: dtype | None = None) -> SparseTensor:
-    """The softmax along a dimension, over the elements that are there.
+    """Compute the softmax along a dimension, over the elements that are there.
 
     >>> import tracejit
     >>> x = tracejit.sparse_coo_tensor([[0, 4]], [1.0, 1.0], (5,))
@@ -29,7 +29,7 @@ def softmax(input: SparseTensor, dim: int, *, dtype: dtype | None = None) -> Spa
 
 
 def log_softmax(input: SparseTensor, dim: int, *, dtype: dtype | None = None) -> SparseTensor:
-    """The logarithm of `softmax`."""
+    """Compute the logarithm of `softmax`."""
     return _along(input, dim, dtype, dense.log_softmax, lambda x, total: x - total.log())
 
 
@@ -39,11 +39,13 @@ def _along(input: SparseTensor, dim: int, kind: dtype | None, whole: Callable[..
     x = kept.elements if kind is None else convert(kept.elements, kind)
     if k >= kept.sparse_dim():
         return kept._with(whole(x, k - kept.sparse_dim() + 1))
+    # Elements that differ only in dimension k form a group: number the groups.
     group, count = zeros_like(kept.positions.select(0, 0)), 1
     for d, (row, extent) in enumerate(zip(kept.positions, kept.extents)):
         if d != k:
             group, count = group * extent + row, count * extent
     sizes = (count, *x.shape[1:])
+    # Subtracting the highest element keeps exp from overflowing.
     highest = x.new_full(sizes, -math.inf).index_reduce(0, group, x.detach(), "amax")
     shifted = x - highest.index_select(0, group)
     total = zeros(sizes, dtype=x.dtype, device=x.device).index_add(0, group, shifted.exp())

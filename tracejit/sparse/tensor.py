@@ -1,10 +1,10 @@
-"""Tensors of which few elements are kept, or few rows: what `tracejit.sparse` makes, and what
-gradients of embeddings are.
+"""Tensors that keep few elements, or few rows: `tracejit.sparse` makes them, and gradients of
+embeddings are some.
 
 In: positions and elements. Out: `SparseTensor`s, which multiply dense matrices and add to dense
-tensors. A sparse tensor is two tensors, positions (s, n) and elements (n, ...), and a size: that of
-s sparse dimensions, then the dense ones of the elements. It is no `Tensor` itself: gradients go to
-its elements, and what is not here does not take it.
+tensors. A sparse tensor has two tensors, positions (s, n) and elements (n, ...). Its size begins
+with the s sparse dimensions; the dense ones of the elements follow. It is no `Tensor`: gradients go
+to its elements, and only the functions of this folder take it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class SparseTensor:
         self.extents, self.coalesced = tuple(size), coalesced
 
     def parts(self) -> tuple:
-        """What it is made of."""
+        """Return positions, elements, size, and True if it is coalesced."""
         return self.positions, self.elements, self.extents, self.coalesced
 
     def _with(self, values: Tensor) -> SparseTensor:
         return SparseTensor(self.positions, values, self.extents, self.coalesced)
 
     def _become(self, other: SparseTensor) -> SparseTensor:
-        """What an in-place method ends with."""
+        """Take the contents of another tensor, in this one's dtype, as in-place methods do."""
         if self.dtype is not other.dtype:
             other = other.to(self.dtype)
         self.positions, self.elements = other.positions, other.elements
@@ -69,7 +69,7 @@ class SparseTensor:
         return Size(self.extents)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or one of its sizes."""
+        """Return the shape, or one of its sizes."""
         return self.shape if dim is None else self.extents[normalize_dim(dim, self.ndim)]
 
     @property
@@ -77,21 +77,21 @@ class SparseTensor:
         return len(self.extents)
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return self.ndim
 
     ndimension = dim
 
     def sparse_dim(self) -> int:
-        """The number of dimensions that positions are given for: the first ones."""
+        """Return the number of dimensions that have positions: the first ones."""
         return int(self.positions.shape[0])
 
     def dense_dim(self) -> int:
-        """The number of dimensions that are kept whole: the last ones."""
+        """Return the number of dimensions that are kept whole: the last ones."""
         return len(self.elements.shape) - 1
 
     def numel(self) -> int:
-        """The number of elements, zeros included."""
+        """Return the number of elements, zeros included."""
         return self.shape.numel()
 
     nelement = numel
@@ -116,7 +116,7 @@ class SparseTensor:
         return sparse_coo
 
     def type(self) -> str:
-        """The name of the tensor's type, as in "tracejit.sparse.FloatTensor"."""
+        """Return the name of the tensor's type, as in "tracejit.sparse.FloatTensor"."""
         name = tensor_type_name(self.dtype, self.device)
         return ".sparse.".join(name.rsplit(".", 1))
 
@@ -133,11 +133,11 @@ class SparseTensor:
         return self.elements.is_leaf
 
     def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
+        """Return True for a complex dtype."""
         return self.elements.is_complex()
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating point one."""
+        """Return True for a floating point dtype."""
         return self.elements.is_floating_point()
 
     # -- what is in it -----------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class SparseTensor:
         return self.elements
 
     def is_coalesced(self) -> bool:
-        """Whether each position is known to be there once, in order."""
+        """Return True if each position is known to be there once, in order."""
         return self.coalesced
 
     def _must_be_coalesced(self, what: str) -> None:
@@ -161,17 +161,17 @@ class SparseTensor:
             )
 
     def indices(self) -> Tensor:
-        """The positions (ndim, n). RuntimeError before `coalesce`."""
+        """Return the positions (sparse_dim, n). RuntimeError before `coalesce`."""
         self._must_be_coalesced("indices")
         return self.positions
 
     def values(self) -> Tensor:
-        """The elements (n,). RuntimeError before `coalesce`."""
+        """Return the elements (n, ...). RuntimeError before `coalesce`."""
         self._must_be_coalesced("values")
         return self.elements
 
     def coalesce(self) -> SparseTensor:
-        """Each position once, in order, with the sum of its elements."""
+        """Return a tensor with each position once, in order, with the sum of its elements."""
         if self.coalesced:
             return self
         which, where = unique(self.flat_positions(), return_inverse=True)
@@ -179,57 +179,58 @@ class SparseTensor:
                      device=self.device)
         values = sums.index_add(0, where, self.elements)
         rows = []
+        # Take the flat positions apart again, from the last dimension on.
         for extent in reversed(self.extents[:self.sparse_dim()]):
             rows.append(which % extent)
             which = which // extent
         return SparseTensor(stack(rows[::-1]), values, self.extents, True)
 
     def flat_positions(self) -> Tensor:
-        """The positions as one number each (n,)."""
+        """Return the positions as one number each (n,)."""
         flat = zeros((), dtype=int64, device=self.device)
         for row, extent in zip(self.positions, self.extents):
             flat = flat * extent + row
         return flat
 
     def to_dense(self, dtype: Any = None) -> Tensor:
-        """All elements, zeros included."""
+        """Return all elements, zeros included."""
         values = self.elements if dtype is None else convert(self.elements, dtype)
         whole = zeros(self.extents, dtype=values.dtype, device=self.device)
         return whole.index_put(tuple(self.positions), values, accumulate=True)
 
     def to_sparse(self) -> SparseTensor:
-        """The tensor itself."""
+        """Return the tensor itself."""
         return self
 
     def to_sparse_csr(self) -> Any:
-        """The same matrix by rows."""
+        """Return the matrix compressed by rows."""
         from tracejit.sparse.compressed import compressed, sparse_csr
 
         return compressed(self, sparse_csr)
 
     def to_sparse_csc(self) -> Any:
-        """The same matrix by columns."""
+        """Return the matrix compressed by columns."""
         from tracejit.sparse.compressed import compressed, sparse_csc
 
         return compressed(self, sparse_csc)
 
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
-        """The elements at the positions of another sparse tensor."""
+        """Return the elements at the positions of another sparse tensor."""
         return self.to_dense().sparse_mask(mask)
 
     def __getitem__(self, key: Any) -> Any:
-        """What all elements have at `key`."""
+        """Return the dense elements at `key`."""
         return self.to_dense()[key]
 
     def numpy(self) -> Any:
-        """TypeError: there is no such array."""
+        """Raise TypeError: there is no such array."""
         raise TypeError(
             "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first."
         )
 
     # -- dtypes and devices ------------------------------------------------------------------------
     def to(self, *args: Any, **keywords: Any) -> SparseTensor:
-        """Of another dtype, on another device."""
+        """Return the tensor in another dtype, or on another device."""
         values = self.elements.to(*args, **keywords)
         if values is self.elements:
             return self
@@ -237,27 +238,27 @@ class SparseTensor:
         return SparseTensor(places, values, self.extents, self.coalesced)
 
     def cpu(self) -> SparseTensor:
-        """On the CPU."""
+        """Return the tensor on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> SparseTensor:
-        """On a CUDA device."""
+        """Return the tensor on a CUDA device."""
         return self.to("cuda" if device is None else device)
 
     def float(self) -> SparseTensor:
-        """In float32."""
+        """Return the tensor in float32."""
         return self.to(float32)
 
     def double(self) -> SparseTensor:
-        """In float64."""
+        """Return the tensor in float64."""
         return self.to(float64)
 
     def half(self) -> SparseTensor:
-        """In float16."""
+        """Return the tensor in float16."""
         return self.to(float16)
 
     def detach(self) -> SparseTensor:
-        """Without a gradient."""
+        """Return the tensor without a gradient."""
         return self._with(self.elements.detach())
 
     @property
@@ -265,23 +266,23 @@ class SparseTensor:
         return self.detach()
 
     def detach_(self) -> SparseTensor:
-        """The tensor itself, from now on without a gradient."""
+        """Detach the tensor in place, and return it."""
         return self._become(self.detach())
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
-        """Make the elements collect gradients, or stop it; returns the tensor."""
+        """Make the elements collect gradients, or stop it; return the tensor."""
         self.elements.requires_grad_(requires_grad)
         return self
 
     def clone(self) -> SparseTensor:
-        """A copy."""
+        """Return a copy."""
         return SparseTensor(
             self.positions.clone(), self.elements.clone(), self.extents, self.coalesced
         )
 
     # -- computing ---------------------------------------------------------------------------------
     def t(self) -> SparseTensor:
-        """Rows and columns exchanged."""
+        """Exchange rows and columns."""
         if self.sparse_dim() > 2 or self.dense_dim():
             raise RuntimeError("t() expects a tensor with <= 2 sparse and 0 dense dimensions, but "
                                f"got {self.sparse_dim()} sparse and {self.dense_dim()} dense "
@@ -292,18 +293,19 @@ class SparseTensor:
 
     @property
     def mT(self) -> SparseTensor:
-        """Rows and columns exchanged, the last two of its dimensions."""
+        """Matrix with rows and columns exchanged, its last two dimensions."""
         if self.ndim < 2:
             raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. "
                                f"Got {self.ndim}-D tensor.")
         return self.transpose(-2, -1)
 
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
-        """Two dimensions exchanged, of a matrix or among the sparse ones."""
+        """Exchange two dimensions, of a matrix or among the sparse ones."""
         a, b = normalize_dim(dim0, self.ndim), normalize_dim(dim1, self.ndim)
         if a == b:
             return self
         count = self.sparse_dim()
+        # `t` refuses what has more sparse dimensions, or dense ones.
         if count <= 2 or max(a, b) >= count:
             return self.t()
         order = list(range(count))
@@ -312,15 +314,15 @@ class SparseTensor:
         return SparseTensor(self.positions[order], self.elements, sizes, False)
 
     def sum(self) -> Tensor:
-        """The sum of all elements."""
+        """Return the sum of all elements."""
         return self.elements.sum()
 
     def norm(self, p: Any = 2) -> Tensor:
-        """The norm of all elements."""
+        """Return the norm of all elements."""
         return self.coalesce().elements.norm(p)
 
     def sparse_product(self, other: Any) -> Any:
-        """This matrix times a dense matrix or vector."""
+        """Multiply this matrix by a dense matrix or vector."""
         if len(other.shape) == 1:
             return self.sparse_product(other.unsqueeze(1)).squeeze(1)
         if self.sparse_dim() != 2 or self.dense_dim() or len(other.shape) != 2:
@@ -328,42 +330,42 @@ class SparseTensor:
         return sparse_product_record(self.positions, self.elements, other, size=self.extents)
 
     def dense_product(self, other: Any) -> Any:
-        """A dense matrix times this one."""
+        """Multiply a dense matrix by this one."""
         return self.t().sparse_product(other.transpose(0, 1)).transpose(0, 1)
 
     mm = matmul = mv = __matmul__ = sparse_product
     __rmatmul__ = dense_product
 
     def add(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
-        """This tensor and `alpha` times another sparse one."""
+        """Add `alpha` times another sparse tensor."""
         return pointwise.add(self, other, alpha=alpha)
 
     def sub(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
-        """This tensor without `alpha` times another sparse one."""
+        """Subtract `alpha` times another sparse tensor."""
         return pointwise.sub(self, other, alpha=alpha)
 
     def mul(self, other: Any) -> SparseTensor:
-        """Elements times a number, or those that a dense tensor has in their places."""
+        """Multiply elements by a number, or by those that a dense tensor has in their places."""
         return pointwise.mul(self, other)
 
     def div(self, other: Any) -> SparseTensor:
-        """Elements divided by a number."""
+        """Divide elements by a number."""
         return pointwise.div(self, other)
 
     def neg(self) -> SparseTensor:
-        """The negative elements."""
+        """Return the negative elements."""
         return pointwise.neg(self)
 
     def pow(self, exponent: Any) -> SparseTensor:
-        """Elements to the power of a positive number."""
+        """Raise elements to the power of a positive number."""
         return pointwise.pow(self, exponent)
 
     def abs(self) -> SparseTensor:
-        """The absolute values of the elements."""
+        """Return the absolute values of the elements."""
         return pointwise.abs(self)
 
     def sqrt(self) -> SparseTensor:
-        """The square roots of the elements."""
+        """Return the square roots of the elements."""
         return pointwise.sqrt(self)
 
     __add__, __sub__, __mul__, __rmul__ = add, sub, mul, mul
@@ -376,49 +378,52 @@ class SparseTensor:
         return pointwise.sub(other, self)
 
     def add_(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
-        """`add`, in place."""
+        """Compute `add` in place."""
         return self._become(self.add(other, alpha=alpha))
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> SparseTensor:
-        """`sub`, in place."""
+        """Compute `sub` in place."""
         return self._become(self.sub(other, alpha=alpha))
 
     def mul_(self, other: Any) -> SparseTensor:
-        """`mul`, in place."""
+        """Compute `mul` in place."""
         return self._become(self.mul(other))
 
     def div_(self, other: Any) -> SparseTensor:
-        """`div`, in place."""
+        """Compute `div` in place."""
         return self._become(self.div(other))
 
     def neg_(self) -> SparseTensor:
-        """`neg`, in place."""
+        """Compute `neg` in place."""
         return self._become(self.neg())
 
     def zero_(self) -> SparseTensor:
-        """No element is kept from now on."""
+        """Drop all elements."""
+        # Views of no elements, so that dtype, device and history stay.
         none = self.positions.narrow(1, 0, 0), self.elements.narrow(0, 0, 0)
         return self._become(SparseTensor(*none, self.extents, True))
 
     __iadd__, __isub__, __imul__, __itruediv__ = add_, sub_, mul_, div_
 
     def add_into(self, dense: Any) -> Any:
-        """Add to a dense tensor in place, no more of which is touched than has elements here."""
+        """Add to a dense tensor in place; touches only the positions that have elements."""
         self._must_fit(dense)
         check_writable(dense)
         on_tape = active.grad_enabled and (dense.requires_grad or self.requires_grad)
+        # Only NumPy on the CPU writes single elements; the tape and graphs need an op.
         if on_tape or active.tracer is not None or dense.device.type != "cpu":
             return dense._assign(self.added_to(dense))
         places, rows = self.positions.array, convert(self.elements.detach(), dense.dtype).array
         must_lie_within(places, self.extents)
         if not self.coalesced:
+            # `+=` with an index that is there twice adds only once.
             places, rows = added_up(places, rows, self.extents)
         writable_array(dense)[tuple(places)] += rows
         bump_version(dense)
         return dense
 
     def added_to(self, dense: Any) -> Any:
-        """The sum with a dense tensor, a dense one."""
+        """Return the dense sum with a dense tensor."""
         self._must_fit(dense)
         kind = promote_types(dense.dtype, self.dtype)
         values = convert(self.elements, kind)

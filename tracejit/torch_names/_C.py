@@ -1,7 +1,7 @@
 """Switches, questions and classes that programs take from PyTorch's core.
 
-In: on or off. Out: what the switch was; there is nothing behind it. PyTorch's `torch._C`, as far as
-programs name it.
+In: on or off. Out: the former state of the switch; nothing depends on it. PyTorch's `torch._C`, as
+far as programs name it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _functorch:
 
     @staticmethod
     def is_legacy_batchedtensor(x: Any) -> bool:
-        """False: gradients of many at once are computed one by one, or by `vmap`."""
+        """Return False: gradients of many at once are computed one by one, or by `vmap`."""
         return False
 
 
@@ -37,7 +37,7 @@ class _nn:
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple:
-        """What arguments of `Module.to` mean: (device, dtype, non_blocking, memory_format), each
+        """Return the arguments of `Module.to` as (device, dtype, non_blocking, memory_format), each
         None or False where it is not given.
 
         >>> _nn._parse_to("cpu", non_blocking=True)
@@ -48,7 +48,7 @@ class _nn:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """The name of devices that PyTorch does not know itself: none are here.
+    """Return PyTorch's name of devices that it does not know itself: none are here.
 
     >>> _get_privateuse1_backend_name()
     'privateuseone'
@@ -57,10 +57,11 @@ def _get_privateuse1_backend_name() -> str:
 
 
 def _switch(on: bool = True) -> Callable[[bool], bool]:
-    """A switch that remembers how it is set, and does nothing else."""
+    """Return a switch that remembers how it is set, and does nothing else."""
     state = [on]
 
     def switch(to: bool) -> bool:
+        # The new state goes in before the old one, which is returned, comes out.
         state.append(bool(to))
         return state.pop(0)
 
@@ -68,9 +69,10 @@ def _switch(on: bool = True) -> Callable[[bool], bool]:
 
 
 def _set(to: bool) -> None:
-    """A switch that does nothing, and does not tell what it was."""
+    """Do nothing, and return None: a switch without a state."""
 
 
+# Programs restore these three from the returned state.
 _jit_set_profiling_executor, _jit_set_profiling_mode, _jit_set_autocast_mode = (
     _switch(), _switch(), _switch())
 _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _set
@@ -78,11 +80,11 @@ _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _set
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Nothing is logged."""
+    """Do nothing: no use is logged."""
 
 
 def _get_default_device() -> str:
-    """The kind of device on which tensors are made.
+    """Return the kind of device on which tensors are made.
 
     >>> _get_default_device()
     'cpu'
@@ -93,11 +95,11 @@ def _get_default_device() -> str:
 
 
 def _get_tracing_state() -> None:
-    """No graph of TorchScript's is being made."""
+    """Return None: no graph of TorchScript's is being made."""
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether this is inside of `vmap`.
+    """Return True inside of `vmap`.
 
     >>> import tracejit
     >>> _are_functorch_transforms_active()
@@ -112,7 +114,7 @@ def _are_functorch_transforms_active() -> bool:
 
 
 class DisableTorchFunctionSubclass:
-    """The context in which no class replaces functions; modes do.
+    """Context in which no class replaces functions; modes do.
 
     >>> import tracejit
     >>> class Named(tracejit.Tensor): pass
@@ -131,10 +133,11 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
-    """The context in which neither classes nor modes replace functions."""
+    """Context in which neither classes nor modes replace functions."""
 
     def __enter__(self) -> None:
         super().__enter__()
+        # `__exit__` of the base class restores both.
         asking.modes = ()
 
 
@@ -153,7 +156,7 @@ def _is_torch_function_mode_enabled() -> bool:
 
 
 def _len_torch_function_stack() -> int:
-    """Return how many modes are open."""
+    """Return the number of open modes."""
     return len(asking.modes)
 
 
@@ -163,7 +166,7 @@ def _get_function_stack_at(level: int) -> Any:
 
 
 class DispatchKey:
-    """A name of PyTorch's dispatcher, which has nothing to dispatch here.
+    """Name of PyTorch's dispatcher, which has nothing to dispatch here.
 
     >>> DispatchKey.AutocastCPU
     DispatchKey.AutocastCPU
@@ -184,7 +187,7 @@ for _key in ("CPU", "CUDA", "Meta", "Autograd", "AutogradCPU", "AutogradCUDA", "
 
 
 class DispatchKeySet:
-    """A set of names of PyTorch's dispatcher.
+    """Set of names of PyTorch's dispatcher.
 
     >>> print(DispatchKeySet(DispatchKey.AutocastCPU))
     DispatchKeySet(AutocastCPU)
@@ -194,11 +197,11 @@ class DispatchKeySet:
         self.keys = tuple(dict.fromkeys(keys))
 
     def add(self, key: DispatchKey) -> DispatchKeySet:
-        """The set with one more."""
+        """Return the set with one more."""
         return DispatchKeySet(*self.keys, key)
 
     def remove(self, key: DispatchKey) -> DispatchKeySet:
-        """The set without one."""
+        """Return the set without one."""
         return DispatchKeySet(*(k for k in self.keys if k is not key))
 
     def has(self, key: DispatchKey) -> bool:
@@ -213,7 +216,7 @@ class DispatchKeySet:
 
 
 class _ExcludeDispatchKeyGuard:
-    """A context that keeps ops from being cast or recorded by a name of the dispatcher: no name
+    """Context that keeps ops from being cast or recorded by a name of the dispatcher. No name
     stands for anything, so nothing changes."""
 
     def __init__(self, keys: DispatchKeySet) -> None:

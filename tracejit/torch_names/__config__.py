@@ -1,4 +1,4 @@
-"""How the package was made; PyTorch's `torch.__config__`.
+"""Configuration of the package; PyTorch's `torch.__config__`.
 
 Out: a text, for programs that print it or look for a name in it.
 """
@@ -10,7 +10,7 @@ from tracejit.backends.cpu import blas
 
 
 def show() -> str:
-    """The version, and the library of products.
+    """Return the version, and the library of products.
 
     >>> show().startswith("tracejit ")
     True

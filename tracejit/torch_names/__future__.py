@@ -1,5 +1,4 @@
-"""What becomes of a module's parameters when it is converted or loaded; PyTorch's
-`torch.__future__`.
+"""Switches for a module's parameters when it is converted or loaded; PyTorch's `torch.__future__`.
 
 In: two switches, both off at first. Out: `nn.Module` asks for them. Off: parameters stay the same
 objects and get new elements.
@@ -13,7 +12,7 @@ _switches = {"overwrite": False, "swap": False}
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether `module.to()` and its like put new parameters into the module.
+    """Set if `module.to()` and its like put new parameters into the module.
 
     >>> import tracejit
     >>> layer = tracejit.nn.Linear(1, 1)
@@ -27,18 +26,18 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What `set_overwrite_module_params_on_conversion` said last."""
+    """Return the last value of `set_overwrite_module_params_on_conversion`."""
     return _asked("overwrite")
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether `module.to()` and its like, and `load_state_dict`, exchange parameters with new ones
-    (`utils.swap_tensors`); it goes before the other switch."""
+    """Set if `module.to()` and its like, and `load_state_dict`, exchange parameters with new ones
+    (`utils.swap_tensors`). This switch goes before the other one."""
     _set("swap", value)
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What `set_swap_module_params_on_conversion` said last."""
+    """Return the last value of `set_swap_module_params_on_conversion`."""
     return _asked("swap")
 
 
@@ -51,6 +50,7 @@ def _set(name: str, value: bool) -> None:
 def _asked(name: str) -> bool:
     if active.tracer is not None:
         active.tracer.asks(_is_on, name)
+        # New parameters would have to replace the caller's in each replay.
         if _is_on(name):
             active.tracer.break_graph(
                 None, "a switch of module conversion is on", "convert outside")

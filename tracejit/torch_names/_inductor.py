@@ -5,7 +5,7 @@ In: any setting. Out: nothing changes; `tracejit.config` has the settings there 
 
 
 class _Settings:
-    """Takes any setting and keeps it; what was never set is another group of settings.
+    """Takes any setting and keeps it; a name that was never set is another group of settings.
 
     >>> config.triton.unique_kernel_names = True
     >>> config.triton.unique_kernel_names
@@ -13,6 +13,7 @@ class _Settings:
     """
 
     def __getattr__(self, name: str) -> "_Settings":
+        # Copying and pickling ask for special methods, which are no settings.
         if name.startswith("__"):
             raise AttributeError(name)
         group = self.__dict__[name] = _Settings()

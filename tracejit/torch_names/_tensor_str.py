@@ -1,4 +1,4 @@
-"""How tensors print, under the names of PyTorch's `torch._tensor_str`.
+"""Printing of tensors, under the names of PyTorch's `torch._tensor_str`.
 
 In: tensors. Out: text.
 """
@@ -15,7 +15,7 @@ __all__ = ["PRINT_OPTS"]
 
 
 def _tensor_str(self: Any, indent: int) -> str:
-    """The elements, as `print` shows them between the brackets.
+    """Return the elements, as `print` shows them between the brackets.
 
     >>> import tracejit
     >>> _tensor_str(tracejit.tensor([1.0, 2.0]), 0)
@@ -25,5 +25,5 @@ def _tensor_str(self: Any, indent: int) -> str:
 
 
 def _str(self: Any, *, tensor_contents: Any = None) -> str:
-    """The whole of it."""
+    """Return the text of the whole tensor."""
     return text(self)

@@ -12,7 +12,7 @@ from tracejit.core.ops.joining import cat
 
 
 def _flatten_dense_tensors(tensors: Sequence[Any]) -> Any:
-    """The elements of all tensors in one dimension.
+    """Return the elements of all tensors in one dimension.
 
     >>> import tracejit
     >>> _flatten_dense_tensors([tracejit.ones(1, 2), tracejit.zeros(1)])
@@ -22,7 +22,7 @@ def _flatten_dense_tensors(tensors: Sequence[Any]) -> Any:
 
 
 def _unflatten_dense_tensors(flat: Any, tensors: Sequence[Any]) -> tuple[Any, ...]:
-    """Views of `flat`, one behind the other, in the shapes of the tensors.
+    """Return views of `flat`, one behind the other, in the shapes of the tensors.
 
     >>> import tracejit
     >>> a, b = _unflatten_dense_tensors(tracejit.arange(3), [tracejit.ones(1, 2), tracejit.ones(1)])

@@ -1,7 +1,7 @@
 """Versions that compare as versions, though they are texts; PyTorch's `torch.torch_version`.
 
-In: a text, a tuple of numbers, or a version of the `packaging` package. Out: what comes first, by
-the rules of PEP 440.
+In: a text, a tuple of numbers, or a version of the `packaging` package. Out: their order, by the
+rules of PEP 440.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ _STAGES = {"alpha": "a", "beta": "b", "preview": "rc", "pre": "rc", "c": "rc"}
 
 
 def _order(version: str) -> tuple | None:
-    """What versions are ordered by; None for a text that is no version."""
+    """Return a key that orders versions; None for a text that is no version."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return None
     release = [int(part) for part in found["release"].split(".")]
+    # 1.0 and 1 are the same version.
     while release and not release[-1]:
         release.pop()
     post = -1 if found["post"] is None else int(found["post_number"] or 0)
@@ -37,18 +38,19 @@ def _order(version: str) -> tuple | None:
         pre: tuple = (_STAGES.get(stage, stage), int(found["pre_number"] or 0))
     else:  # before all stages where it is only in development, else after them
         pre = ("" if post < 0 and dev < inf else "z",)
+    # Numbers come after words in the local part: (-1, word) is below (n, "").
     local = tuple((int(part), "") if part.isdecimal() else (-1, part.lower())
                   for part in re.split("[-_.]", found["local"] or "") if part)
     return int(found["epoch"] or 0), release, pre, post, dev, local
 
 
 class TorchVersion(str):
-    """A text that is compared as a version: with texts, tuples, and versions of `packaging`.
+    """Text that is compared as a version: with texts, tuples, and versions of `packaging`.
 
     >>> TorchVersion("2.13.0") > "2.2", TorchVersion("2.13.0") >= (2, 13)
     (True, True)
 
-    What is no version is compared as a text.
+    A text that is no version is compared as a text.
     """
 
     __slots__ = ()

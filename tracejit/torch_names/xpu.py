@@ -2,32 +2,32 @@
 
 
 def is_available() -> bool:
-    """Whether tensors can live there: no."""
+    """Return False: no tensor can live on Intel's devices."""
     return False
 
 
 def device_count() -> int:
-    """How many there are: none."""
+    """Return 0: there are no Intel devices."""
     return 0
 
 
 def is_initialized() -> bool:
-    """Whether one is in use: no."""
+    """Return False: no Intel device is in use."""
     return False
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether calls are recorded instead of run: no."""
+    """Return False: calls are never recorded instead of run."""
     return False
 
 
 def empty_cache() -> None:
-    """Nothing is kept for such devices."""
+    """Do nothing: no memory is kept for such devices."""
 
 
 def manual_seed(seed: int) -> None:
-    """There is no generator to seed."""
+    """Do nothing: there is no generator to seed."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """There are no generators to seed."""
+    """Do nothing: there are no generators to seed."""

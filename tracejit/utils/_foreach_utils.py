@@ -17,12 +17,12 @@ TensorListList = list[list[Tensor | None]]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The types of devices on which `_foreach_add` and the like are fast: CUDA's."""
+    """Return the types of devices on which `_foreach_add` and the like are fast: CUDA's."""
     return ["cuda"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """The types of devices with optimizers of one kernel."""
+    """Return the types of devices with optimizers of one kernel."""
     return ["cuda", "cpu"]
 
 
@@ -40,8 +40,8 @@ def _has_foreach_support(tensors: Sequence[Tensor | None], where: device) -> boo
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: TensorListList, with_indices: bool = False
 ) -> dict[tuple[device, dtype], tuple[TensorListList, Indices]]:
-    """Lists of equal length, by device and dtype of the first list's tensors; with the positions
-    that these had, if they are asked for.
+    """Group lists of equal length by device and dtype of the first list's tensors. With
+    `with_indices`, add the positions that these had.
 
     >>> import tracejit
     >>> x, y = tracejit.ones(1), tracejit.ones(1, dtype=tracejit.float64)
@@ -52,6 +52,7 @@ def _group_tensors_by_device_and_dtype(
     RuntimeError if the lists are of different lengths, or the first one holds None.
     """
     first = tensorlistlist[0]
+    # Optimizers pass empty lists for state that they do not have.
     if any(len(one) not in (0, len(first)) for one in tensorlistlist):
         raise RuntimeError("Tensors of the same index must be on the same device and dtype: the "
                            "lists are of different lengths")

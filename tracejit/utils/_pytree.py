@@ -1,4 +1,5 @@
-"""Trees of containers: taken apart into leaves and a structure, and put together again.
+"""Trees of containers: `tree_flatten` gives leaves and a structure, `tree_unflatten` the tree
+again.
 
 In: nested lists, tuples, dicts, named tuples, and types that were registered. Out: leaves in order
 and a `TreeSpec`. Anything else, None too, is a leaf.
@@ -23,7 +24,7 @@ from tracejit.core.eager.size import Size
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """A step down a path: a place in a sequence."""
+    """Step down a path: a place in a sequence."""
 
     idx: int
 
@@ -31,13 +32,13 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """What is there."""
+        """Return the element there."""
         return sequence[self.idx]
 
 
 @dataclass(frozen=True)
 class MappingKey:
-    """A step down a path: a key of a mapping."""
+    """Step down a path: a key of a mapping."""
 
     key: Any
 
@@ -45,13 +46,13 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """What is there."""
+        """Return the value there."""
         return mapping[self.key]
 
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """A step down a path: a field of a named tuple."""
+    """Step down a path: a field of a named tuple."""
 
     name: str
 
@@ -59,12 +60,12 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """What is there."""
+        """Return the field's value."""
         return getattr(obj, self.name)
 
 
 class NodeDef(NamedTuple):
-    """What is known of a type of nodes."""
+    """Functions that flatten and unflatten nodes of a type."""
 
     type: Any
     flatten_fn: Callable[[Any], tuple[Any, Any]]
@@ -128,8 +129,8 @@ def register_pytree_node(
 ) -> None:
     """Let instances of a class be nodes: `flatten_fn` gives (children, context) of one.
 
-    What is about saving structures is accepted and not used. Raises ValueError for a class that is
-    registered already.
+    Arguments about saving structures are accepted and not used. Raises ValueError for a class that
+    is registered already.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -138,6 +139,7 @@ def register_pytree_node(
 
 def _get_node_type(tree: Any) -> Any:
     cls = type(tree)
+    # A registered named tuple keeps its own functions.
     if cls not in SUPPORTED_NODES and cls.__bases__ == (tuple,) and isinstance(
             getattr(cls, "_fields", None), tuple):
         return namedtuple  # stands for all of them
@@ -145,7 +147,8 @@ def _get_node_type(tree: Any) -> Any:
 
 
 class TreeSpec:
-    """The structure of a tree: a node's type, what else its type needs, and its children's.
+    """Structure of a tree: the type of a node, what else the type needs, and the specs of its
+    children.
 
     type, context None for a leaf num_leaves, num_nodes, num_children
     """
@@ -179,14 +182,16 @@ class TreeSpec:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpec):
             return NotImplemented
+        # Not the leaf counts: they follow from the children.
         return (self.type is other.type and self.context == other.context
                 and self._children == other._children)
 
     def __hash__(self) -> int:
+        # Contexts are lists of keys, which have no hash.
         return hash((self.type, repr(self.context), tuple(self._children)))
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """A tree of this structure; ValueError for too few leaves, or too many."""
+        """Return a tree of this structure. ValueError for too few leaves, or too many."""
         given = list(leaves)
         if len(given) != self.num_leaves:
             raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(given)} but "
@@ -201,7 +206,7 @@ class TreeSpec:
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The parts of a tree at the places of this structure's leaves.
+        """Return the parts of a tree at the places of this structure's leaves.
 
         Raises ValueError where the tree has another structure above them.
         """
@@ -212,6 +217,7 @@ class TreeSpec:
 
     def _matching(self, tree: Any) -> list[Any]:
         found = _get_node_type(tree)
+        # Mappings of different types match by key, as in PyTorch, in whatever order.
         if self.type in _MAPPINGS and found in _MAPPINGS:
             return self._matching_items(tree)
         if found is not self.type:
@@ -221,6 +227,7 @@ class TreeSpec:
         if len(children) != self.num_children:
             raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got "
                              f"{len(children)}.")
+        # As in PyTorch, deques of different length limits match.
         if self.type is not deque and context != self.context:
             raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
         return children
@@ -241,7 +248,7 @@ _LEAF = TreeSpec(None, None, [])
 
 
 def LeafSpec() -> TreeSpec:
-    """The structure of a leaf."""
+    """Return the structure of a leaf."""
     return _LEAF
 
 
@@ -249,7 +256,7 @@ _Stop = Callable[[Any], bool] | None
 
 
 def tree_is_leaf(tree: Any, is_leaf: _Stop = None) -> bool:
-    """Whether it is a leaf; `is_leaf`: which others are to be."""
+    """Return True for a leaf, or a node that `is_leaf` takes for one."""
     return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
@@ -263,14 +270,15 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: _Stop) -> TreeSpec:
 
 
 def tree_flatten(tree: Any, is_leaf: _Stop = None) -> tuple[list[Any], TreeSpec]:
-    """The leaves in order, and the structure."""
+    """Return the leaves in order, and the structure."""
     leaves: list[Any] = []
     spec = _flatten(tree, leaves, is_leaf)
     return leaves, spec
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The tree of these leaves; ValueError for a wrong number, TypeError for no structure."""
+    """Return the tree of these leaves. ValueError for a wrong number, TypeError for no
+    structure."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError("Expected `treespec` to be an instance of PyTreeSpec but got item of type "
                         f"{type(treespec)}.")
@@ -278,22 +286,22 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: _Stop = None) -> list[Any]:
-    """The leaves in order."""
+    """Return the leaves in order."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_iter(tree: Any, is_leaf: _Stop = None) -> Iterable[Any]:
-    """The leaves in order, as an iterator."""
+    """Return an iterator over the leaves in order."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree: Any, is_leaf: _Stop = None) -> TreeSpec:
-    """The structure."""
+    """Return the structure."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: _Stop = None) -> Any:
-    """The same structure with `func(leaf, *parts of the others at its place)` for leaves.
+    """Return the same structure with `func(leaf, *parts of the others at its place)` for leaves.
 
     >>> tree_map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
     [11, (22,)]
@@ -303,8 +311,9 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: _Stop = 
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: _Stop = None) -> Any:
-    """Call `func` on the leaves for what it does; returns the tree."""
+    """Call `func` on the leaves for its side effects; return the tree."""
     leaves, spec = tree_flatten(tree, is_leaf)
+    # A deque of length 0 runs the map without keeping its results.
     deque(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]), maxlen=0)
     return tree
 
@@ -324,7 +333,7 @@ def _only(which: Any, func: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any,
                   is_leaf: _Stop = None) -> Any:
-    """`tree_map` for leaves of some types, or of which a predicate holds; others stay.
+    """Map leaves of some types, or those for which a predicate holds; others stay.
 
     >>> tree_map_only(int, lambda x: -x, [1, "a"])
     [-1, 'a']
@@ -334,23 +343,23 @@ def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tre
 
 def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: Any,
                    is_leaf: _Stop = None) -> Any:
-    """`tree_map_` for leaves of some types, or of which a predicate holds."""
+    """Call `tree_map_` for leaves of some types, or those for which a predicate holds."""
     return tree_map_(_only(type_or_types_or_pred, func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: _Stop = None) -> bool:
-    """Whether `pred` holds of all leaves."""
+    """Return True if `pred` holds for all leaves."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: _Stop = None) -> bool:
-    """Whether `pred` holds of a leaf."""
+    """Return True if `pred` holds for a leaf."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
                   is_leaf: _Stop = None) -> bool:
-    """Whether `pred` holds of all leaves of some types.
+    """Return True if `pred` holds for all leaves of some types.
 
     >>> tree_all_only(int, lambda x: x > 0, [1, "a"])
     True
@@ -360,17 +369,17 @@ def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
 
 def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: Any,
                   is_leaf: _Stop = None) -> bool:
-    """Whether `pred` holds of a leaf of some types."""
+    """Return True if `pred` holds for a leaf of some types."""
     return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
-    """The leaves of a call's arguments."""
+    """Return the leaves of a call's arguments."""
     return tree_leaves((args, kwargs))
 
 
 def tree_flatten_with_path(tree: Any, is_leaf: _Stop = None) -> tuple[list[tuple], TreeSpec]:
-    """(path, leaf) for each leaf, and the structure; a path is a tuple of steps.
+    """Return (path, leaf) for each leaf, and the structure; a path is a tuple of steps.
 
     Raises ValueError for a registered type that does not name its children.
     """
@@ -391,20 +400,20 @@ def _with_paths(path: tuple, tree: Any, is_leaf: _Stop) -> Iterator[tuple]:
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: _Stop = None) -> list[tuple]:
-    """(path, leaf) for each leaf."""
+    """Return (path, leaf) for each leaf."""
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any,
                        is_leaf: _Stop = None) -> Any:
-    """`tree_map` whose function gets the leaf's path first."""
+    """Map a function that gets the leaf's path first, as `tree_map` does."""
     found, spec = tree_flatten_with_path(tree, is_leaf)
     paths, leaves = [path for path, _ in found], [leaf for _, leaf in found]
     return spec.unflatten(map(func, paths, leaves, *[spec.flatten_up_to(r) for r in rests]))
 
 
 def keystr(kp: tuple) -> str:
-    """A path as text.
+    """Return a path as text.
 
     >>> keystr((MappingKey("a"), SequenceKey(0)))
     "['a'][0]"
@@ -413,7 +422,7 @@ def keystr(kp: tuple) -> str:
 
 
 def key_get(obj: Any, kp: tuple) -> Any:
-    """The part of a tree at a path.
+    """Return the part of a tree at a path.
 
     >>> key_get({"a": [1, 2]}, (MappingKey("a"), SequenceKey(1)))
     2

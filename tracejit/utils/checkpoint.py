@@ -1,8 +1,8 @@
-"""Checkpointing: what backward needs of a function is computed again instead of kept.
+"""Checkpointing: backward computes values of a function again instead of keeping them.
 
 In: a function and its arguments. Out: its results. With `use_reentrant=True` one node stands for
-the whole function, whose backward runs it again with a graph; otherwise the function's own nodes
-keep places instead of tensors, and the first that is asked for runs it again.
+the whole function, and its backward runs the function again with a graph. Otherwise the function's
+own nodes keep places instead of tensors; the first place that is read runs the function again.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class CheckpointError(RuntimeError):
-    """A function did something else when it was run again."""
+    """Error: a function did something else when it was run again."""
 
 
 class set_checkpoint_early_stop:
-    """Whether running a function again stops when all that backward needs is there.
+    """Context that sets if running a function again stops when all that backward needs is there.
 
     >>> with set_checkpoint_early_stop(False):
     ...     pass
@@ -64,7 +64,8 @@ class set_checkpoint_early_stop:
 
 
 class set_checkpoint_debug_enabled(contextlib.ContextDecorator):
-    """Whether errors say where tensors were saved: None leaves it to `checkpoint(debug=...)`.
+    """Context that sets if errors say where tensors were saved. None leaves it to
+    `checkpoint(debug=...)`.
 
     >>> with set_checkpoint_debug_enabled(True):
     ...     pass
@@ -86,7 +87,7 @@ class set_checkpoint_debug_enabled(contextlib.ContextDecorator):
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """No devices and no states: draws on every device come from the one generator, whose state
+    """Return no devices and no states: all devices draw from one generator, whose state
     `get_rng_state` gives.
 
     >>> import tracejit
@@ -98,11 +99,11 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *,
                       device_type: str | None = None) -> None:
-    """What `get_device_states` gave is in place again: nothing is to be done."""
+    """Do nothing: `get_device_states` gave no states."""
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Contexts that do nothing, for the first run and for the next ones."""
+    """Return contexts that do nothing, for the first run and for the next ones."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -116,7 +117,7 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`, of which little is kept for backward, which runs it again.
+    """Call `function(*args, **kwargs)`, and keep little for backward, which runs it again.
 
     use_reentrant      True: one node; backward must not be asked for some gradients only, and an
                        argument must require grad. False: the function's own nodes
@@ -125,6 +126,7 @@ def checkpoint(
     determinism_check  "none": shapes and dtypes may differ when it is run again
     debug              errors say where tensors were saved
     early_stop         stop when all that is needed is there
+
     Raises ValueError for unknown arguments, CheckpointError where the function does something else
     when it is run again. A captured function that checkpoints is co-executed.
 
@@ -168,8 +170,7 @@ def checkpoint(
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any,
                           use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """Run a list of functions, or a Sequential, in segments of which all but the last are
-    checkpointed.
+    """Run a list of functions, or a Sequential, in segments, and checkpoint all but the last.
 
     Raises ValueError for unknown arguments.
 
@@ -197,6 +198,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any,
         return run
 
     size = len(functions) // segments
+    # More segments than functions: size is 0, and nothing is checkpointed.
     for start in range(0, size * (segments - 1), size or 1):
         input = checkpoint(segment(functions[start : start + size]), input,
                            use_reentrant=use_reentrant, preserve_rng_state=preserve)
@@ -207,7 +209,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any,
 
 
 class CheckpointFunction(Function):
-    """The whole function as one op."""
+    """Function as one op: its backward runs it again."""
 
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], preserve: bool, *args: Any) -> Any:
@@ -223,9 +225,11 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        # The inner backward fills .grad of all leaves, also of those that no one asked for.
         if active.partial:
             raise RuntimeError(_PARTIAL)
         saved = iter(ctx.saved_tensors)
+        # New leaves: their .grad is the gradient by the argument; the caller's .grad stays.
         args = [_leaf(next(saved)) if other is None else other[0] for other in ctx.others]
         with _random_state(ctx.state), _casting(ctx.casts), enable_grad():
             found = ctx.called(*args)
@@ -245,7 +249,7 @@ def _leaf(x: Any) -> Any:
 
 @contextlib.contextmanager
 def _random_state(state: Any) -> Iterator[None]:
-    """Draws inside go on from a state, if there is one, and leave the generator as it was."""
+    """Draw inside from a state, if there is one, and leave the generator as it was."""
     with fork_rng(enabled=state is not None):
         if state is not None:
             set_rng_state(state)
@@ -254,7 +258,7 @@ def _random_state(state: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _casting(state: Any) -> Iterator[None]:
-    """Autocast is inside as it was in the first run."""
+    """Set autocast inside as it was in the first run."""
     before = switches.state
     switch(state)
     try:
@@ -267,13 +271,13 @@ def _casting(state: Any) -> Iterator[None]:
 
 
 class _AllThere(BaseException):
-    """What ends running a function again, once nothing of it is missing."""
+    """Ends running a function again, once no tensor is missing."""
 
 
 class _Run:
-    """One call: what it kept places for, and their tensors once it was run again.
+    """Call of a function: the places it keeps, and their tensors once it was run again.
 
-    first_over  whether the first run is: a gradient within the function asks for tensors before
+    first_over  True after the first run: a gradient within the function asks for tensors before
     """
 
     compares = stops = True
@@ -289,16 +293,17 @@ class _Run:
         self.values: dict[int, Any] = {}
 
     def keep(self, tensor: Any) -> _Place:
-        """A place for a tensor."""
+        """Return a place for a tensor."""
         self.types.append(_type_of(tensor))
         if self.debug:
             self.lines.append(_line())
         return _Place(self, len(self.types) - 1, tensor)
 
     def value(self, number: int) -> Any:
-        """The tensor of a place, which is given out once each time the function is run."""
+        """Return the tensor of a place; each run of the function gives it once."""
         if number not in self.values:
             self._run_again()
+        # Popped, so that a tensor lives no longer than its node needs it.
         return self.values.pop(number)
 
     def _run_again(self) -> None:
@@ -310,6 +315,7 @@ class _Run:
                 found.append(alias(tensor))
                 if self.debug:
                     lines.append(_line())
+                # `_AllThere` is no `Exception`, so the function's own handlers do not catch it.
                 if self.stops and len(found) == len(self.types):
                     raise _AllThere
             elif self.first_over:
@@ -319,6 +325,7 @@ class _Run:
                     f"forward: {len(self.types)}.")
             return _Found(tensor)
 
+        # Backward runs without gradients; only with them do ops keep tensors.
         with contextlib.suppress(_AllThere), _random_state(self.state), enable_grad():
             with _casting(self.casts), self.again, packing(collect):
                 self.function(*self.args, **self.kwargs)
@@ -338,7 +345,7 @@ class _Run:
 
 
     def _told(self, number: int, lines: list[str]) -> str:
-        """Where a tensor was kept in the first run, and where when it was run again."""
+        """Return the lines where both runs kept a tensor, as text; empty without `debug`."""
         if not self.debug:
             return ""
         return ("\nYou are seeing this error because you passed `debug=True` to checkpoint. The "
@@ -347,7 +354,7 @@ class _Run:
 
 
 class _Found:
-    """What a node keeps while the function is run again: the tensor itself."""
+    """Tensor that a node keeps while the function is run again."""
 
     __slots__ = ("tensor",)
 
@@ -355,12 +362,11 @@ class _Found:
         self.tensor = tensor
 
     def unpack(self) -> Any:
-        """The tensor."""
         return self.tensor
 
 
 class _Place:
-    """What a node keeps instead of a tensor."""
+    """Stands for a tensor that a node would keep."""
 
     __slots__ = ("run", "number", "history")
 
@@ -368,12 +374,12 @@ class _Place:
         self.run, self.number, self.history = run, number, KeptHistory(tensor)
 
     def unpack(self) -> Any:
-        """The tensor, with the history that it had."""
+        """Return the tensor, with the history that it had."""
         return self.history.of(self.run.value(self.number))
 
 
 def _line() -> str:
-    """The line of the user's code that runs."""
+    """Return the line of the user's code that runs."""
     stack = traceback.extract_stack()
     own = [frame for frame in stack if not frame.filename.startswith(_PACKAGE)] or stack
     return traceback.format_list(own[-1:])[0]

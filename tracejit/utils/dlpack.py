@@ -1,6 +1,6 @@
 """Tensors handed to other libraries; PyTorch's `torch.utils.dlpack`.
 
-In: a tensor, or what another library made. Out: a capsule, or a tensor, over the same memory.
+In: a tensor, or another library's object. Out: a capsule, or a tensor, over the same memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tracejit.core.eager.construction import from_dlpack  # noqa: F401
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A capsule that another library's `from_dlpack` takes, once.
+    """Return a capsule that another library's `from_dlpack` takes, once.
 
     >>> import tracejit
     >>> type(to_dlpack(tracejit.ones(2))).__name__

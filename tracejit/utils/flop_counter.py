@@ -1,7 +1,7 @@
-"""How many floating point operations a program does; PyTorch's `torch.utils.flop_counter`.
+"""Counts of floating point operations; PyTorch's `torch.utils.flop_counter`.
 
-In: ops as eager mode runs them. Out: operations by module and op, of products and convolutions
-alone, which all others are small against: a multiplication and an addition are two.
+In: ops as eager mode runs them. Out: operations by module and op. Only products and convolutions
+count, as others are small beside them. A multiplication and an addition are two operations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SUFFIXES = ("", "K", "M", "B", "T")
 
 
 def register_flop_formula(targets: Any) -> Callable[[Formula], Formula]:
-    """Decorator: operations of an op, or of several, which are given by record or by name.
+    """Decorate the formula of an op, or of several, which are given by record or by name.
 
     The function is called with the shapes of the operands (None for what is no tensor), the op's
     attributes by name, and `out_shape`.
@@ -66,7 +66,7 @@ def _to_weight(a: Any, grad: Any, *others: Any, out_shape: Any, **attributes: An
 
 
 class FlopCounterMode:
-    """Context that counts; captured functions run op by op inside, and count like others.
+    """Context that counts. Captured functions run op by op inside, and count like others.
 
     mods            not needed: modules are found as they run
     depth           of modules in the table, None for all
@@ -89,15 +89,15 @@ class FlopCounterMode:
         self._tracker, self._inside = ModuleTracker(), False
 
     def get_total_flops(self) -> int:
-        """All operations."""
+        """Return the number of all operations."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Op, int]]:
-        """By the name of the module, "Global" for all, and op."""
+        """Return operations by the name of the module, "Global" for all, and op."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """Modules with their ops, operations and their part of all."""
+        """Return a table of modules with their ops, operations and their part of all."""
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
         rows = [("Module", "FLOP", "% Total")]
@@ -122,6 +122,7 @@ class FlopCounterMode:
         self.flop_counts = _counts()
         self._tracker.__enter__()
         self._before = active.op_by_op
+        # Compiled programs run no ops that could be counted.
         ever.op_by_op = active.op_by_op = True
         self._run = dispatch.replace_run(self._counted)
         return self
@@ -135,8 +136,9 @@ class FlopCounterMode:
             print(self.get_table(self.depth))
 
     def _counted(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        """Run an op; what it is made of is not counted again."""
+        """Run an op; the ops in its body are not counted again."""
         formula = self._formulas.get(op.name) or flop_registry.get(op.name)
+        # A composite that has a formula counts as a whole.
         if formula is None or self._inside:
             return self._run(op, operands, attributes)
         self._inside = True
@@ -157,7 +159,7 @@ def _counts() -> defaultdict[str, defaultdict[Op, int]]:
 
 
 def _shown(count: int, total: int) -> tuple[str, str]:
-    """Operations with a suffix for thousands, and their part of all."""
+    """Return operations with a suffix for thousands, and their part of all."""
     order = max(0, min(len(_SUFFIXES) - 1, (len(str(count)) - 1) // 3))
     part = 0.0 if total == 0 else count / total
     return f"{count / 1000**order:.3f}{_SUFFIXES[order]}", f"{part:.2%}"

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils.model_zoo`, the older place of what `hub` has."""
+"""PyTorch's `torch.utils.model_zoo`, the older place of functions in `hub`."""
 
 from tracejit.hub import load_state_dict_from_url
 

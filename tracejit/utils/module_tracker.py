@@ -1,4 +1,4 @@
-"""Which modules run at the moment; PyTorch's `torch.utils.module_tracker`.
+"""Names of the modules that run at the moment; PyTorch's `torch.utils.module_tracker`.
 
 In: calls of modules, and their backward passes. Out: the names of those that have begun and not
 ended. Code that is called inside modules asks, such as hooks and replaced functions.
@@ -25,9 +25,9 @@ __all__ = ["ModuleTracker"]
 class ModuleTracker:
     """Context: `parents` are the names of the modules that run, and "Global".
 
-    The module called first has the name of its class, those inside it dotted names. `is_bw`:
-    whether a backward pass runs, in which modules run from the gradients of their outputs to those
-    of their inputs. Inside, captured functions run op by op.
+    The module called first has the name of its class, those inside it dotted names. `is_bw` is True
+    while a backward pass runs. A module runs there from the gradients of its outputs to those of
+    its inputs. Inside, captured functions run op by op.
 
     >>> import tracejit
     >>> model = tracejit.nn.Sequential(tracejit.nn.ReLU())
@@ -45,7 +45,7 @@ class ModuleTracker:
 
     @property
     def is_bw(self) -> bool:
-        """Whether a backward pass runs."""
+        """True while a backward pass runs."""
         return active.task is not None
 
     def __enter__(self) -> ModuleTracker:
@@ -71,6 +71,7 @@ class ModuleTracker:
         self._when_there(output, lambda grads: self._begins_backward(name))
 
     def _begins_backward(self, name: str) -> None:
+        # Once for each backward: names that are left at its end are dropped.
         if active.task is not self._task:
             self._task = active.task
             self._task.callbacks.append(self._backward_ends)

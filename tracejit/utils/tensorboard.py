@@ -13,7 +13,7 @@ from tracejit.utils._pytree import tree_map_only
 
 
 def _plain(values: Any) -> Any:
-    """Arguments with NumPy arrays for tensors, which the package knows."""
+    """Replace tensors in arguments by NumPy arrays, which the package knows."""
     return tree_map_only(Tensor, lambda x: x.detach().cpu().numpy(), values)
 
 
@@ -32,6 +32,7 @@ def _writer_class() -> type:
 
         def __getattribute__(self, name: str) -> Any:
             found = super().__getattribute__(name)
+            # `add_graph` must get the tensors themselves, and `add_event` takes none.
             if not name.startswith("add_") or name in ("add_graph", "add_event"):
                 return found
 
@@ -42,7 +43,7 @@ def _writer_class() -> type:
 
         def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False,
                       use_strict_trace: bool = True) -> None:
-            """Log the captured graph of what `model` computes from `input_to_model`.
+            """Log the captured graph of `model` called with `input_to_model`.
 
             input_to_model    the argument, or a tuple or list of the arguments
             verbose           also print the graph
@@ -65,7 +66,8 @@ def _writer_class() -> type:
 
 
 def __getattr__(name: str) -> Any:
-    """The class, when it is asked for: `import` of it raises where the package is missing."""
+    """Return the class when code asks for it: its import raises ImportError where the package is
+    missing."""
     if name != "SummaryWriter":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = _writer_class()

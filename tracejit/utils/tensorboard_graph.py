@@ -1,8 +1,8 @@
-"""A module's captured graph in the form that TensorBoard draws.
+"""Graphs of modules in the form that TensorBoard draws.
 
-In: a module and what it is called with. Out: a `GraphDef` of tensorboardX: a node for each op,
-input, parameter and result, in boxes named after the modules, with shapes, attributes and the lines
-of the program. Called by `tensorboard.py`, only where tensorboardX is installed.
+In: a module and its arguments. Out: a `GraphDef` of tensorboardX, with a node for each op, input,
+parameter and result. Boxes named after the modules hold the nodes, which have shapes, attributes
+and the lines of the program. Called by: `tensorboard.py`, only where tensorboardX is installed.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ _CHILD = re.compile(r"\['([^']+)'\]")
 
 
 def captured(module: Any, arguments: Any) -> Graph:
-    """The graph of what a module computes, captured on copies; CaptureError where there is no
-    single one."""
+    """Return the graph of a module, captured on copies. CaptureError where there is no single
+    graph."""
     given = arguments if isinstance(arguments, (tuple, list)) else (arguments,)
     with no_grad(), naming_modules():
+        # A copy: the call may write buffers, and draw random numbers.
         return script(copy.deepcopy(module)).graph(*given)
 
 
 def definition(graph: Graph, module: Any) -> GraphDef:
-    """The graph as nodes whose names are paths through the module's boxes."""
+    """Return the graph as nodes whose names are paths through the module's boxes."""
     return _Drawing(graph, module).drawn
 
 
 def _boxes(module: Any) -> dict[str, str]:
-    """The path that stands for each module by its name: `Net/Sequential[body]/Linear[0]`."""
+    """Return the path that stands for each module by its name: `Net/Sequential[body]/Linear[0]`."""
     found = {"": type(module).__name__}
     for name, child in module.named_modules(remove_duplicate=False):
         if name:
@@ -53,7 +54,7 @@ def _boxes(module: Any) -> dict[str, str]:
 
 
 class _Drawing:
-    """What is drawn of a graph so far."""
+    """Nodes drawn of a graph so far."""
 
     def __init__(self, graph: Graph, module: Any):
         self.drawn = GraphDef(versions=VersionDef(producer=22))
@@ -96,7 +97,7 @@ class _Drawing:
 
     def _node(self, place: str, op: str, inputs: Sequence[Any], outputs: Sequence[Value],
               said: dict[str, str] | None = None) -> str:
-        """Add a node; its name, which is `place` unless that is taken."""
+        """Add a node, and return its name, which is `place` unless that is taken."""
         numbered = (f"{place}_{k}" for k in itertools.count(1))
         name = next(x for x in itertools.chain([place], numbered) if x not in self.taken)
         self.taken.add(name)
@@ -115,6 +116,6 @@ class _Drawing:
 
 
 def _shape(value: Value) -> TensorShapeProto:
-    """Its sizes in the example."""
+    """Return the sizes of a value in the example."""
     sizes = [evaluate(n, value.graph.scope.hints) for n in value.shape]
     return TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in sizes])

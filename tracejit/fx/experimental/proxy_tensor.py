@@ -1,8 +1,9 @@
-"""PyTorch's `torch.fx.experimental.proxy_tensor`: whether a graph is made of proxies. None is."""
+"""PyTorch's `torch.fx.experimental.proxy_tensor`: programs ask it for a graph of proxies. None is
+made."""
 
 
 def get_proxy_mode() -> None:
-    """None: capture works on tensors.
+    """Return None: capture works on tensors.
 
     >>> get_proxy_mode() is None
     True

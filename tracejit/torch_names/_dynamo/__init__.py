@@ -1,7 +1,7 @@
 """PyTorch's `torch._dynamo`: marks and questions that `tracejit.compiler` has, and its switches.
 
-In: what programs set before they compile. Out: nothing changes; how many programs a function may
-have is `TRACEJIT_MAX_ENTRIES`.
+In: settings that programs make before they compile. Out: nothing changes; `TRACEJIT_MAX_ENTRIES`
+limits the programs of a function.
 """
 
 from types import SimpleNamespace
@@ -26,18 +26,18 @@ config = SimpleNamespace(
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing: capture ends where it must, and nowhere else."""
+    """Do nothing: capture ends where it must, and nowhere else."""
 
 
 def mark_dynamic(t: Any, index: Any, **limits: Any) -> None:
-    """Nothing to mark: sizes are those of each call unless the program depends on them."""
+    """Do nothing: sizes are those of each call unless the program depends on them."""
 
 
 maybe_mark_dynamic = mark_dynamic
 
 
 def mark_static(t: Any, index: Any = None) -> None:
-    """Nothing to mark: a size that the program depends on is guarded."""
+    """Do nothing: a size that the program depends on is guarded."""
 
 
 mark_static_address = mark_static

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class TransformGetItemToIndex:
-    """A context in which indexing by 0-dim tensors works under `vmap`: it does without, too.
+    """Context in which indexing by 0-dim tensors works under `vmap`: it does without, too.
 
     >>> with TransformGetItemToIndex():
     ...     pass

@@ -14,7 +14,7 @@ from tracejit.utils._pytree import tree_flatten, tree_unflatten
 
 def associative_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse: bool = False,
                      combine_mode: str = "pointwise") -> Any:
-    """combine_fn(...combine_fn(combine_fn(x0, x1), x2)...) at each place along `dim`.
+    """Compute combine_fn(...combine_fn(combine_fn(x0, x1), x2)...) at each place along `dim`.
 
     combine_fn    of two trees like `xs`, without `dim`
     reverse       from the last to the first
@@ -32,6 +32,7 @@ def associative_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse:
         raise ValueError("Expected at least 1 xs leaf")
     if reverse:
         given = [x.flip(dim) for x in given]
+    # All pairs of a step are combined by one call.
     over_places = tracejit.vmap(
         lambda a, b: tuple(tree_flatten(combine_fn(*(tree_unflatten(t, spec) for t in (a, b))))[0]))
     found = _scan(over_places, [x.movedim(dim, 0) for x in given])
@@ -40,13 +41,14 @@ def associative_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse:
 
 
 def _scan(combine: Callable[..., Any], xs: list) -> list:
-    """Pairs are combined and scanned; what stands at even places follows from its neighbour."""
+    """Combine pairs and scan them; elements at even places follow from their neighbours."""
     size = xs[0].size(0)
     if size < 2:
         return xs
     pairs = combine(tuple(x[:-1:2] for x in xs), tuple(x[1::2] for x in xs))
     odd = _scan(combine, list(pairs))
     even = [x[:1] for x in xs]
+    # Even place 2k is the scan up to 2k - 1, combined with the element itself.
     if size > 2:
         later = combine(tuple(x[: (size - 1) // 2] for x in odd), tuple(x[2::2] for x in xs))
         even = [tracejit.cat([first, rest]) for first, rest in zip(even, later)]

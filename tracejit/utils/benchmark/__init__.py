@@ -1,4 +1,4 @@
-"""How long statements take; PyTorch's `torch.utils.benchmark`.
+"""Timing of statements; PyTorch's `torch.utils.benchmark`.
 
 In: statements as texts. Out: measurements, and tables that compare them.
 """

@@ -23,7 +23,7 @@ _PLAIN = "\033[0m\033[0m"
 
 
 class Colorize(enum.Enum):
-    """Whether times are coloured, by how they compare within columns or rows."""
+    """Colours of times, by how they compare within columns or rows."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -87,6 +87,7 @@ class Compare:
         unit, scale = select_unit(min(r.median for r in results))
         columns = ordered_unique(r.task_spec.description for r in results)
         rows = ordered_unique((r.task_spec.num_threads, r.env, r.as_row_name) for r in results)
+        # A stable sort: rows of one number of threads stay in order of appearance.
         rows.sort(key=lambda row: row[0])
         at = {((r.task_spec.num_threads, r.env, r.as_row_name), r.task_spec.description): r
               for r in results}

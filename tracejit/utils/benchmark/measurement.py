@@ -1,6 +1,6 @@
-"""Measurements: the times a statement took, and what they say.
+"""Measurements: the times a statement took, and their statistics.
 
-In: times of several blocks of runs. Out: median, spread, how many digits mean anything. Made by
+In: times of several blocks of runs. Out: median, spread, the number of significant digits. Made by
 `Timer`, read by `Compare`.
 """
 
@@ -22,21 +22,22 @@ _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit that a time is best told in, and how many seconds that is.
+    """Return the unit that fits a time best, and its length in seconds.
 
     >>> select_unit(0.002)
     ('ms', 0.001)
     """
+    # Floor division: 0.002 has the exponent -3, which is -1 in thousands.
     return _UNITS.get(int(math.log10(t) // 3), ("s", 1))
 
 
 def unit_to_english(u: str) -> str:
-    """The unit's name."""
+    """Return the unit's name."""
     return _ENGLISH[u]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """A number with `n` significant digits.
+    """Return a number with `n` significant digits.
 
     >>> trim_sigfig(1234.5, 2)
     1200.0
@@ -46,13 +47,13 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """Elements without repetitions, in order."""
+    """Return elements without repetitions, in order."""
     return list(dict.fromkeys(elements))
 
 
 @dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """What is measured: the statement, and what it is called in tables."""
+    """Statement that is measured, and its names in tables."""
 
     stmt: str
     setup: str
@@ -75,7 +76,7 @@ class TaskSpec:
         return f"stmt:{beside}\n{textwrap.indent(self.stmt, '  ')}"
 
     def setup_str(self) -> str:
-        """The setup, where there is any."""
+        """Return the setup, if there is one."""
         if self.setup == "pass" or not self.setup:
             return ""
         if "\n" in self.setup:
@@ -83,14 +84,14 @@ class TaskSpec:
         return f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """Title, description and setup, each on its line."""
+        """Return title, description and setup, each on its line."""
         parts = (self.title, self.description or "", self.setup_str())
         return "\n".join(f"{part}\n" if "\n" in part else part for part in parts if part)
 
 
 @dataclass(init=True, repr=False)
 class Measurement:
-    """The times of blocks of `number_per_run` runs each, in seconds.
+    """Times of blocks of `number_per_run` runs each, in seconds.
 
     >>> import tracejit.utils.benchmark as benchmark
     >>> m = Measurement(10, [0.001, 0.002, 0.003], TaskSpec("f()", "pass"))
@@ -104,6 +105,7 @@ class Measurement:
     metadata: dict[Any, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
+        # Before `task_spec` is set, as in unpickling, asking for it would recurse.
         if name != "task_spec" and hasattr(TaskSpec, name) or name in TaskSpec.__annotations__:
             return getattr(self.task_spec, name)
         raise AttributeError(name)
@@ -120,23 +122,24 @@ class Measurement:
 
     @property
     def median(self) -> float:
-        """The median of `times`."""
+        """Median of `times`."""
         return self._quantile(0.5)
 
     @property
     def mean(self) -> float:
-        """The mean of `times`."""
+        """Mean of `times`."""
         return float(np.mean(self.times))
 
     @property
     def iqr(self) -> float:
-        """How far apart the quarters of `times` are."""
+        """Distance between the quarters of `times`."""
         return self._quantile(0.75) - self._quantile(0.25)
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean anything, from the middle half of the times."""
+        """Number of significant digits of the median, from the middle half of the times."""
         ordered = sorted(self.times)
+        # Outliers come from the machine: the middle half says more about the statement.
         middle = ordered[len(ordered) // 4:math.ceil(3 * len(ordered) / 4)]
         spread = 1.645 * float(np.std(middle)) / math.sqrt(len(middle))
         digits = math.floor(math.log10(self.median / max(spread, _LEAST_CONFIDENCE)))
@@ -144,7 +147,7 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether times differ so much that something else was at work."""
+        """True if times differ so much that something else was at work."""
         return bool(self._warning())
 
     def _warning(self) -> str:
@@ -158,7 +161,7 @@ class Measurement:
                 f"{' ' * len(lead)}{why}")
 
     def meets_confidence(self, threshold: float = _WORTH_NOTICE) -> bool:
-        """Whether the quarters are less than `threshold` medians apart."""
+        """Return True if the quarters are less than `threshold` medians apart."""
         return self.iqr / self.median < threshold
 
     @property
@@ -167,7 +170,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """What a row of a table is called: the sub-label, or the statement."""
+        """Name of a row in a table: the sub-label, or the statement."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __repr__(self) -> str:
@@ -186,7 +189,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Measurements of the same task become one."""
+        """Make one measurement of those of the same task."""
         groups: dict[TaskSpec, list[Measurement]] = {}
         for m in measurements:
             groups.setdefault(m.task_spec, []).append(m)

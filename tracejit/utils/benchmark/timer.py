@@ -1,7 +1,7 @@
-"""Timers: statements run in a loop until enough is known of how long they take.
+"""Timers: run statements in a loop until their time is known well enough.
 
-In: statements as texts, and the names they use. Out: `Measurement`s. What runs on a device is
-waited for before the clock is read.
+In: statements as texts, and the names they use. Out: `Measurement`s. The clock is read after
+devices have finished their work.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LARGEST_BLOCK = 2147483647
 
 
 def timer() -> float:
-    """Seconds on a clock, once all that was asked of a device is done."""
+    """Return seconds on a clock, once all work of a device is done."""
     if cuda.is_available():
         cuda.synchronize()
     return time.perf_counter()
 
 
 class Language(enum.Enum):
-    """What a statement is written in."""
+    """Language of a statement."""
 
     PYTHON = 0
     CPP = 1
@@ -40,9 +40,9 @@ class Timer:
     """Measures a Python statement.
 
     setup, global_setup   run once before each block of runs
-    globals               what the statement may name
-    label, sub_label, description, env   what it is called in tables: the table, the row, the column
-    num_threads           how many threads kernels may use meanwhile
+    globals               names that the statement may use
+    label, sub_label, description, env   names in tables: of the table, the row, the column
+    num_threads           number of threads that kernels may use meanwhile
 
     >>> from tracejit.utils import benchmark
     >>> m = benchmark.Timer("x + 1", globals={"x": 1}).timeit(10)
@@ -76,7 +76,7 @@ class Timer:
                                    num_threads)
 
     def _timeit(self, number: int) -> float:
-        """Seconds of a block; not zero, which nothing can be divided by."""
+        """Return the seconds of a block; never zero, as others divide by it."""
         return max(self._timer.timeit(number), 1e-9)
 
     def _with_threads(self, measure: Callable[[], Any]) -> Any:
@@ -88,27 +88,29 @@ class Timer:
             set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """One block of `number` runs, after a shorter one to warm up."""
+        """Measure one block of `number` runs, after a shorter one to warm up."""
         def measure() -> float:
+            # The first runs capture, compile and fill caches.
             self._timeit(max(number // 100, 2))
             return self._timeit(number)
 
         return Measurement(number, [self._with_threads(measure)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
-        """NotImplementedError: see `Timer.blocked_autorange`."""
+        """Raise NotImplementedError: see `Timer.blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback: Callable[[int, float], Any] | None = None) -> None:
-        """NotImplementedError: see `Timer.blocked_autorange`."""
+        """Raise NotImplementedError: see `Timer.blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> None:
-        """NotImplementedError: instructions are not counted."""
+        """Raise NotImplementedError: instructions are not counted."""
         raise NotImplementedError("benchmark.Timer: instructions are not counted")
 
     def _estimate_block_size(self, min_run_time: float) -> int:
-        """How many runs make the clock's own time small beside theirs."""
+        """Return the number of runs beside which the clock's own time is small."""
+        # A block of no runs takes the time of the clock and the loop alone.
         overhead, number = float(np.median([self._timeit(0) for _ in range(5)])), 1
         while True:
             taken = self._timeit(number)
@@ -131,8 +133,8 @@ class Timer:
 
     def blocked_autorange(self, callback: Callable[[int, float], Any] | None = None,
                           min_run_time: float = 0.2) -> Measurement:
-        """Blocks for at least `min_run_time` seconds, long enough that the clock does not matter.
-        `callback` is told of each: its number of runs and its time."""
+        """Measure blocks for at least `min_run_time` seconds, long enough that the clock does not
+        matter. `callback` gets the number of runs and the time of each block."""
         return self._with_threads(lambda: self._blocks(
             self._estimate_block_size(min_run_time), lambda times: True, min_run_time,
             float("inf"), callback))
@@ -140,8 +142,8 @@ class Timer:
     def adaptive_autorange(self, threshold: float = 0.1, *, min_run_time: float = 0.01,
                            max_run_time: float = 10.0,
                            callback: Callable[[int, float], Any] | None = None) -> Measurement:
-        """Blocks until the quarters of the times are less than `threshold` medians apart, or for
-        `max_run_time` seconds."""
+        """Measure blocks until the quarters of the times are less than `threshold` medians apart,
+        or for `max_run_time` seconds."""
         def measure() -> Measurement:
             number = self._estimate_block_size(0.05)
 

@@ -1,4 +1,4 @@
-"""The loader's parts under the places that PyTorch has for them: `utils.data._utils.collate`."""
+"""Loader parts under the places that PyTorch has for them: `utils.data._utils.collate`."""
 
 import sys
 

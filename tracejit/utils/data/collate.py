@@ -28,7 +28,8 @@ np_str_obj_array_pattern = re.compile("[SaUO]")  # of arrays that are no numbers
 
 
 def default_collate(batch: Any) -> Any:
-    """Samples as one batch: tensors, arrays and numbers are stacked along a new first dimension.
+    """Make one batch of samples: tensors, arrays and numbers are stacked along a new first
+    dimension.
 
     Containers keep their type, except that tuples become lists; texts stay lists of texts. Floats
     become float64. Raises TypeError for what cannot be stacked, RuntimeError for sequences of
@@ -50,6 +51,7 @@ def default_collate(batch: Any) -> Any:
         return tensor(batch, dtype=float64)
     if isinstance(sample, int):
         return tensor(batch)
+    # A text is a Sequence too, of texts without end.
     if isinstance(sample, (str, bytes)):
         return batch
     if isinstance(sample, Mapping):
@@ -66,7 +68,7 @@ def default_collate(batch: Any) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """A sample with its arrays and NumPy numbers as tensors, everything else as it is.
+    """Make tensors of a sample's arrays and NumPy numbers; everything else stays as it is.
 
     Tuples become lists.
 
@@ -88,7 +90,7 @@ def default_convert(data: Any) -> Any:
 
 
 def _stacked(batch: Any) -> Any:
-    """`stack`, without an op for each sample where nobody could tell."""
+    """Stack a batch, without an op for each sample where no one could tell."""
     first = batch[0]
     if active.tracer is None and not active.inference and all(
             isinstance(x, Tensor) and x._dtype is first._dtype and x._shape == first._shape
@@ -98,9 +100,10 @@ def _stacked(batch: Any) -> Any:
 
 
 def _mapping(like: Any, items: dict) -> Any:
-    """`items` in a mapping of the type of `like`; a dict where it cannot be made."""
+    """Return `items` in a mapping of the type of `like`; a dict where it cannot be made."""
     try:
         if isinstance(like, MutableMapping):
+            # A copy keeps attributes that the constructor does not know.
             made = copy.copy(like)
             made.update(items)
             return made
@@ -110,7 +113,7 @@ def _mapping(like: Any, items: dict) -> Any:
 
 
 def _sequence(like: Any, items: list) -> Any:
-    """`items` in a sequence of the type of `like`; a list where it cannot be made."""
+    """Return `items` in a sequence of the type of `like`; a list where it cannot be made."""
     try:
         if hasattr(like, "_fields"):
             return type(like)(*items)

@@ -1,4 +1,4 @@
-"""The loader: a dataset, in batches, in a sampler's order.
+"""Loader: gives a dataset in batches, in a sampler's order.
 
 In: a dataset and how to go through it. Out: an iterable over batches, which the calling process
 fetches, or worker processes do.
@@ -36,7 +36,7 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Placeholders(Sampler):
-    """The indices of a stream: they only count."""
+    """Indices of a stream: they only count."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -44,7 +44,7 @@ class _Placeholders(Sampler):
 
 
 class DataLoader(Generic[T_co]):
-    """Batches of a dataset, as often as it is iterated over.
+    """Loader of batches: each iteration is another pass over the dataset.
 
     batch_size          samples in a batch; None: single samples, not collated
     shuffle             another random order in each pass
@@ -61,7 +61,7 @@ class DataLoader(Generic[T_co]):
     persistent_workers  keep the processes from one pass to the next
     in_order            False: batches come as workers finish them
 
-    What a worker raises is raised here, with the text of its traceback. Raises ValueError for
+    Errors of workers are raised here, with the text of their traceback. Raises ValueError for
     arguments that exclude each other, RuntimeError where a worker ends or takes longer than
     `timeout`. Captured functions that iterate over a loader are co-executed.
 
@@ -157,7 +157,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How processes are started: None, or a context."""
+        """Context that starts processes, or None."""
         return self._multiprocessing_context
 
     @multiprocessing_context.setter
@@ -193,7 +193,7 @@ class DataLoader(Generic[T_co]):
         return ParallelIterator(self, self._pool)
 
     def __len__(self) -> int:
-        """Batches in a pass; TypeError where the dataset, or sampler, has no length."""
+        """Return the batches of a pass. TypeError where the dataset, or sampler, has no length."""
         if not self._stream:
             return len(self._index_sampler)
         length = self._reported_length = len(self.dataset)
@@ -220,7 +220,7 @@ class DataLoader(Generic[T_co]):
 
 
 class _SerialIterator:
-    """One pass in the calling process."""
+    """Pass in the calling process."""
 
     def __init__(self, loader: DataLoader) -> None:
         self._loader = loader
@@ -245,7 +245,7 @@ class _SerialIterator:
 
 
 class _BaseDataLoaderIter(ABC):  # noqa: B024
-    """What both iterators of loaders are, for `isinstance` and annotations."""
+    """Base of both iterators of loaders, for `isinstance` and annotations."""
 
 
 _SingleProcessDataLoaderIter = _BaseDataLoaderIter.register(_SerialIterator)

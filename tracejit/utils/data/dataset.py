@@ -1,4 +1,4 @@
-"""Datasets: what has samples by number, or gives them one after the other.
+"""Datasets: give samples by number, or one after the other.
 
 In: tensors, other datasets, the user's subclasses. Out: samples. The loader and users call
 `dataset[i]`, `len(dataset)` and `iter(dataset)`; nothing here is about batches.
@@ -44,7 +44,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co], ABC):
     """Subclass it, with `__iter__`, where samples come as a stream.
 
-    With worker processes each has a copy of the dataset: `get_worker_info` says which part is its.
+    With worker processes each has a copy of the dataset; `get_worker_info` says which part it
+    takes.
 
     >>> class Three(IterableDataset):
     ...     def __iter__(self):
@@ -127,7 +128,7 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """The samples of several datasets, one after the other.
+    """Samples of several datasets, one after the other.
 
     Raises AssertionError for no dataset, or a stream.
 
@@ -188,7 +189,7 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset at the given indices.
+    """Samples of a dataset at the given indices.
 
     >>> Subset("abcd", [3, 1])[0]
     'd'
@@ -199,6 +200,7 @@ class Subset(Dataset[T_co]):
         self.indices = indices
 
     def __getitem__(self, idx: Any) -> Any:
+        # Some code asks a subset for a list of samples, if its dataset takes lists.
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
@@ -211,7 +213,7 @@ class Subset(Dataset[T_co]):
 
 
 def samples_of(dataset: Any, indices: Sequence[Any]) -> list:
-    """Several samples, at once where the dataset can do that."""
+    """Return several samples, at once where the dataset can do that."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
     return [dataset[index] for index in indices]
@@ -234,6 +236,7 @@ def random_split(
     """
     total = sum(lengths)
     counts = list(lengths)
+    # Lengths are taken for fractions if they sum to 1, [1] included: all of the dataset.
     if math.isclose(total, 1) and total <= 1:
         counts = _counts(lengths, len(dataset))
     if sum(counts) != len(dataset):
@@ -249,6 +252,7 @@ def _counts(fractions: Sequence[float], size: int) -> list[Any]:
         if not 0 <= fraction <= 1:
             raise ValueError(f"Fraction at index {k} is not between 0 and 1")
         counts.append(math.floor(size * fraction))
+    # Samples that rounding down left over.
     for k in range(size - sum(counts)):
         counts[k % len(counts)] += 1
     for k, count in enumerate(counts):

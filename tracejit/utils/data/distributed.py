@@ -13,10 +13,11 @@ from tracejit.utils.data.sampler import Sampler
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th index from `rank` on, of an order that all processes agree on.
+    """Gives every `num_replicas`-th index from `rank` on, of an order that all processes agree on.
 
     shuffle    the order is a permutation drawn from seed + epoch; else the dataset's
     drop_last  leave out the indices that would make parts unequal; else the first come twice
+
     Raises ValueError for a rank outside 0 ... num_replicas - 1.
 
     >>> sampler = DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False)
@@ -52,6 +53,7 @@ class DistributedSampler(Sampler[int]):
         if self.shuffle:
             generator = Generator().manual_seed(self.seed + self.epoch)
             order = randperm(count, generator=generator).tolist()
+        # More than once where there are more processes than samples.
         while order and len(order) < self.total_size:
             order += order[: self.total_size - len(order)]
         return iter(order[self.rank : self.total_size : self.num_replicas])

@@ -1,7 +1,7 @@
 """Fetching: the samples of one batch out of a dataset, collated.
 
-In: what a sampler gave: an index, a list of them, or placeholders that only say how many. Out: a
-batch; StopIteration where a stream has ended. Runs in the caller's process or in a worker's.
+In: output of a sampler: an index, a list of them, or placeholders that only count. Out: a batch;
+StopIteration where a stream has ended. Runs in the caller's process or in a worker's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tracejit.utils.data.dataset import samples_of
 
 
 class MapFetcher:
-    """Samples by number."""
+    """Fetches samples by number."""
 
     def __init__(self, dataset: Any, batched: bool, collate: Callable[[Any], Any],
                  drop_last: bool) -> None:
@@ -26,7 +26,7 @@ class MapFetcher:
 
 
 class StreamFetcher:
-    """As many samples of a stream as there are indices."""
+    """Fetches as many samples of a stream as there are indices."""
 
     def __init__(self, dataset: Any, batched: bool, collate: Callable[[Any], Any],
                  drop_last: bool) -> None:

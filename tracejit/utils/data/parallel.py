@@ -1,7 +1,7 @@
-"""One pass over a loader whose batches worker processes fetch.
+"""Pass over a loader with worker processes.
 
-In: a loader. Out: its batches, in the order of its sampler. Batch k is the task of worker k mod n,
-and each worker answers through a pipe of its own, so the order needs no sorting.
+In: a loader. Out: its batches, in the order of its sampler. Batch k is the task of worker k mod n.
+Each worker answers through a pipe of its own, so the order needs no sorting.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PATIENCE = 5.0  # seconds that a worker may take to end by itself
 
 
 class Worker(NamedTuple):
-    """A worker process: its tasks go into a queue, its answers come through a pipe."""
+    """Worker process: its tasks go into a queue, its answers come through a pipe."""
 
     process: Any
     tasks: Any
@@ -29,7 +29,7 @@ class Worker(NamedTuple):
 
 
 class Pool:
-    """The worker processes of a loader, and which of them owe an answer."""
+    """Worker processes of a loader, and which of them owe an answer."""
 
     def __init__(self, loader: Any) -> None:
         self.count, self.timeout = loader.num_workers, loader.timeout or None
@@ -52,10 +52,11 @@ class Pool:
             raise
 
     def begin(self) -> int:
-        """Another pass; what is left of the last one is thrown away. Returns its number."""
+        """Begin another pass, drop what is left of the last one, and return its number."""
         self.passes += 1
         for k in range(self.count if self.passes > 1 else 0):
             self.tell(k, (worker.RESUME, None))
+            # Answers of the last pass are still in the pipe, before the one to RESUME.
             while (answer := self.receive(k))[0] != worker.RESUMED:
                 if answer[0] == worker.ERROR and k not in self.asked:
                     answer[1].raise_again()
@@ -73,14 +74,15 @@ class Pool:
         self._workers[k].tasks.put(message)
 
     def first_ready(self, among: set[int]) -> int:
-        """A worker whose answer is there."""
+        """Return a worker whose answer is there."""
         waiting = {self._workers[k].answers: k for k in among}
+        # A worker that died answers nothing: wake up for its end too.
         ends = [self._workers[k].process.sentinel for k in among]
         ready = multiprocessing.connection.wait([*waiting, *ends], self.timeout)
         return next((waiting[c] for c in ready if c in waiting), min(among))
 
     def receive(self, k: int) -> tuple[int, Any]:
-        """The next answer of worker k; RuntimeError where it died, or none comes in time."""
+        """Return the next answer of worker k. RuntimeError where it died, or none comes in time."""
         each = self._workers[k]
         ready = multiprocessing.connection.wait([each.answers, each.process.sentinel], self.timeout)
         if not ready:
@@ -102,7 +104,7 @@ class Pool:
 
 
 class ParallelIterator:
-    """The iterator of a loader with `num_workers > 0`."""
+    """Iterator of a loader with `num_workers > 0`."""
 
     def __init__(self, loader: Any, pool: Pool) -> None:
         self._loader, self._pool = loader, pool
@@ -136,6 +138,7 @@ class ParallelIterator:
             raise RuntimeError("another pass over this DataLoader has begun, with the same workers")
         asked = self._pool.asked
         while asked:
+            # In order: wait for the oldest task, whichever answer is there first.
             k = asked[0] if self._loader.in_order else self._pool.first_ready(set(asked))
             asked.remove(k)
             kind, content = self._pool.receive(k)
@@ -165,6 +168,7 @@ def _started(context: Any, assignment: worker.Assignment) -> Worker:
     answers, results = context.Pipe(duplex=False)
     worker.loader_ends.add(answers)
     tasks = context.Queue()
+    # The loader must not wait at its exit for tasks that no worker takes any more.
     tasks.cancel_join_thread()
     process = context.Process(target=worker.run, args=(assignment, tasks, results), daemon=True)
     process.start()
@@ -175,6 +179,7 @@ def _started(context: Any, assignment: worker.Assignment) -> Worker:
 def _shut_down(workers: list[Worker], owner: int) -> None:
     if os.getpid() != owner:
         return  # a forked child has copies of the objects, not of the processes
+    # All are told first, then joined: they end at the same time.
     for each in workers:
         each.tasks.put(None)
         each.answers.close()

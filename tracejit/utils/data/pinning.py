@@ -33,7 +33,7 @@ def pin_memory(data: Any, device: Any = None) -> Any:
 
 
 def _mapping(like: Any, items: dict) -> Any:
-    """A mapping of the same type, as far as the type takes items."""
+    """Return a mapping of the same type, as far as the type takes items."""
     try:
         if isinstance(like, MutableMapping):
             found = copy.copy(like)
@@ -45,7 +45,7 @@ def _mapping(like: Any, items: dict) -> Any:
 
 
 def _sequence(like: Any, items: list) -> Any:
-    """A sequence of the same type, as far as the type takes items."""
+    """Return a sequence of the same type, as far as the type takes items."""
     try:
         if isinstance(like, MutableSequence):
             found = copy.copy(like)

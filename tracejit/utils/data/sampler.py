@@ -1,7 +1,7 @@
-"""Samplers: in which order, and how often, samples are taken.
+"""Samplers: set the order of samples, and how often each is taken.
 
-In: a dataset's size, weights, a generator. Out: indices, or lists of them, as iterators. What is
-random depends on the generator alone: without one, a seed is drawn from the default generator.
+In: a dataset's size, weights, a generator. Out: indices, or lists of them, as iterators. Random
+orders depend on the generator alone: without one, a seed is drawn from the default generator.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tracejit.core.ops.sampling import multinomial
 from tracejit.core.ops.types import float64, int64
 
 T_co = TypeVar("T_co", covariant=True)
-_DRAWN_TOGETHER = 32
+_DRAWN_TOGETHER = 32  # indices at once, as PyTorch draws them
 
 
 def fresh_seed(generator: Generator | None = None) -> int:
-    """A seed drawn from a generator (the default one where none is given)."""
+    """Draw a seed from a generator (the default one where none is given)."""
     if generator is not None and not isinstance(generator, Generator):
         raise TypeError("random_() received an invalid combination of arguments - got (generator="
                         f"{type(generator).__name__}, ), but expected a Generator")
@@ -58,10 +58,11 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices in random order: each once per round, or drawn independently.
+    """Gives indices in random order: each once per round, or drawn independently.
 
     replacement  draw independently
     num_samples  how many there are altogether; default: as many as samples
+
     Raises TypeError for a `replacement` that is no bool, ValueError for no positive number.
 
     >>> import tracejit
@@ -88,12 +89,13 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices one pass gives; the dataset's size may change in between."""
+        """Number of indices in a pass; the dataset's size may change in between."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
         generator = self.generator
         if generator is None:
+            # One number of the default generator for each pass, however long it is.
             generator = Generator().manual_seed(fresh_seed())
         drawn = self._drawn(len(self.data_source), generator)
         yield from itertools.islice(itertools.chain.from_iterable(drawn), self.num_samples)
@@ -111,7 +113,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices, in random order.
+    """Gives the given indices, in random order.
 
     >>> sorted(SubsetRandomSampler([4, 7]))
     [4, 7]

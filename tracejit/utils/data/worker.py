@@ -1,7 +1,7 @@
-"""What a worker process of the loader does: it fetches batches that the loader asks for.
+"""Worker process of the loader: fetches batches that the loader asks for.
 
 In: tasks from a queue: what to fetch, `RESUME` at the start of another pass, None at the end. Out:
-one message for each but the last, over a pipe of the worker's own, so that they arrive in the order
+one message for each but the last. The worker has a pipe of its own, so messages arrive in the order
 of the tasks. A worker ends when the loader does, or its process.
 """
 
@@ -34,9 +34,9 @@ loader_ends: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What `get_worker_info` says to code that runs in a worker process.
+    """Result of `get_worker_info` in a worker process.
 
-    seed     what Python's and tracejit's generators were seeded with here
+    seed     seed of Python's and tracejit's generators here
     dataset  this process's copy
     """
 
@@ -50,7 +50,7 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Which worker process this is; None in any other process.
+    """Return the number and data of this worker process; None in any other process.
 
     >>> get_worker_info() is None
     True
@@ -59,7 +59,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class RaisedInWorker:
-    """An exception on its way to the loader's process, with the text of its traceback."""
+    """Exception on its way to the loader's process, with the text of its traceback."""
 
     def __init__(self, error: BaseException, worker: int) -> None:
         self.kind: Any = type(error)
@@ -69,6 +69,7 @@ class RaisedInWorker:
 
     def raise_again(self) -> None:
         """Raise an exception of the same type, or RuntimeError where it takes other arguments."""
+        # KeyError shows the repr of its argument, all in one line.
         if self.kind is KeyError:
             raise KeyError(_Verbatim(self.text))
         try:
@@ -79,7 +80,7 @@ class RaisedInWorker:
 
 
 class _Verbatim(str):
-    """A text that KeyError shows as it is, in lines."""
+    """Text that KeyError shows as it is, in lines."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -87,7 +88,7 @@ class _Verbatim(str):
 
 @dataclass
 class Assignment:
-    """What a worker is told when it starts."""
+    """Arguments with which a worker starts."""
 
     worker: int
     workers: int
@@ -99,7 +100,7 @@ class Assignment:
 
 
 def run(assignment: Assignment, tasks: Any, results: Connection) -> None:
-    """The worker process: its main function."""
+    """Run the worker process: its main function."""
     for connection in list(loader_ends):
         connection.close()
     try:
@@ -141,10 +142,12 @@ def _serve(assignment: Assignment, tasks: Any, results: Connection) -> None:
 
 def _prepare(assignment: Assignment) -> None:
     global _info
+    # The processes run beside each other already.
     set_num_threads(1)
     seed = assignment.seed + assignment.worker
     random.seed(seed)
     manual_seed(seed & MASK)
+    # NumPy's seed has 32 bits: more words keep workers apart.
     words = np.random.SeedSequence([assignment.seed, assignment.worker]).generate_state(4)
     np.random.seed(words)
     _info = WorkerInfo(assignment.worker, assignment.workers, seed, assignment.dataset)
@@ -157,12 +160,13 @@ def _next_task(tasks: Any, parent: int) -> Any:
         try:
             return tasks.get(timeout=PARENT_CHECK)
         except queue.Empty:
+            # The loader's process was killed: an orphan has another parent.
             if os.getppid() != parent:
                 return None
 
 
 def _packed(message: tuple[int, Any], worker: int) -> list[Any]:
-    """A message in parts; what cannot be pickled is an error of the worker's."""
+    """Return a message in parts. If it cannot be pickled, return an error of the worker's."""
     try:
         return in_parts(message)
     except Exception as error:
@@ -180,6 +184,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Storage) and obj.device.type == "cpu":
+            # Out of band: the bytes are not copied into the pickle.
             block: Any = np.ascontiguousarray(obj.block[: obj.nbytes])
             return _storage_over, (pickle.PickleBuffer(block),)
         return NotImplemented
@@ -190,7 +195,7 @@ def _storage_over(data: Any) -> Storage:
 
 
 def in_parts(message: Any) -> list[Any]:
-    """The sizes of the buffers that belong to a pickle, the pickle, and these buffers."""
+    """Return the sizes of the buffers that belong to a pickle, the pickle, and these buffers."""
     buffers: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
     _Pickler(file, 5, buffer_callback=buffers.append).dump(message)
@@ -199,7 +204,7 @@ def in_parts(message: Any) -> list[Any]:
 
 
 def received(answers: Connection) -> Any:
-    """A message out of its parts, as they come through a pipe."""
+    """Return a message from its parts, as they come through a pipe."""
     sizes, data = np.frombuffer(answers.recv_bytes(), np.int64), answers.recv_bytes()
     buffers = [bytearray(size) for size in sizes.tolist()]
     for buffer in buffers:
