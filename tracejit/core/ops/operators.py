@@ -1,9 +1,9 @@
-"""The operator class that Tensor, graph Values and rewrite patterns share: one spelling of every
+"""Operator class that Tensor, graph Values and rewrite patterns share: one spelling of every
 method.
 
 In: `method(function)` calls from the op families, which hang each function on the class under its
+name. Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that
 name.
-Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Operators:
 
 
 def method(*names: str) -> Callable[[F], F]:
-    """Decorator: make `function(self, ...)` a method of `Operators` under its own name, or under
+    """Decorate `function(self, ...)`: make it a method of `Operators` under its own name, or under
     `names`."""
 
     def attach(function: F) -> F:
@@ -54,7 +54,7 @@ masked_scatter bincount sparse_mask lu_solve orgqr resize_as_ repeat_interleave"
 
 
 def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
-    """A record is callable but not a descriptor: wrap it so that it binds as a method."""
+    """Wrap a record so that it binds as a method: it is callable but not a descriptor."""
 
     def call(self: Any, *operands: Any, **attributes: Any) -> Any:
         try:
@@ -67,7 +67,7 @@ def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`other - self` for `__rsub__`, from the function of (left, right)."""
+    """Return `other - self` for `__rsub__`, from the function of (left, right)."""
 
     def call(self: Any, other: Any) -> Any:
         return function(other, self)

@@ -1,9 +1,8 @@
-"""`out=`: results written to tensors that the caller has.
+"""`out=`: results written to the caller's tensors.
 
-In: the public functions of a room, by name. Out: the same functions, which also take `out=`.
-Records take it as they are called, and NumPy's names of
-arguments. The result is computed as without, then stored: what `out`
-shares with the arguments does no harm.
+In: the public functions of a module, by name. Out: the same functions, which also take `out=` and
+NumPy's names of arguments. Records take both when they are called. The function computes its result
+as without `out`, then stores it. So memory that `out` shares with the arguments does no harm.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ trunc""".split())
 
 
 def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """The functions of a module that take `out=`, by their names there."""
+    """Return the functions of a module that take `out=`, by their names there."""
     functions = {name: room[name] for name in names}
     return {name: _taking_out(f, name, room["__name__"]) for name, f in functions.items()
             if not hasattr(f, "front")}
@@ -139,7 +138,7 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
 
 
 def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, count: int) -> None:
-    """RuntimeError where the function casts nothing, and would have to."""
+    """Raise RuntimeError if the function casts nothing, and would have to."""
     if result.dtype is out.dtype:
         return
     if name in _EXACT or name in ("max", "min") and count > 1 or name.endswith("_copy"):
@@ -158,7 +157,7 @@ def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, co
 
 
 def written_to(out: Any, result: Any) -> Any:
-    """`out`, which holds the result now, and has its shape.
+    """Store the result in `out`, in the result's shape; return `out`.
 
     RuntimeError where the result's dtype is of a higher kind.
     """
