@@ -348,7 +348,8 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: float) -> Any:
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
 
-    RuntimeError for tensors of one dimension and norms below 0.
+    RuntimeError for tensors of fewer than two dimensions, a `p` of 0 or less, and a negative
+    `maxnorm`.
     """
     rank = len(input.shape)
     if p <= 0:

@@ -1,7 +1,8 @@
 """Elements at a place in the order: median, nanmedian, kthvalue; and the most frequent: mode.
 
 In: a tensor, and a dimension. Out: values, and where they were; the median of a whole tensor alone.
-nan counts as the largest, and a median with a nan is nan. Gradients go to the picked element. Those
+
+NaN counts as the largest, and a median with a NaN is NaN. Gradients go to the picked element. Those
 of a whole tensor's median go to all elements that equal it, in equal parts.
 """
 

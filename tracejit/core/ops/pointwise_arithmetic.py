@@ -354,7 +354,8 @@ def square(input: Any) -> Any:
 def pow(input: Any, exponent: Any) -> Any:
     """Return input ** exponent.
 
-    Integers stay integers; RuntimeError for a negative integer exponent then.
+    Integers stay integers. RuntimeError for a negative number as their exponent then; where a
+    tensor is negative, the result is truncated.
 
     >>> import tracejit
     >>> tracejit.pow(tracejit.tensor([2., 3.]), 2)

@@ -208,7 +208,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     tensor([0., 2.])
 
     `where(condition)` alone is `condition.nonzero(as_tuple=True)`. RuntimeError if `condition` is
-    not of dtype bool.
+    of another dtype than bool or uint8.
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)

@@ -22,7 +22,7 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any, low: float | None = None
                 high: float | None = None, requires_grad: bool = False,
                 noncontiguous: bool = False, exclude_zero: bool = False,
                 memory_format: Any = None) -> Any:
-    """Uniform elements in [low, high), of integers too; default: from -9 to 9.
+    """Draw uniform elements in [low, high), of integers too; default: from -9 to 9.
 
     noncontiguous  every second element of memory, where there are two elements or more
     exclude_zero   1, or the smallest normal number, in the place of 0
@@ -54,7 +54,7 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any, low: float | None = None
 
 
 def _limits(low: Any, high: Any, dtype: dtype, inexact: bool) -> tuple[Any, Any]:
-    """The limits, as far as the dtype goes."""
+    """Return the limits, as far as the dtype goes."""
     if dtype is bool_:
         least: Any = 0
         most: Any = 2
