@@ -173,11 +173,12 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
     labels, count = target.reshape(tuple(rows.shape)), rows.shape[1]
     outside = ErrorOf(RuntimeError, ("argument #2 'target' is out of range",))
     raise_if_record(((labels < -1) | (labels >= count)).any(), error=outside)
+    # Labels end at the first -1; what follows may be any class, as `given` masks it.
     given = (labels == -1).to(int64).cumsum(1) == 0
     labels = where(given, labels, 0)
     wanted = (labels * 0).scatter_add(1, labels, given.to(int64)) > 0
     short = 1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)
-    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1) & (short > 0)  # NaN counts nothing
+    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1) & (short > 0)  # NaN is not above 0
     each = where(counted, short, 0).sum((1, 2)) / count
     each = each if len(shape) == 2 else each.squeeze(0)
     return reduced(each, reduction)

@@ -24,7 +24,7 @@ from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import TensorType, bfloat16, float16, int64
 
 _HALVES = (float16.numpy, bfloat16.numpy)
-_TOGETHER = 1 << 16  # windows visited at once: what fits the cache
+_TOGETHER = 1 << 16  # windows visited at once, few enough for the cache
 
 
 class Reach(NamedTuple):
@@ -86,10 +86,10 @@ def _largest(xp: Any, x: Any, best: Any, at: Any, visits: list) -> None:
     sizes = x.shape[1:]
     for windows, elements in visits:
         xp.maximum(best[windows], x[elements], out=best[windows])
-    for windows, elements in reversed(visits):
+    for windows, elements in reversed(visits):  # the first of equal elements is written last
         where = _flat_positions(xp, sizes, elements[1:])
         xp.copyto(at[windows], where, where=best[windows] == x[elements])
-    if x.dtype.kind == "f" and xp.isnan(best).any():  # equal to nothing
+    if x.dtype.kind == "f" and xp.isnan(best).any():  # NaN equals nothing; the last one counts
         for windows, elements in visits:
             where = _flat_positions(xp, sizes, elements[1:])
             xp.copyto(at[windows], where, where=xp.isnan(x[elements]))

@@ -235,7 +235,7 @@ def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
         extreme = amax_record if p > 0 else amin_record
         return extreme(pointwise.abs(x), dims=dims, keepdim=keepdim)
     total = sum_record(pointwise.abs(x) ** p, dims=dims, keepdim=keepdim)
-    nothing = 0 if p > 0 else math.inf  # of infinite elements only, to a negative power
+    nothing = 0 if p > 0 else math.inf  # negative powers add up to 0 for infinite elements only
     return where(total == 0, nothing, where(total == 0, 1, total) ** (1 / p))
 
 

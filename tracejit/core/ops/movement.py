@@ -71,7 +71,7 @@ def reshaped_index(index: Sequence[Any], shape: Sequence[Any], operand: Sequence
     """Map `index` of `shape` to the index in `operand`, a shape of as many elements."""
     result: list[Any] = [0] * len(operand)
     if any(type(size) is int and size == 0 for size in operand):
-        return result  # there is none
+        return result  # no element to find
     for ours, theirs in _aligned(shape, operand):
         linear: Any = index[ours[0]] if ours else 0
         for d in ours[1:]:
@@ -177,7 +177,7 @@ def _viewable(input: Any, target: tuple) -> bool:
     if any(type(s) is not int for s in (*shape, *target)):
         return not equal(numel(shape), numel(target)) or input._can_view(target)
     if numel(shape) == 0 or numel(shape) != numel(target):
-        return True  # nothing to place; or infer will say what is wrong
+        return True  # no elements, or a wrong number of them, which `infer` reports
     strides = input.stride()
     if any(type(s) is not int for s in strides):
         return bool(input._can_view(target))
@@ -389,12 +389,13 @@ def _unsqueeze_all(input: Any, dims: Sequence[int]) -> Any:
     return input
 
 
-_MOST_DIMENSIONS = 64  # of an array of NumPy's
+_MOST_DIMENSIONS = 64  # of NumPy's arrays
 
 
 def _unsqueeze_eager(xp: Any, x: Any, dim: int) -> Any:
-    if x.flags.c_contiguous or x.ndim == _MOST_DIMENSIONS:  # NumPy says that these are too many
+    if x.flags.c_contiguous or x.ndim == _MOST_DIMENSIONS:  # expand_dims raises for one more
         return xp.expand_dims(x, dim)
+    # PyTorch's stride of the new dimension: that of all of the next one.
     step = x.shape[dim] * x.strides[dim] if dim < x.ndim else x.itemsize
     return _strided(xp, x, (*x.shape[:dim], 1, *x.shape[dim:]),
                     (*x.strides[:dim], step, *x.strides[dim:]))

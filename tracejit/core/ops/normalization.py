@@ -246,7 +246,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise RuntimeError(f"kernel size should be greater than zero, but got {kernel}")
     floating = input.dtype.category == FLOATING
     if not floating and not shapes.numel(input.shape):
-        return input  # of its own dtype
+        return input  # PyTorch keeps the dtype where it is empty
     squares = pad(input * input, (*(0, 0) * (ndim - 2), size // 2, (size - 1) // 2))
     windows = [squares.narrow(1, start, input.shape[1]) for start in range(size)]
     total = windows[0]
@@ -265,7 +265,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
     tensor([0.6000, 0.8000])
     """
     if p == 2 and input.dtype.category == FLOATING:
-        # The root of the bounded sum: the gradient at 0 is finite.
+        # Bound the sum before its root is taken, so that the gradient at 0 is finite.
         return input / sqrt(clamp_min((input * input).sum(dim, True), eps * eps))
     if p == 1:
         return input / clamp_min(abs(input).sum(dim, True), eps)

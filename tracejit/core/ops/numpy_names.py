@@ -16,7 +16,7 @@ from tracejit.core.ops import overriding
 
 NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input",
          "x2": "other"}  # fmt: skip
-# What PyTorch writes in Python.
+# Functions that PyTorch writes in Python.
 PYTHON_FUNCTIONS = frozenset(("tracejit.norm", "tracejit.nn.functional.normalize"))
 PYTHON_METHODS = frozenset("norm split stft unflatten unique unique_consecutive".split())
 

@@ -47,7 +47,7 @@ def _as_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return taking(function, names_of(function, skip=1))
 
 
-# Methods of an argument beside the tensor that may be a tensor, which no decorator wraps.
+# Methods with a further argument that may be a tensor; no decorator wraps them.
 _WITH_TENSORS = frozenset("""__setitem__ masked_select masked_fill outer
 float_power diagonal_scatter as_strided_scatter ger take view_as expand_as type_as put
 masked_scatter bincount sparse_mask lu_solve orgqr resize_as_ repeat_interleave""".split())

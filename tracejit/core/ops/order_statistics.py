@@ -43,7 +43,7 @@ Place = Callable[..., Any]  # (sorted values, dim, **attributes) -> int64, one p
 def _middle(values: Any, dim: int) -> Any:
     """Return the lower of two middles; the last place where its element is nan."""
     size = values.shape[dim]
-    last = values.narrow(dim, size - 1, 1)
+    last = values.narrow(dim, size - 1, 1)  # nan, if the row has one
     middle = convert(last != last, int64) * (size - 1 - (size - 1) // 2)
     return middle + (size - 1) // 2
 
@@ -161,7 +161,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 def _median_of_all(record: Op, input: Any) -> Any:
     if numel(input.shape) == 0:
         if input.dtype.category < FLOATING:
-            return input.sum() - (1 << (8 * input.dtype.itemsize - 1))  # as PyTorch's
+            return input.sum() - (1 << (8 * input.dtype.itemsize - 1))  # as in PyTorch
         return input.sum() * float("nan")
     return record(input)
 

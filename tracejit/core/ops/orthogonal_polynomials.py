@@ -25,6 +25,7 @@ def _values(xp: Any, x: Any, n: Any, first: Callable[[Any], Any], step: Step) ->
     """Compute the polynomial of degree n at each x, by the recurrence from a degree to the next."""
     kind = next(a.dtype for a in (x, n) if hasattr(a, "dtype"))
     x, n = xp.broadcast_arrays(xp.asarray(x, np.float64), xp.asarray(n, np.float64))
+    # No degree is reached where n is infinite or nan: the value is 0.
     n = xp.trunc(xp.where(xp.isfinite(n), n, -1.0))
     before, now = xp.ones_like(x), first(x)
     result = xp.where(n == 1, now, xp.where(n == 0, before, 0.0))

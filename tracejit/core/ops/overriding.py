@@ -22,7 +22,7 @@ PROTOCOL = "__torch_function__"
 # Classes that have no say; tensors and parameters are added when they are made.
 PLAIN: set[type] = {bool, int, float, complex, str, bytes, type(None), slice, type(Ellipsis), dict}
 
-# Rooms whose own calls are the inside of functions, which in PyTorch is no Python.
+# Rooms whose own calls are inside of functions, where PyTorch has no Python.
 _INSIDE = tuple(f"tracejit.{room}." for room in ("core", "jit", "saving", "debug"))
 # Of these, modules whose functions stand in a captured function's text for the user's own calls.
 _STAND_FOR_CALLS = frozenset(f"tracejit.jit.capture.{name}" for name in (
@@ -168,7 +168,7 @@ def tensor_class() -> type:
 
 
 # -- the first object of such a class --------------------------------------------------------------
-gates: dict[Any, Any] = {}  # by public function, once they stand
+gates: dict[Any, Any] = {}  # public function -> its gate, once gates stand
 _raise: list[Callable[[], None]] = []
 
 
@@ -221,7 +221,7 @@ def answering(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_answering_at: dict[Any, Any] = {}  # the one that stands for a function at all places
+_answering_at: dict[Any, Any] = {}  # function -> its wrapper, the same at all places
 
 
 def _everywhere(function: Callable[..., Any]) -> Callable[..., Any]:

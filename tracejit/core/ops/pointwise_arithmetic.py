@@ -128,6 +128,7 @@ def _pow_exponent(grad: Any, input: Any, exponent: Any, out: Any) -> Any:
         if input != 0:
             return grad * out * _logarithm(input)
         return where(_real(exponent) >= 0, 0.0, grad * out * -math.inf)
+    # 0 ** exponent does not change with an exponent >= 0, though log(0) is infinite.
     return grad * where((input == 0) & (_real(exponent) >= 0), 0.0, out * log(input))
 
 
@@ -172,6 +173,8 @@ def _zeros(grad: Any) -> Any:
 
 
 # -- division --------------------------------------------------------------------------------------
+# The quotient is computed from the exact remainder: input / other may round up to the next integer.
+# Where the quotient is 0, input / other gives its sign.
 _REST = "fmod({input}, {other})"
 _SIGNS_DIFFER = (f"({_REST} != {{dtype}}(0)) & "
                  f"(({{other}} < {{dtype}}(0)) != ({_REST} < {{dtype}}(0)))")
@@ -234,7 +237,7 @@ remainder_checked = _checked("remainder_checked", "remainder")
 
 
 def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> Any:
-    # Numbers beside halves are rounded to them, but for what floor_divide divides by, as in torch.
+    # As in PyTorch, numbers beside halves are rounded to halves, except a divisor of floor_divide.
     floored = floating in (floor_divide_float, div_floor)
     exact = floored and is_tensor(input) and not getattr(input, "is_weak", False)
     input, other = (promote if exact else representable)((input, other))

@@ -86,6 +86,7 @@ for _op in (eq, ne, lt, le, gt, ge):
 # Defining __eq__ on a class removes its hash; tensors are hashed by identity.
 Operators.__hash__ = object.__hash__  # type: ignore[method-assign]
 
+# x - x is NaN where x is infinite or NaN, so kernels call no function.
 isnan = pointwise("isnan", "isnan", "({input} != {input})", "predicate")
 _isinf = pointwise(
     "isinf", "isinf",
@@ -229,7 +230,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         input, other = promote_to((input, other), common)
         return apply(_where, (condition, input, other), {"dtype": common})
     pair = promote((input, other))
-    if common.itemsize == 2 and common.category == FLOATING:  # a choice computes nothing in float32
+    if common.itemsize == 2 and common.category == FLOATING:  # nothing to compute in float32
         pair = promote_to(pair, common)
     return apply(_where, (condition, *pair), {})
 

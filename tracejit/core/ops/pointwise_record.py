@@ -132,7 +132,7 @@ def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
     as numbers do."""
     if common.numpy not in _HALVES:
         return promote_to(operands, common)
-    operands = [decisive(x) for x in operands]  # gradient rules compute with it, too
+    operands = [decisive(x) for x in operands]  # gradient rules compute with them, too
     return tuple(convert(x, float32) if getattr(x, "is_weak", False) else y
                  for x, y in zip(operands, promote_to(operands, common), strict=True))
 

@@ -84,7 +84,7 @@ def _check_input(name: str, n: int, input: Any) -> None:
 def _wrong_shape(name: str, n: int, input: Any) -> str:
     prefix = f"{name}: " if name == "max_pool1d" else ""
     size = tuple(input.shape)
-    if name == "avg_pool1d":  # PyTorch's is one of two dimensions
+    if name == "avg_pool1d":  # PyTorch pools it in two dimensions
         n, size = 2, (*size[:-1], 1, size[-1])
     return (f"{prefix}Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch "
             f"size for input, but got:{shapes.shape_text(size)}")
@@ -159,6 +159,7 @@ def _windows(size: Any, kernel: int, stride: int, padding: int, dilation: int,
     if not ceil_mode:
         return room // stride + 1
     count = (room + stride - 1) // stride + 1
+    # No window begins in the padding at the end.
     return count - 1 if (count - 1) * stride >= size + padding else count
 
 
@@ -203,7 +204,7 @@ def _max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, d
     pads = _numbers(name, n, "padding", 4, padding)
     apart = _numbers(name, n, "dilation", 5, dilation)
     _check_input(name, n, input)
-    said = "max_pool2d" if n == 1 and return_indices else name  # what checks the windows there
+    said = "max_pool2d" if n == 1 and return_indices else name  # PyTorch runs its checks
     _check_windows(said, kernel, steps, pads, apart)
     if said != "max_pool1d":
         _check_padding(n, kernel, pads)

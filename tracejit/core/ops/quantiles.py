@@ -45,7 +45,7 @@ def _checked(name: str, input: Any, q: Any, interpolation: str) -> Any:
     if interpolation not in _BETWEEN:
         raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint "
                            f"or nearest, but got {interpolation}")
-    weak = getattr(q, "is_weak", False)  # a number of the running program
+    weak = getattr(q, "is_weak", False)  # a runtime number
     if weak or not is_tensor(q):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")

@@ -93,7 +93,7 @@ def _drawn(record: Op, generator: Generator | None, shape: tuple, d: dtype, devi
     part = float32 if d is complex64 else float64
     both = draw(record, generator, (*shape, 2), part, device)
     if record is normal_record:
-        both = both * math.sqrt(0.5)
+        both = both * math.sqrt(0.5)  # the variances of both parts add up to 1
     return convert(both.select(-1, 0), d) + convert(both.select(-1, 1), d) * 1j
 
 
@@ -281,7 +281,7 @@ def checked_std(std: Any) -> Any:
     if not is_number(std):
         return within_record(std, low=0.0, high=math.inf,
                              message="normal expects all elements of std >= 0.0")
-    if not std >= 0:  # nor a NaN
+    if not std >= 0:  # refuses NaN, too
         raise RuntimeError(f"normal expects std >= 0.0, but found std {float(std):g}")
     return std
 

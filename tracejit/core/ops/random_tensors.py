@@ -84,7 +84,7 @@ def _uniform(sizes: tuple[int, ...], dtype: dtype, device: Any, low: Any, high: 
         parts = _uniform((*sizes, 2), dtype.to_real(), device, low, high)
         return view_as_complex(parts)
     if dtype.is_floating_point:
-        # Where the difference is no number: halves of the limits, and twice what is between them.
+        # Where high - low overflows, draw between halves of the limits and double.
         scale = 1 if math.isfinite(float(high) - float(low)) else 2
         return empty(sizes, dtype=dtype, device=device).uniform_(low / scale, high / scale) * scale
     return randint(low, high, sizes, dtype=dtype, device=device)

@@ -1,7 +1,7 @@
 """Copies in another order: flip, roll, triangles, repeating.
 
-In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient
-rules, by `nn`.
+In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient rules,
+by `nn`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def contiguous(input: Any, *, memory_format: Any = None) -> Any:
 
 def _flip_element(emit: Any, index: Sequence[Any], dims: tuple[int, ...]) -> Any:
     shape = emit.shape(0)
-    # The index stands on the left: `size - index` would ask the size what to do.
+    # The index is the left operand: `size - index` would call the operator of the size.
     return emit.operand(0, [i * -1 + (shape[d] - 1) if d in dims else i
                             for d, i in enumerate(index)])
 
@@ -141,7 +141,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
         try:
             k = normalize_dim(dim, len(input.shape))
         except IndexError:
-            if any(equal(n, 0) for n in input.shape):  # PyTorch does not look at it then
+            if any(equal(n, 0) for n in input.shape):  # PyTorch does not check the dimension then
                 return input.clone()
             raise
         total[k] = total.get(k, 0) + step

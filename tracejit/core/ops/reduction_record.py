@@ -203,6 +203,7 @@ argmin_record: Op = Op(
 
 
 def _others_body(input: Any, dim: int) -> Any:
+    # Divide by no zero: with one zero in a row, only the product without it is not 0.
     zero = input == 0
     safe = where(zero, 1, input)
     product = prod_record(safe, dims=(dim,), keepdim=True)

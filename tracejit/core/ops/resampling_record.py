@@ -68,6 +68,7 @@ def _gathered(xp: Any, x: Any, axis: int, out: int, taps: list[Tap]) -> Any:
 def _spread(xp: Any, y: Any, axis: int, size: int, taps: list[Tap]) -> Any:
     """Compute the transpose of `_gathered`."""
     x = xp.zeros((*y.shape[:axis], size, *y.shape[axis + 1:]), y.dtype)
+    # `+=` at a list of places adds once where a place repeats.
     for tap in (part for whole in taps for part in _apart(whole)):
         read = y[_at(xp, axis, tap.target)]
         x[_at(xp, axis, tap.source)] += _weighted(xp, read, tap.weight, axis)

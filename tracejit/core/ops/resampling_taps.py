@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.core.ops.max_pool_record import adaptive_bounds, reach
 
 ALL = slice(None)
-_BITS = 22  # the most behind the point that 15 bits of a weight are spread to
+_BITS = 22  # most bits behind the point in a weight of 15 bits
 
 
 class Tap(NamedTuple):
@@ -79,7 +79,7 @@ def _nearest(size: int, out: int, dtype: np.dtype, factor: float | None, centre:
     dtype = _wide(dtype)
     number, half = np.arange(out).astype(dtype), dtype.type(centre)
     wide = np.multiply(_scale(size, out, dtype, False, factor), number + half, dtype=np.float64)
-    place = (wide - half).astype(dtype) + half  # rounded once, as processors multiply and add
+    place = (wide - half).astype(dtype) + half  # rounded once, as a fused multiply-add is
     source = np.floor(place.astype(np.float32)).astype(np.int64)
     return Taps([Tap(ALL, np.minimum(source, size - 1))])
 
@@ -118,7 +118,7 @@ def _far(a: float, x: np.ndarray) -> np.ndarray:
 
 def _cubic(size: int, out: int, dtype: np.dtype, align: bool, factor: float | None) -> Taps:
     before, behind = _split(_places(size, out, _wide(dtype), align, factor), size)
-    a = -0.75
+    a = -0.75  # PyTorch's; -0.5 where antialiased
     weights = [_far(a, behind + 1), _near(a, behind), _near(a, 1 - behind), _far(a, 2 - behind)]
     return Taps([
         Tap(ALL, np.clip(before + k - 1, 0, size - 1), w.astype(behind.dtype))

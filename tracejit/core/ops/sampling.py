@@ -85,7 +85,7 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Any:
     """Overwrite with normal numbers."""
     checked_std(std)
-    if self.dtype.category == COMPLEX:  # the standard deviation is that of the whole number
+    if self.dtype.category == COMPLEX:  # std is that of the whole number
         self.real.normal_(mean, std * math.sqrt(0.5), generator=generator)
         self.imag.normal_(0.0, std * math.sqrt(0.5), generator=generator)
         return self
@@ -124,7 +124,7 @@ def random_(self: Any, *bounds: Any, generator: Generator | None = None, **named
         return integers(as_size(low), as_size(high), tuple(self.shape), self.dtype, self.device,
                         generator)
 
-    widest = low + 2**63  # what one draw reaches
+    widest = low + 2**63  # a wider range takes two draws
     if not (type(low) is int and low < 0 and high > widest):
         return self._assign(drawn(low, high))
     above = _of(self, uniform_record, generator, float64) >= 2**63 / (high - low)

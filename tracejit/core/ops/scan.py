@@ -213,7 +213,7 @@ def _weighted_back(grad: Any, logs: Any, totals: Any, dim: int) -> Any:
     return weighted_record(grad.flip(dim), -totals.flip(dim), -logs.flip(dim), dim=dim).flip(dim)
 
 
-# Logarithms of a gradient have no derivative where it is 0: linear in it is this record's rule.
+# A record of its own, linear in the gradient: the logarithm of a gradient of 0 has no derivative.
 weighted_record: Op = Op(
     "logcumsumexp_backward", "extern", ("weights", "logs", "totals"),
     infer=lambda weights, logs, totals, dim: _same_type(weights, dim), eager=_weighted,

@@ -126,7 +126,7 @@ def _src_rule(grad: Any, input: Any, index: Any, src: Any, out: Any, dim: int, r
         single, pair = (src == 0) & (zeros == 1), (src == 0) & (zeros == 2)
         rest = reduce_record(input, index, where(single | pair, 1, src), dim=dim, reduce="prod",
                              include_self=include_self)
-        # of two zeros each gets the other one, which has a derivative though it is zero
+        # Of two zeros, the derivative of each is the other: 0, but with a derivative of its own.
         both = scatter_add_record(none, index, where(pair, src, 0), dim=dim)
         single_or_pair = where(pair, at(both) - src, 1) * at(grad * rest)
         return where(single | pair, single_or_pair, at(grad * out) / where(src == 0, 1, src))

@@ -96,6 +96,7 @@ def _finite(x: Any) -> Any:
 def _logsumexp_body(input: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     x = widened(input)
     sizes = x.real if x.dtype.category == COMPLEX else x
+    # inf - inf is NaN, so infinite maxima are not subtracted.
     largest = _finite(amax_record(sizes, dims=dims, keepdim=True))
     total = log(exp(x - largest).sum(dims, True)) + largest
     return convert(total if keepdim else total.squeeze(dims), input.dtype)

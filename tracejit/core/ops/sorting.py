@@ -32,7 +32,7 @@ def _types(input: Any, dim: int, descending: bool) -> tuple[TensorType, TensorTy
 def _eager(xp: Any, x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
     """Sort: equal elements keep their order; nan counts as the largest."""
     keys = x.astype(np.float32) if x.dtype in _HALVES else x
-    if descending:  # the last of the reversed is the first: equal ones stay in order
+    if descending:  # reversed twice, so that equal elements stay in order
         order = xp.flip(xp.argsort(xp.flip(keys, dim), axis=dim, kind="stable"), dim)
         order = x.shape[dim] - 1 - order
     else:

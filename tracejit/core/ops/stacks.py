@@ -23,7 +23,7 @@ from tracejit.core.ops.types import TensorType, int64
 
 _stacks: dict[int, Sequence[tuple]] = {}
 _numbers = itertools.count(1)
-_references: dict[int, weakref.ref] = {}  # to what keeps stacks, by id
+_references: dict[int, weakref.ref] = {}  # id of a reference to an owner -> the reference
 
 
 class _Current(threading.local):
@@ -46,12 +46,12 @@ class Run:
         """Keep the stacks of this run at least as long as `owner`, a result or its memory."""
         if self.handles:
             self._owners.append(None)
-            reference = weakref.ref(owner, self._disown)  # `finalize` would be seen by a recording
+            reference = weakref.ref(owner, self._disown)  # the tracer would see a `finalize`
             _references[id(reference)] = reference
 
     def _disown(self, reference: weakref.ref) -> None:
         _references.pop(id(reference), None)
-        self._owners.pop()  # list operations: a callback may run in any thread
+        self._owners.pop()  # atomic, as a callback may run in any thread
         self.drop()
 
     def drop(self) -> None:

@@ -65,6 +65,7 @@ def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
     shape = shapes.broadcast(input.shape, other.shape)
     a, b = (x if shapes.known_same_shape(x.shape, shape) else broadcast_to(x, shape)
             for x in (input, other))  # fmt: skip
+    # Element i is a[i + 1] b[i + 2] - a[i + 2] b[i + 1], counted modulo 3.
     return roll(a, -1, k) * roll(b, 1, k) - roll(a, 1, k) * roll(b, -1, k)
 
 
@@ -209,7 +210,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
         n, m = a.shape[i], b.shape[j]
         if shapes.equal(n, m):
             continue
-        if shapes.equal(n, 1):
+        if shapes.equal(n, 1):  # broadcast: the one element meets the sum of the others
             b = b.sum(j, True, dtype=b.dtype)
         elif shapes.equal(m, 1):
             a = a.sum(i, True, dtype=a.dtype)

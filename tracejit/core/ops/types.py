@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
-# what PyTorch calls element types in messages
+# PyTorch's names of element types in messages
 SCALAR_NAMES = {
     "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
     "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
@@ -255,7 +255,7 @@ def result_type(*operands: Any) -> dtype:
             kind, d = 2, dtype_of_number(x)
         else:
             kind = 2 if getattr(x, "is_weak", False) else 0 if len(x.shape) else 1
-            if kind == 2 and d.is_floating_point:
+            if kind == 2 and d.is_floating_point:  # a runtime float counts as a Python float
                 d = default.dtype
         seen = classes[kind]
         classes[kind] = d if seen is None else promote_types(seen, d)

@@ -176,6 +176,7 @@ def _histogram_array(xp: Any, input: Any, bins: int, low: float, high: float) ->
         start, end = start - number(1), end + number(1)
     inside = values[(values >= start) & (values <= end)]
     places = ((inside - start) / (end - start) * number(bins)).astype(np.int64)
+    # The upper end belongs to the last bin.
     return xp.bincount(xp.minimum(places, bins - 1), minlength=bins).astype(input.dtype)
 
 

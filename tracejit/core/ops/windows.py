@@ -231,7 +231,7 @@ def _sliding_rule(grad: Any, input_type: TensorType, dim: int, size: Any, step: 
 
 
 def _write_sliding(base: Any, src: Any, dim: int, size: Any, step: Any) -> Any:
-    places = _places(base, dim, size, step)  # of windows that overlap the last one is seen
+    places = _places(base, dim, size, step)  # where windows overlap, the last one is seen
     return index_put_record(base, src.movedim(-1, dim + 1), places, dims=(dim,), wrap=False)
 
 
