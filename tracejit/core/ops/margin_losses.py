@@ -78,8 +78,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 @autocasts(cpu="float32", cuda="float32")
 def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute log(1 + exp(-target * input)), `target` being 1 or -1, in the input's shape and
-    dtype."""
+    """Compute log(1 + exp(-target * input)) in the input's shape and dtype; `target` is 1 or -1."""
     not_bool(None, (input,))
     shape = broadcast(tuple(input.shape), tuple(target.shape))
     if not same_shape(shape, tuple(input.shape)):
@@ -117,10 +116,10 @@ def _must_be_labels(target: Any) -> None:
 def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
                       weight: Any = None, size_average: bool | None = None,
                       reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """Sum max(0, margin - input[y] + input[i])^p over the classes i other than the target y, times
-    `weight[y]`, over the number of classes.
+    """Sum max(0, margin - input[y] + input[i])^p over the classes i other than the target y.
 
-    `input` is (N, C) or (C,), `target` (N,) or ().
+    The sum is multiplied by `weight[y]` and divided by the number of classes. `input` is (N, C) or
+    (C,), `target` (N,) or ().
     """
     reduction = checked(legacy(reduction, size_average, reduce))
     if p not in (1, 2):
@@ -155,10 +154,10 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
 @autocasts(cpu="float32", cuda="float32")
 def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Any:
-    """Sum max(0, 1 - (input[y] - input[i])) over the labels y and all other classes i, over the
-    number of classes.
+    """Sum max(0, 1 - (input[y] - input[i])) over the labels y and all other classes i.
 
-    `input` is (N, C) or (C,). `target` has the same shape: labels up to the first -1.
+    The sum is divided by the number of classes. `input` is (N, C) or (C,). `target` has the same
+    shape: labels up to the first -1.
 
     RuntimeError for sizes that differ and labels out of range.
     """
@@ -193,10 +192,10 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
                         p: float = 2, eps: float = 1e-6, swap: bool = False,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute max(0, margin + |anchor - positive| - |anchor - negative|), with the p-norm of the
-    last dimension.
+    """Compute max(0, margin + |anchor - positive| - |anchor - negative|).
 
-    With `swap` the distance of positive and negative counts where it is smaller.
+    The distances are p-norms of the last dimension. With `swap` the distance of positive and
+    negative counts where it is smaller.
     """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -210,8 +209,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
                                       distance_function: Callable[[Any, Any], Any] | None = None,
                                       margin: float = 1.0, swap: bool = False,
                                       reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute `triplet_margin_loss` with the caller's `distance_function`; None: the Euclidean
-    distance."""
+    """Compute `triplet_margin_loss` with a `distance_function`; None: the Euclidean distance."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or (lambda a, b: _distance(a, b, 2, 1e-6))
@@ -255,10 +253,10 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute the negative log likelihood of targets under a Gaussian of mean `input` and variance
-    `var`.
+    """Compute the negative log likelihood of targets under a Gaussian.
 
-    The variance is at least `eps`. With `full`, add the constant log(2 pi) / 2.
+    Its mean is `input`, its variance `var`, but at least `eps`. With `full`, add the constant log(2
+    pi) / 2.
 
     ValueError where `var` is of no fitting size or has a negative element.
     """

@@ -35,8 +35,7 @@ class Reach(NamedTuple):
 
 
 def reach(k: int, size: int, out: int, stride: int, padding: int, dilation: int) -> Reach | None:
-    """Return which of `out` windows over `size` elements have their element k inside; None: no
-    window.
+    """Return which of `out` windows over `size` elements have their element k inside; None: none.
 
     >>> reach(0, 5, 3, 2, 1, 1)
     Reach(windows=slice(1, 3, None), elements=slice(1, 4, 2))
@@ -114,8 +113,7 @@ def _max_pool(
 
 # -- as many windows as are asked for --------------------------------------------------------------
 def adaptive_bounds(size: int, out: int) -> Iterator[tuple[int, int]]:
-    """Return where each of `out` windows over `size` elements begins and ends; neighbours may
-    overlap.
+    """Return (begin, end) of each of `out` windows over `size` elements; neighbours may overlap.
 
     >>> list(adaptive_bounds(5, 2))
     [(0, 3), (2, 5)]

@@ -1,5 +1,4 @@
-"""Means, variances and norms: reductions that are one node for users and the tape, and sums in
-kernels.
+"""Means, variances and norms: one node for users and the tape, sums in kernels.
 
 In: a floating tensor, `dim` (None, an int or several), `keepdim`. Out: tensors with those
 dimensions gone or of size 1. A mean divides a sum by the number of elements, which may be a

@@ -171,8 +171,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
 
 
 def _viewable(input: Any, target: tuple) -> bool:
-    """Return True if NumPy can view the layout as `target`. A tensor of symbolic size answers
-    itself."""
+    """Return True if NumPy can view the layout as `target`; ask a tensor of symbolic size."""
     shape = tuple(input.shape)
     if any(type(s) is not int for s in (*shape, *target)):
         return not equal(numel(shape), numel(target)) or input._can_view(target)
@@ -237,8 +236,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @method()
 def ravel(input: Any) -> Any:
-    """Return all elements in one dimension: a view of `input` where it is contiguous, else a
-    copy."""
+    """Return all elements in one dimension: a view of `input` if it is contiguous, else a copy."""
     return view(input.contiguous(), -1)
 
 

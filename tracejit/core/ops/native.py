@@ -27,8 +27,7 @@ from tracejit.core.ops.types import bool_
 
 def native_layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any, bias: Any,
                       eps: float) -> tuple[Any, Any, Any]:
-    """Return `layer_norm`, the mean and 1 / deviation that it divides by, which have no
-    gradient."""
+    """Return `layer_norm`, and its mean and 1 / deviation, which have no gradient."""
     out = normalization.layer_norm(input, normalized_shape, weight, bias, eps)
     dims = tuple(range(len(input.shape) - len(normalized_shape), len(input.shape)))
     return (out, *_statistics(input.detach(), weight, dims, eps, True))

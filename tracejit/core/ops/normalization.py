@@ -64,8 +64,7 @@ layer_norm_record = composite(
 @autocasts(cuda="float32")
 def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, bias: Any = None,
                eps: float = 1e-5) -> Any:
-    """Normalise `input` to mean 0 and variance 1 over its last dimensions, times `weight`, plus
-    `bias`.
+    """Normalise over the last dimensions to mean 0 and variance 1, times `weight`, plus `bias`.
 
     >>> import tracejit
     >>> tracejit.nn.functional.layer_norm(tracejit.tensor([[1., 3.]]), (2,), eps=0.0)
@@ -225,10 +224,9 @@ def rms_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None,
 
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75,
                         k: float = 1.0) -> Any:
-    """Divide `input` (N, C, ...) by (k + alpha * mean of squares) ** beta over `size` channels
-    around each.
+    """Divide `input` (N, C, ...) by (k + alpha * mean of squares) ** beta.
 
-    Channels past the ends count as zeros.
+    The mean is that of `size` channels around each. Channels past the ends count as zeros.
 
     >>> import tracejit
     >>> x = tracejit.tensor([[[1.0], [2.0], [3.0]]])

@@ -1,5 +1,4 @@
-"""Operator class that Tensor, graph Values and rewrite patterns share: one spelling of every
-method.
+"""Operator class that Tensor, graph Values and rewrite patterns share: each method is spelled once.
 
 In: `method(function)` calls from the op families, which hang each function on the class under its
 name. Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that
@@ -26,8 +25,7 @@ class Operators:
 
 
 def method(*names: str) -> Callable[[F], F]:
-    """Decorate `function(self, ...)`: make it a method of `Operators` under its own name, or under
-    `names`."""
+    """Decorate a function as a method of `Operators`, under its own name or under `names`."""
 
     def attach(function: F) -> F:
         for name in names or (getattr(function, "name", None) or function.__name__,):

@@ -1,5 +1,6 @@
-"""Orthogonal polynomials: Chebyshev's of four kinds, plain and shifted to 0 .. 1, Hermite's of two,
-Laguerre's and Legendre's.
+"""Orthogonal polynomials: Chebyshev's of four kinds, Hermite's of two, Laguerre's and Legendre's.
+
+Chebyshev's come plain and shifted to 0 .. 1.
 
 In: places and degrees: tensors, or a tensor and a number. A fraction of a degree is cut off; below
 degree 0 the value is 0. Out: a tensor of their broadcast shape, without gradients, as in PyTorch.

@@ -1,5 +1,4 @@
-"""PyTorch's `__torch_function__` protocol: classes that say what functions of tensors do with their
-objects.
+"""PyTorch's `__torch_function__` protocol: classes that override functions of tensors.
 
 In: a function and the arguments of a call. Out: the answer of the first class, or mode, that gives
 one. Called by `core/ops/gates.py`, which stands before the public functions as soon as there is a
@@ -225,8 +224,7 @@ _answering_at: dict[Any, Any] = {}  # function -> its wrapper, the same at all p
 
 
 def _everywhere(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the wrapper of a function, the same object at each place where the function is
-    found."""
+    """Return the wrapper of a function, the same object wherever the function is found."""
     if function not in _answering_at:
         _answering_at[function] = answering(function)
     found: Callable[..., Any] = _answering_at[function]

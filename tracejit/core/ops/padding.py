@@ -73,8 +73,7 @@ _NAMES = {"reflect": "reflection", "replicate": "replication"}
 
 
 def _check_padded_from_itself(input: Any, pairs: tuple, mode: str) -> None:
-    """Check as PyTorch does before it pads with a tensor's own elements; `pairs` from the last
-    dim."""
+    """Check as PyTorch does before it pads with own elements; `pairs` from the last dimension."""
     n, ndim = len(pairs), len(input.shape)
     if not (n in (1, 2, 3) and ndim in (n + 1, n + 2)):
         raise NotImplementedError(

@@ -56,8 +56,7 @@ def _fill(
 def philox_uniform_numpy(
     seed: int, offset: int, n: int, dtype: Any = np.float32
 ) -> np.ndarray[Any, Any]:
-    """Return n uniforms in [0, 1): 24 bits for float32, 53 for float64, 11 for float16, 8 for
-    bfloat16.
+    """Return n uniforms in [0, 1): of 24 bits, float64 of 53, float16 of 11, bfloat16 of 8.
 
     Raises TypeError for other dtypes.
 

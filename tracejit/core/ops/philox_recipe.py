@@ -183,7 +183,7 @@ def angle_float32(word):
 
 
 def angle_float64(first, second):
-    """Return (sin, cos) of the angle in -pi/4..pi/4 that 30 bits of `first` and all of `second`
+    """Return (sin, cos) of the angle in -pi/4..pi/4 that 30 bits of `first`, 22 of `second`
     choose."""
     part = ((first & np.uint64(0x3FFFFFFF)) << np.uint64(22)) | (second >> np.uint64(10))
     r = np.float64(np.int64(part) - np.int64(0x8000000000000))

@@ -199,8 +199,7 @@ div_floor = pointwise("div_floor", "floor_divide", _FLOOR_DIVIDE, methods=(),
 
 
 def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
-    """Return PyTorch's remainder: its 0 has the sign of the dividend, NumPy's that of the
-    divisor."""
+    """Return PyTorch's remainder: a 0 has the dividend's sign, in NumPy's the divisor's."""
     rest = xp.fmod(input, other)
     return xp.where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
 
@@ -300,8 +299,7 @@ def _rest(input: Any, other: Any) -> Any:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Return input / other; `rounding_mode` "trunc" or "floor" rounds the quotient and keeps
-    integers.
+    """Return input / other; `rounding_mode` "trunc" or "floor" rounds it and keeps integers.
 
     >>> import tracejit
     >>> tracejit.div(tracejit.tensor([7, -7]), 2, rounding_mode="trunc")
@@ -477,8 +475,7 @@ for _function in (div, divide, true_divide, floor_divide, remainder, fmod, pow,
 
 # -- Python's operators ----------------------------------------------------------------------------
 def operator(function: Any, reflect: bool = False) -> Any:
-    """Make a binary operator method: NotImplemented for operands that are neither tensor nor
-    number."""
+    """Make a binary operator method: NotImplemented for objects other than tensors and numbers."""
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(other, self) if reflect else function(self, other)

@@ -85,8 +85,7 @@ def _as_they_are(function: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def only(refuse: Callable[[dtype], bool], text: str, prepare: Prepare = promote) -> Prepare:
-    """Return `prepare` with NotImplementedError for dtypes that PyTorch's function `text` is not
-    for."""
+    """Make `prepare` raise NotImplementedError for dtypes that PyTorch's `text` is not for."""
     def prepared(operands: Sequence[Any]) -> tuple:
         operands = prepare(operands)
         kind = dtype_among(*operands)

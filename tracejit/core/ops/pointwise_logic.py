@@ -151,8 +151,7 @@ def bitwise_left_shift(input: Any, other: Any) -> Any:
 
 
 def bitwise_right_shift(input: Any, other: Any) -> Any:
-    """Return input >> other, keeping the sign; only that (0 in uint8) where `other` is out of
-    range."""
+    """Return input >> other with the sign kept; out of range, only the sign (0 in uint8)."""
     return _shifted(_shift_right, input, other)
 
 
@@ -374,7 +373,7 @@ def lowest(d: dtype) -> float:
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Any:
-    """Return |input - other| <= atol + rtol * |other|, elementwise. RuntimeError where dtypes
+    """Compare |input - other| <= atol + rtol * |other| elementwise. RuntimeError where dtypes
     differ."""
     from tracejit.core.ops.pointwise_math import abs
 

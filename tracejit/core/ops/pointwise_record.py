@@ -57,8 +57,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 64) - 1
 
 
 def is_tensor(x: Any) -> bool:
-    """Return True if an operand is a tensor (eager, deferred, a graph's value, a runtime
-    number)."""
+    """Return True for a tensor (eager, deferred, a graph's value, a runtime number)."""
     return isinstance(x, Operators) or hasattr(type(x), "dispatch") and x.dtype is not None
 
 
@@ -82,8 +81,7 @@ def constant(x: Any) -> Any:
 
 
 def in_a_word(x: Any) -> Any:
-    """Return an operand; a runtime int that no int64 holds as its value, as nothing in a program
-    holds it."""
+    """Return an operand; where no int64 holds a runtime int, its value: no program holds it."""
     ask = getattr(type(x), "in_a_word", None)
     return x if ask is None else ask(x)
 
@@ -128,8 +126,7 @@ def promote_float(operands: Sequence[Any]) -> tuple:
 
 
 def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
-    """Promote as `promote_to` does, but let runtime numbers beside halves keep what float32 holds,
-    as numbers do."""
+    """Promote to `common`; runtime numbers beside halves keep what float32 holds, as numbers do."""
     if common.numpy not in _HALVES:
         return promote_to(operands, common)
     operands = [decisive(x) for x in operands]  # gradient rules compute with them, too
@@ -159,8 +156,7 @@ def _rounded_beside_halves(operands: Sequence[Any], found: tuple) -> tuple:
 
 
 def _wide_factors(operands: Sequence[Any], common: dtype) -> tuple:
-    """Promote as `_promote_mixed` does, but let a float without dimensions keep what float32 holds
-    of it."""
+    """Promote as `_promote_mixed`; a float without dimensions keeps what float32 holds of it."""
     found = _promote_mixed(operands, common)
     if common.numpy not in _HALVES:
         return found
@@ -173,8 +169,7 @@ promote_factors = functools.partial(promote, mixed=_wide_factors)
 
 
 def common_dtype(operands: Sequence[Any]) -> dtype:
-    """Return the dtype in which the operands compute. Runtime numbers among themselves keep their
-    own width."""
+    """Return the dtype of the computation. Runtime numbers alone keep their own width."""
     tensors = [x for x in operands if is_tensor(x)]
     if tensors and all(getattr(x, "is_weak", False) for x in tensors):
         common = tensors[0].dtype

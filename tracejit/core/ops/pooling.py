@@ -227,8 +227,7 @@ def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """Return the largest element of each window of `input`, (N, C, H, W) or (C, H, W), floating or
-    int.
+    """Return the largest element of each window of (N, C, H, W) or (C, H, W), floating or int.
 
     stride     from one window to the next; None: the kernel size
     padding    elements at both ends that are never the largest, at most half a window

@@ -156,8 +156,8 @@ def checked_range(low: Any, high: Any, d: dtype) -> None:
 
 def integers(low: Any, high: Any, shape: tuple, d: dtype, device: Any,
              generator: Generator | None) -> Any:
-    """Draw integers in low .. high - 1 of a dtype. RuntimeError for a range that is empty or
-    unfit."""
+    """Draw integers in low .. high - 1. RuntimeError if the range is empty or unfit for the
+    dtype."""
     checked_range(low, high, d)
     return convert(draw(randint_record, generator, shape, int64, device, low=low, high=high), d)
 

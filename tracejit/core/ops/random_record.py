@@ -134,8 +134,7 @@ permutation_record = _drawing("randperm", _permutation_array)
 
 def draw(record: Op, generator: Generator | None, shape: tuple, dtype: dtype, device: Any,
          **how: Any) -> Any:
-    """Draw `shape` elements. A draw takes one offset of the generator; one of the meta device takes
-    none."""
+    """Draw `shape` elements. That takes an offset of the generator, on the meta device none."""
     if device is not None and as_device(device).type == "meta":
         return full_of(None, shape, 0, dtype, device)
     state, offset = state_of(generator)

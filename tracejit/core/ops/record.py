@@ -196,8 +196,8 @@ _default_dispatch: Dispatch | None = None
 
 
 def install_default(dispatch: Dispatch) -> None:
-    """Set who runs ops that have no tensor operand (creation, random). The eager room calls this
-    once."""
+    """Set the runner of ops without tensor operands (creation, random). Called once, by
+    `eager/`."""
     global _default_dispatch
     _default_dispatch = dispatch
 

@@ -68,8 +68,7 @@ def _summable(input: Any, d: dtype | None) -> Any:
 
 
 def _ordered(input: Any, name: str) -> Any:
-    """Return `input`; raise PyTorch's error for complex numbers, in words of the kernel that would
-    run."""
+    """Return `input`; raise PyTorch's error for complex numbers, in words of the kernel."""
     if input.dtype.category == COMPLEX:
         if "()" in name:
             raise RuntimeError(f"{name}: does not support complex input")
@@ -185,8 +184,7 @@ def count_nonzero(input: Any, *dims: Any, dim: Any = None) -> Any:
 
 @method()
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Return the largest element over `dim` (none: all), nan if there is one; ties share the
-    gradient.
+    """Return the largest element over `dim` (none: all), or a nan; ties share the gradient.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 2.0], [3.0, 0.0]]).amax(1).tolist()
@@ -198,16 +196,16 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 @method()
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Return the smallest element over `dim` (none: all), nan if there is one; ties share the
-    gradient."""
+    """Return the smallest element over `dim` (none: all), or a nan; ties share the gradient."""
     dims = _nonempty(_ordered(input, "min_values_cpu"), dim, "amin")
     return amin_record(input, dims=dims, keepdim=bool(keepdim))
 
 
 @method()
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the position of the first largest element (of the first nan) along `dim`, or in the
-    flat tensor.
+    """Return the position of the first largest element (of the first nan) along `dim`.
+
+    Without `dim`: in the flat tensor.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 7.0]]).argmax(1).tolist()
@@ -219,8 +217,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @method()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the position of the first smallest element (or first nan) along `dim`, or in the flat
-    tensor."""
+    """Return the position of the first smallest element (of the first nan); see `argmax`."""
     dims = _nonempty(_ordered(input, "argmin()"), _one_or_all(input, dim), "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
@@ -291,8 +288,7 @@ def _with_position(input: Any, dim: int, keepdim: bool, record: Op, name: str) -
 
 @method()
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the largest element: max(x); (values, indices) along `dim`: max(x, dim); or
-    elementwise: max(x, y).
+    """Return the largest element; with `dim`, (values, indices); with a tensor, elementwise maxima.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 2.0]]).max(0).indices.tolist()
@@ -309,8 +305,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @method()
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the smallest element: min(x); (values, indices): min(x, dim); or elementwise: min(x,
-    y)."""
+    """Return the smallest element; with `dim`, (values, indices); with a tensor, minima; see
+    `max`."""
     must_be_tensors("min", ("input",), (input,))
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.minimum(input, dim if other is None else other)

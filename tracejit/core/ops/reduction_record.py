@@ -84,8 +84,7 @@ def _in_order(xp: Any, x: Any) -> Any:
 
 
 def _extreme(name: str, identity: Callable[[dtype], Any]) -> Callable[..., Any]:
-    """Make `_eager` of a function for which NumPy has no identity: of nothing, it is ours, as in
-    kernels."""
+    """Make `_eager` for a function without an identity in NumPy: of nothing, that of kernels."""
     run = _eager(name)
 
     def extreme(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:

@@ -1,5 +1,4 @@
-"""Taps of a resampled dimension: the elements, and their weights, that add up to an element of the
-result.
+"""Taps of a resampled dimension: elements and their weights, added up for each result.
 
 In: the size of a dimension, the size of the result, and the kind: pooling, interpolation. Out:
 taps. A tap gives every element of the result at most one term. Called by `resampling_record.py`.
@@ -178,8 +177,7 @@ def _up(x: Any) -> Any:
 
 
 def _once(taps: list[Tap]) -> list[Tap]:
-    """Join taps, so that no two read one element for one element of the result: at the ends some
-    do."""
+    """Join taps that read one element for one result: at the ends some do."""
     found = taps[:1]
     for tap in taps[1:]:
         last = found[-1]

@@ -56,7 +56,7 @@ def _eager(name: str) -> Any:
 
 
 def _cumprod_rule(grad: Any, input: Any, dim: int) -> Any:
-    """Return, by i, the sum over k >= i of grad[k] times the running product at k without factor
+    """Return, by i, the sum over k >= i of grad[k] times the product of factors up to k without
     i."""
     ndim = len(input.shape)
     if not ndim:
@@ -110,8 +110,7 @@ CumminResult = namedtuple("cummin", ["values", "indices"])  # type: ignore[name-
 
 
 def _extremes(name: str) -> Any:
-    """Make the function of the extremes up to each element, and where the last of equal ones
-    was."""
+    """Make the function of running extremes, and where the last of equal ones was."""
     def run(xp: Any, x: Any, dim: int) -> tuple[Any, Any]:
         if not x.ndim:
             return x.copy(), xp.zeros((), xp.int64)
@@ -148,7 +147,7 @@ cummax_record, cummin_record = (
 
 @method()
 def cummax(input: Any, dim: int) -> Any:
-    """Return (values, indices) of the largest of the elements up to each along `dim`.
+    """Return (values, indices) of the largest element up to each along `dim`.
 
     The index is that of the last of equal elements.
 
@@ -163,8 +162,7 @@ def cummax(input: Any, dim: int) -> Any:
 
 @method()
 def cummin(input: Any, dim: int) -> Any:
-    """Return (values, indices) of the smallest of the elements up to each along `dim`; see
-    `cummax`."""
+    """Return (values, indices) of the smallest element up to each along `dim`; see `cummax`."""
     must_be_real("\"cummin_cpu\" not implemented for '{}'", (input,))
     return CumminResult(*cummin_record(input, dim=normalize_dim(dim, len(input.shape))))
 

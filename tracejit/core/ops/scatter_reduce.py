@@ -1,5 +1,4 @@
-"""Several values written to one place: scatter_reduce, index_reduce; values written one after the
-other: put, masked_scatter.
+"""Values reduced at a place: scatter_reduce, index_reduce; written in turn: put, masked_scatter.
 
 In: a tensor, positions or a mask, values. Out: a copy of the tensor with the values put in.
 Programs call the array library for reductions other than sums. Called by users.
@@ -89,8 +88,7 @@ def _without(x: Any, index: Any, dim: int) -> Any:
 
 
 def _shares(grad: Any, input: Any, index: Any, src: Any, out: Any, dim: int) -> tuple:
-    """Return, for an extreme, which elements of `input` and `src` equal it, and the gradient of
-    each."""
+    """Return where `input` and `src` equal an extreme, and its gradient for each."""
     own, theirs = _flag(input == out, grad), _flag(src == gather_record(out, index, dim=dim), grad)
     share = grad / scatter_add_record(own, index, theirs, dim=dim)
     return own, theirs, share
@@ -242,8 +240,7 @@ masked_places_record = Op(
 
 @method()
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
-    """Write the first elements of `source`, one after the other, where `mask` holds in a copy of
-    `input`.
+    """Write the first elements of `source` into a copy of `input`, in order, where `mask` holds.
 
     >>> import tracejit
     >>> mask = tracejit.tensor([True, False, True])

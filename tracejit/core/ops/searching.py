@@ -157,8 +157,7 @@ isin_record = Op(
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Any:
-    """Return True for each element that is among `test_elements`; with `invert`, for each that is
-    not.
+    """Return True for each element among `test_elements`; with `invert`, for all others.
 
     Either argument may be a number.
 

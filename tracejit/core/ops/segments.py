@@ -26,8 +26,7 @@ _KINDS = {"sum": (0.0, "sum"), "mean": (0.0, "sum"), "max": (-math.inf, "amax"),
 
 
 def _rule(grad: Any, start: Any, index: Any, data: Any, out: Any, dim: int, reduce: str) -> Any:
-    """Give the gradient of an extreme to the elements that equal it, or are NaN, never to
-    `start`."""
+    """Give an extreme's gradient to the elements that equal it, or are NaN, never to `start`."""
     def at(x: Any) -> Any:
         return gather_record(x, index, dim=dim)
 

@@ -89,8 +89,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def same(a: Any, b: Any, what: str) -> Any:
-    """Return one of two sizes that must be equal, the static one if any; RuntimeError(`what`) if
-    they differ.
+    """Return one of two equal sizes, the static one if any; RuntimeError(`what`) if they differ.
 
     >>> same(3, 3, "sizes differ")
     3
@@ -150,8 +149,7 @@ def check_storage(shape: Sequence[int], itemsize: int) -> None:
 
 
 def check_memory(shape: Sequence[Any], itemsize: int) -> None:
-    """Raise RuntimeError if no memory holds so many elements; do not ask unknown and symbolic
-    sizes.
+    """Raise RuntimeError if no memory holds so many elements; skip unknown and symbolic sizes.
 
     >>> check_memory((2, 3), 4)
     """
@@ -219,8 +217,7 @@ def _broadcast_size(x: Any, y: Any) -> Any:
 
 
 def check_expanded_dims(shape: Sequence[Any], target: Sequence[Any]) -> int:
-    """Count the dimensions of `target` before those of `shape`. RuntimeError if it has fewer than
-    `shape`."""
+    """Count the dimensions of `target` before those of `shape`; RuntimeError if it has fewer."""
     lead = len(target) - len(shape)
     if lead < 0:
         raise RuntimeError(f"expand(tensor{shape_text(shape)}, size={shape_text(target)}): "
@@ -249,8 +246,7 @@ def _expands(size: Any, target: Any) -> bool:
 
 
 def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
-    """Return a dimension number counted from the front; IndexError with PyTorch's text if out of
-    range.
+    """Count a dimension number from the front; IndexError with PyTorch's text if out of range.
 
     >>> normalize_dim(-1, 3)
     2
@@ -267,8 +263,9 @@ def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
 
 
 def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
-    """Return sorted dimension numbers from None (all), an int or a sequence; RuntimeError for
-    duplicates.
+    """Return sorted dimension numbers of None (all), an int or a sequence.
+
+    RuntimeError for duplicates.
 
     >>> normalize_dims((-1, 0), 3), normalize_dims(None, 2)
     ((0, 2), (0, 1))

@@ -1,5 +1,4 @@
-"""Views of a part of a tensor (slice, select, diagonal, as_strided) and their twins that write the
-part back.
+"""Views of a part of a tensor (slice, select, diagonal, as_strided), and twins that write it back.
 
 In: tensors and positions (ints or symbolic sizes, negative ones as Python's). Out: views.
 `*_scatter` give a new whole with another part, `slice_backward` the part among zeros. Called by
@@ -30,8 +29,7 @@ from tracejit.core.ops.types import INTEGER, TensorType
 
 
 def part(dim: int, key: Any) -> tuple:
-    """Return the NumPy index that applies `key` to dimension `dim`; Ellipsis keeps 0-dim results
-    views."""
+    """Return NumPy's index for `key` in dimension `dim`; Ellipsis keeps 0-dim results views."""
     return (*(slice(None),) * dim, key, Ellipsis)
 
 
@@ -102,8 +100,7 @@ slice_backward_record: Op = Op(
 
 
 def slice_bounds(size: Any, start: Any, stop: Any, step: Any) -> tuple[Any, Any, int]:
-    """Return Python's slice as 0 <= start <= stop <= size; ValueError for a step that is not
-    positive."""
+    """Return Python's slice as 0 <= start <= stop <= size; ValueError for a step of 0 or less."""
     step = 1 if step is None else as_size(step)
     if step <= 0:
         raise ValueError("step must be greater than zero")
@@ -403,8 +400,7 @@ def _as_strided_rule(grad: Any, input_type: TensorType, size: tuple, stride: tup
 
 def _strided_places(like: Any, shape: Sequence[Any], size: tuple, stride: tuple,
                     offset: Any) -> Any:
-    """Return the linear positions in a contiguous tensor of `shape` that the view reads, in
-    order."""
+    """Return the linear positions in a contiguous tensor of `shape`, in the order of the view."""
     linear = creation.iota(numel(shape), like)
     return as_strided_record(linear, size=size, stride=stride, offset=offset).reshape(-1)
 

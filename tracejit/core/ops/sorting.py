@@ -86,8 +86,7 @@ def _sorted(input: Any, dim: int, descending: bool) -> tuple[Any, Any]:
 
 @method()
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """Return (values, indices) in order along `dim`; equal elements keep their order, nan comes
-    last.
+    """Return (values, indices) sorted along `dim`; equal elements keep their order, nan comes last.
 
     >>> import tracejit
     >>> values, indices = tracejit.tensor([3.0, 1.0, 2.0]).sort()

@@ -1,5 +1,4 @@
-"""Tensors side by side whatever their dimensions, and apart again: atleast_1d, hstack,
-column_stack, hsplit.
+"""Tensors of any rank side by side, and apart again: atleast_1d, hstack, column_stack, hsplit.
 
 Also products of sets (cartesian_prod, combinations) and broadcast_tensors. In: tensors. Out: one,
 or a tuple of views. Written in cat, split and views. Called by users.

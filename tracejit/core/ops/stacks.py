@@ -1,5 +1,4 @@
-"""Stacks: results that iterations of a `while_loop` leave for the loop that goes through them
-backward.
+"""Stacks: results that the iterations of a `while_loop` leave for its backward loop.
 
 In: sequences of tuples of arrays or Tensors, one tuple for each iteration. Out: an int handle,
 which travels through graphs as a tensor of int64. The number of iterations is unknown when memory
@@ -127,7 +126,6 @@ def live_stacks() -> int:
 
 
 def may_hold_handles(of: TensorType) -> bool:
-    """Return True if a value of this type may be a handle, or handles stacked by loops around a
-    loop."""
+    """Return True if a value of this type may be a handle, or handles that outer loops stacked."""
     last = of.shape[-1] if of.shape else None
     return of.dtype is int64 and type(last) is int and last == 1

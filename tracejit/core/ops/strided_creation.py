@@ -1,5 +1,4 @@
-"""Tensors to be written later whose memory is laid out as asked: by strides, or by an order of
-dimensions.
+"""Tensors to be written later, laid out by strides, or by an order of dimensions.
 
 In: sizes, and strides or an order. Out: tensors that hold zeros, as `empty`'s do. Called by users.
 """
@@ -73,8 +72,7 @@ def new_empty_strided(input: Any, size: Sequence[Any], stride: Sequence[Any], *,
 def empty_permuted(size: Sequence[Any], physical_layout: Sequence[int], *,
                    dtype: dtype | None = None, device: Any = None,
                    requires_grad: bool = False) -> Any:
-    """Make a tensor of zeros, to be written later, without gaps and with its dimensions in that
-    order of memory.
+    """Make a tensor of zeros, to be written later, without gaps, in that order of dimensions.
 
     physical_layout  dimensions, from the one with the largest stride to that with the smallest
 

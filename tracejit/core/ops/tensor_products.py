@@ -134,8 +134,7 @@ def ger(input: Any, vec2: Any) -> Any:
 
 
 def vander(x: Any, *, N: int | None = None) -> Any:
-    """Return the powers 0 to N - 1 of each element, as a new dimension; N None: the last size of
-    `x`.
+    """Return the powers 0 to N - 1 of each element as a new dimension; N None: `x.shape[-1]`.
 
     >>> import tracejit
     >>> tracejit.linalg.vander(tracejit.tensor([2, 3]), N=3).tolist()

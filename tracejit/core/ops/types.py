@@ -75,8 +75,7 @@ class dtype:
         return f"tracejit.{self.name}"
 
     def __str__(self) -> str:
-        """Return PyTorch's text: programs take what follows "torch.", or compare with
-        "torch.float32".
+        """Return PyTorch's text, as programs take the part behind "torch.", or compare the whole.
 
         >>> str(float32), float32
         ('torch.float32', tracejit.float32)
@@ -156,8 +155,8 @@ def element(number: Any, to: np.dtype) -> Any:
 
 
 def dtype_of_numpy(numpy_type: Any) -> dtype:
-    """Return the dtype of a NumPy dtype; TypeError for those without a PyTorch name here (uint16,
-    object ...)."""
+    """Return the dtype of a NumPy dtype; TypeError for those without one here (uint16, object
+    ...)."""
     found = _OF_NUMPY.get(np.dtype(numpy_type))
     if found is None:
         known = ", ".join(dtype._by_name)
@@ -168,7 +167,7 @@ def dtype_of_numpy(numpy_type: Any) -> dtype:
 
 
 def asked_dtype(kind: Any) -> Any:
-    """Return the dtype that `dtype=kind` means: Python's types of numbers mean the dtype that holds
+    """Return the dtype that `dtype=kind` means; Python's types of numbers mean those that hold
     them.
 
     None stays None. TypeError for objects that are no element type.
@@ -187,8 +186,7 @@ def asked_dtype(kind: Any) -> Any:
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype of new floating point tensors, float32 unless `set_default_dtype` changed
-    it."""
+    """Return the dtype of new floating point tensors: float32, or that of `set_default_dtype`."""
     return default.dtype
 
 
@@ -269,8 +267,7 @@ def result_type(*operands: Any) -> dtype:
 
 
 def promote_across(strong: dtype, weak: dtype) -> dtype:
-    """Return the dtype of a lower class that brings a higher category (complex keeps float's
-    width)."""
+    """Return the dtype of a lower class with a higher category (complex keeps float's width)."""
     if weak.category == COMPLEX and strong.category == FLOATING:
         return complex128 if strong is float64 else complex64
     return weak

@@ -34,8 +34,8 @@ def _visits(
     sizes: Sequence[int], out: Sequence[int], kernel: tuple, stride: tuple, padding: tuple,
     dilation: tuple,
 ) -> Iterator[tuple[tuple, tuple]]:  # fmt: skip
-    """Yield, for each element of a window, its places in (N, C, *kernel, *windows) and (N, C,
-    *sizes)."""
+    """Yield places in (N, C, *kernel, *windows) and (N, C, *sizes), for each element of a
+    window."""
     for place in product(*map(range, kernel)):
         found = [reach(*each) for each in zip(place, sizes, out, stride, padding, dilation)]
         inside = [r for r in found if r is not None]
@@ -129,8 +129,7 @@ def _check_dtype(name: str, input: Any) -> None:
 
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
            stride: Any = 1) -> Any:  # fmt: skip
-    """Return every window of `input`, (N, C, H, W) or (C, H, W), as a column: (N, C * window,
-    windows).
+    """Return every window of (N, C, H, W) or (C, H, W) as a column: (N, C * window, windows).
 
     Arguments are integers, or (rows, columns); padding is with zeros at both ends.
 
@@ -163,8 +162,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
          stride: Any = 1) -> Any:  # fmt: skip
-    """Add up columns (N, C * window, windows) or (C * window, windows) to the image (N, C,
-    *output_size).
+    """Add up columns (N, C * window, windows) to the image (N, C, *output_size).
+
+    Columns may also be (C * window, windows).
 
     >>> import tracejit
     >>> tracejit.nn.functional.fold(tracejit.ones(1, 4, 2), (2, 3), 2).tolist()
