@@ -1,1 +1,2 @@
-"""One record for each op: types, shape rule, eager form, scalar text, gradient rule."""
+"""Ops of the compiler: a record for each op, with its types, shape rule, eager form, scalar text
+and gradient rule."""

@@ -27,7 +27,7 @@ from tracejit.core.ops.types import SCALAR_NAMES, int64
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
-    """max(0, -target * (input1 - input2) + margin), `target` being 1 or -1."""
+    """Compute max(0, -target * (input1 - input2) + margin), `target` being 1 or -1."""
     dims = [len(x.shape) for x in (input1, input2, target)]
     if len(set(dims)) > 1:
         raise RuntimeError(
@@ -43,7 +43,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:  # fmt: skip
-    """`input` where the target is 1, max(0, margin - input) where it is -1."""
+    """Compute `input` where the target is 1, max(0, margin - input) where it is -1."""
     far = where(target != 1, clamp_min(margin - input, 0), 0)
     near = where(target != -1, input, 0)
     return reduced(far + near, legacy(reduction, size_average, reduce))
@@ -53,8 +53,11 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0,
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Any:  # fmt: skip
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1; rows are the last
-    dimension: one for each target of a list, or one vector for a target alone."""
+    """Compute 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
+
+    Rows are the last dimension: a row for each target of a list, or a vector for a target without
+    dimensions.
+    """
     dims = len(target.shape)
     if dims not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -75,7 +78,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 @autocasts(cpu="float32", cuda="float32")
 def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """log(1 + exp(-target * input)), `target` being 1 or -1, in the input's shape and dtype."""
+    """Compute log(1 + exp(-target * input)) in the input's shape and dtype; `target` is 1 or -1."""
     not_bool(None, (input,))
     shape = broadcast(tuple(input.shape), tuple(target.shape))
     if not same_shape(shape, tuple(input.shape)):
@@ -89,7 +92,7 @@ def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Any:  # fmt: skip
-    """Cross entropy of each class by itself, averaged over the classes (the last dimension)."""
+    """Average the cross entropy of each class by itself over the classes (the last dimension)."""
     each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     each = each if weight is None else each * weight
     if not input.shape:
@@ -113,8 +116,11 @@ def _must_be_labels(target: Any) -> None:
 def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
                       weight: Any = None, size_average: bool | None = None,
                       reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """Mean over the classes i other than the target y of max(0, margin - input[y] + input[i])^p,
-    times `weight[y]`; `input` (N, C) or (C,), `target` (N,) or ()."""
+    """Sum max(0, margin - input[y] + input[i])^p over the classes i other than the target y.
+
+    The sum is multiplied by `weight[y]` and divided by the number of classes. `input` is (N, C) or
+    (C,), `target` (N,) or ().
+    """
     reduction = checked(legacy(reduction, size_average, reduce))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -148,8 +154,10 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
 @autocasts(cpu="float32", cuda="float32")
 def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Any:
-    """Sum over the labels y and all other classes i of max(0, 1 - (input[y] - input[i])), over the
-    number of classes; `input` (N, C) or (C,), `target` alike: labels up to the first -1.
+    """Sum max(0, 1 - (input[y] - input[i])) over the labels y and all other classes i.
+
+    The sum is divided by the number of classes. `input` is (N, C) or (C,). `target` has the same
+    shape: labels up to the first -1.
 
     RuntimeError for sizes that differ and labels out of range.
     """
@@ -164,11 +172,12 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
     labels, count = target.reshape(tuple(rows.shape)), rows.shape[1]
     outside = ErrorOf(RuntimeError, ("argument #2 'target' is out of range",))
     raise_if_record(((labels < -1) | (labels >= count)).any(), error=outside)
+    # Labels end at the first -1; what follows may be any class, as `given` masks it.
     given = (labels == -1).to(int64).cumsum(1) == 0
     labels = where(given, labels, 0)
     wanted = (labels * 0).scatter_add(1, labels, given.to(int64)) > 0
     short = 1 - rows.gather(1, labels).unsqueeze(2) + rows.unsqueeze(1)
-    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1) & (short > 0)  # NaN counts nothing
+    counted = given.unsqueeze(2) & ~wanted.unsqueeze(1) & (short > 0)  # NaN is not above 0
     each = where(counted, short, 0).sum((1, 2)) / count
     each = each if len(shape) == 2 else each.squeeze(0)
     return reduced(each, reduction)
@@ -183,8 +192,11 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
                         p: float = 2, eps: float = 1e-6, swap: bool = False,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
-    """max(0, margin + |anchor - positive| - |anchor - negative|) with the p-norm of the last
-    dimension; `swap`: the distance of positive and negative counts where it is smaller."""
+    """Compute max(0, margin + |anchor - positive| - |anchor - negative|).
+
+    The distances are p-norms of the last dimension. With `swap` the distance of positive and
+    negative counts where it is smaller.
+    """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return _triplets(
@@ -197,7 +209,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
                                       distance_function: Callable[[Any, Any], Any] | None = None,
                                       margin: float = 1.0, swap: bool = False,
                                       reduction: str = "mean") -> Any:  # fmt: skip
-    """As `triplet_margin_loss` with a distance of one's own; None: the Euclidean one."""
+    """Compute `triplet_margin_loss` with a `distance_function`; None: the Euclidean distance."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or (lambda a, b: _distance(a, b, 2, 1e-6))
@@ -227,8 +239,10 @@ def _triplets(anchor: Any, positive: Any, negative: Any, distance: Callable[[Any
 def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """Negative log likelihood of counts under a Poisson rate, or its log; `full`: with Stirling's
-    approximation of log(target!)."""
+    """Compute the negative log likelihood of counts under a Poisson rate, or under its logarithm.
+
+    With `full`, add Stirling's approximation of log(target!).
+    """
     reduction = checked(legacy(reduction, size_average, reduce))
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
     if full:
@@ -239,8 +253,10 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Any:  # fmt: skip
-    """Negative log likelihood of targets under a Gaussian of mean `input` and variance `var`, which
-    is at least `eps`; `full`: with the constant log(2 pi) / 2.
+    """Compute the negative log likelihood of targets under a Gaussian.
+
+    Its mean is `input`, its variance `var`, but at least `eps`. With `full`, add the constant log(2
+    pi) / 2.
 
     ValueError where `var` is of no fitting size or has a negative element.
     """

@@ -1,11 +1,12 @@
-"""The largest element of each window, and where it is: the records of max pooling.
+"""Records of max pooling: the largest element of each window, and where it is.
 
-In: (N, C, *spatial) with windows of one size, or as many windows as are asked for (`adaptive`).
-Out: values and their positions in the flattened spatial dimensions, of the first among equals; NaN
-is larger than all else. `max_pool_backward` adds at those positions. Called by `pooling.py`.
+In: (N, C, *spatial) with windows of one size, or as many windows as the caller asks for
+(`adaptive`). Out: values, and their positions in the flattened spatial dimensions. The first among
+equals counts; NaN is larger than all else. `max_pool_backward` adds at those positions. Called by
+`pooling.py`.
 
-Windows of one size in float32 and float64 are the business of library kernels on the CPU. All else
-calls the array library: a window's elements are visited one by one, each for all windows at once.
+On the CPU, library kernels pool windows of one size in float32 and float64. All else calls the
+array library, which visits a window's elements one by one, each for all windows at once.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import TensorType, bfloat16, float16, int64
 
 _HALVES = (float16.numpy, bfloat16.numpy)
-_TOGETHER = 1 << 16  # windows visited at once: what fits the cache
+_TOGETHER = 1 << 16  # windows visited at once, few enough for the cache
 
 
 class Reach(NamedTuple):
-    """The windows whose element number k lies inside, and where in the input it is."""
+    """Windows whose element number k lies inside, and where in the input it is."""
 
     windows: slice
     elements: slice
 
 
 def reach(k: int, size: int, out: int, stride: int, padding: int, dilation: int) -> Reach | None:
-    """Which of `out` windows over `size` elements have their element k inside.
+    """Return which of `out` windows over `size` elements have their element k inside; None: none.
 
     >>> reach(0, 5, 3, 2, 1, 1)
     Reach(windows=slice(1, 3, None), elements=slice(1, 4, 2))
@@ -57,7 +58,7 @@ def _types(input: Any, out: tuple) -> tuple[TensorType, TensorType]:
 def _visits(
     sizes: Sequence[int], out: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple
 ) -> list[tuple[tuple, tuple]]:
-    """(which windows, which elements) for each element of a window, in row-major order."""
+    """Return (which windows, which elements) for each element of a window, in row-major order."""
     along = [
         [reach(k, n, o, s, p, d) for k in range(count)]
         for n, o, count, s, p, d in zip(sizes, out, kernel, stride, padding, dilation)
@@ -72,7 +73,7 @@ def _visits(
 
 
 def _flat_positions(xp: Any, sizes: Sequence[int], elements: Sequence[slice]) -> Any:
-    """Where in the flattened spatial dimensions these elements are."""
+    """Return where these elements are in the flattened spatial dimensions."""
     where: Any = 0
     for size, part in zip(sizes, elements):
         where = xp.expand_dims(where * size, -1) + xp.arange(part.start, part.stop, part.step)
@@ -80,14 +81,14 @@ def _flat_positions(xp: Any, sizes: Sequence[int], elements: Sequence[slice]) ->
 
 
 def _largest(xp: Any, x: Any, best: Any, at: Any, visits: list) -> None:
-    """Values into `best`, positions into `at`."""
+    """Write values into `best` and positions into `at`."""
     sizes = x.shape[1:]
     for windows, elements in visits:
         xp.maximum(best[windows], x[elements], out=best[windows])
-    for windows, elements in reversed(visits):
+    for windows, elements in reversed(visits):  # the first of equal elements is written last
         where = _flat_positions(xp, sizes, elements[1:])
         xp.copyto(at[windows], where, where=best[windows] == x[elements])
-    if x.dtype.kind == "f" and xp.isnan(best).any():  # equal to nothing
+    if x.dtype.kind == "f" and xp.isnan(best).any():  # NaN equals nothing; the last one counts
         for windows, elements in visits:
             where = _flat_positions(xp, sizes, elements[1:])
             xp.copyto(at[windows], where, where=xp.isnan(x[elements]))
@@ -112,7 +113,7 @@ def _max_pool(
 
 # -- as many windows as are asked for --------------------------------------------------------------
 def adaptive_bounds(size: int, out: int) -> Iterator[tuple[int, int]]:
-    """Where each of `out` windows over `size` elements begins and ends; neighbours may overlap.
+    """Return (begin, end) of each of `out` windows over `size` elements; neighbours may overlap.
 
     >>> list(adaptive_bounds(5, 2))
     [(0, 3), (2, 5)]
@@ -151,7 +152,7 @@ def _added(xp: Any, grad: Any, indices: Any, sizes: tuple) -> Any:
 
 
 def picked(input: Any, indices: Any) -> Any:
-    """The elements of (N, C, *spatial) at flat positions, in the shape of `indices`."""
+    """Return the elements of (N, C, *spatial) at flat positions, in the shape of `indices`."""
     shape = tuple(indices.shape)
     lead = shape[:2]
     rows = input.reshape((*lead, numel(input.shape[2:])))

@@ -1,10 +1,9 @@
-"""Means, variances and norms: reductions that are one node for users and the tape, and sums in
-kernels.
+"""Means, variances and norms: one node for users and the tape, sums in kernels.
 
 In: a floating tensor, `dim` (None, an int or several), `keepdim`. Out: tensors with those
-dimensions gone or of size 1. A mean is a sum divided by a number of elements that may be a
-symbolic size: a size is an operand of `div` as any Python number is, and no size is frozen.
-float16 and bfloat16 compute in float32 and are rounded once.
+dimensions gone or of size 1. A mean divides a sum by the number of elements, which may be a
+symbolic size. A size is an operand of `div` as any Python number is, and no size is frozen. float16
+and bfloat16 compute in float32 and are rounded once.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ mean_record = composite("mean", ("input",), _mean_body, infer=_type, input=_mean
 
 @method()
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
-    """The mean over `dim` (None: all); nan of nothing. RuntimeError for integers without `dtype`.
+    """Average over `dim` (None: all); nan of nothing. RuntimeError for integers without `dtype`.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(1).tolist()
@@ -74,7 +73,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | N
 
 # -- variance --------------------------------------------------------------------------------------
 def _freedom(input: Any, dims: tuple[int, ...], correction: Any) -> Any:
-    """What squared deviations are divided by: count - correction, at least 0."""
+    """Return the divisor of summed squared deviations: count - correction, at least 0."""
     count = _count(input, dims)
     by = int(correction) if float(correction).is_integer() else correction
     return count - by if by <= 0 or count > by else 0
@@ -94,7 +93,7 @@ _root = pointwise.pointwise(
 
 
 def _over(grad: Any, divisor: Any, zero: Any) -> Any:
-    """grad / divisor, and 0 where `zero`."""
+    """Return grad / divisor, and 0 where `zero`."""
     return where(zero, 0, grad) / where(zero, 1, divisor)
 
 
@@ -126,7 +125,7 @@ std_record = composite("std", ("input", "freedom"), _std_body, infer=_type, inpu
 
 
 def _with_mean(name: str, record: Any, node_name: str) -> Any:
-    """The record of (var or std, mean)."""
+    """Make the record of (var or std, mean)."""
     def both(input: Any, freedom: Any, dims: tuple[int, ...], keepdim: bool) -> tuple:
         x = widened(input)
         variance, center = _moments(x, freedom, dims, keepdim)
@@ -157,7 +156,7 @@ std_mean_record = _with_mean("std_mean", std_record, "StdMeanBackward0")
 
 def _complex_spread(record: Any, input: Any, freedom: Any, dims: tuple[int, ...],
                     keepdim: bool) -> Any:
-    """The variance of complex numbers is the sum of that of their parts."""
+    """Add the variances of both parts: their sum is the variance of complex numbers."""
     of_real, of_imag = (var_record(part, freedom, dims=dims, keepdim=keepdim)
                         for part in (input.real, input.imag))
     spread = of_real + of_imag
@@ -170,7 +169,7 @@ def _complex_spread(record: Any, input: Any, freedom: Any, dims: tuple[int, ...]
 
 def _spread(record: Any, input: Any, dim: Any, unbiased: bool | None, keepdim: bool,
             correction: Any, name: str) -> Any:
-    """A var- or std-like call of PyTorch as one of the record."""
+    """Turn a var- or std-like call of PyTorch into a call of the record."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if input.dtype.category < FLOATING:
@@ -191,7 +190,7 @@ def _spread(record: Any, input: Any, dim: Any, unbiased: bool | None, keepdim: b
 @method()
 def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: Any = None) -> Any:
-    """The variance over `dim`: squared deviations summed, divided by count - correction (1).
+    """Sum squared deviations over `dim`, divided by count - correction (default 1).
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, 2.0, 3.0]).var().item()
@@ -203,19 +202,19 @@ def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
 @method()
 def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: Any = None) -> Any:
-    """The square root of `var`; its gradient where it is 0 is 0."""
+    """Return the square root of `var`; its gradient where it is 0 is 0."""
     return _spread(std_record, input, dim, unbiased, keepdim, correction, "std and var")
 
 
 def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: Any = None) -> tuple[Any, Any]:
-    """`var` and `mean` of the same elements."""
+    """Return `var` and `mean` of the same elements."""
     return _spread(var_mean_record, input, dim, unbiased, keepdim, correction, "var_mean")
 
 
 def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: Any = None) -> tuple[Any, Any]:
-    """`std` and `mean` of the same elements."""
+    """Return `std` and `mean` of the same elements."""
     return _spread(std_mean_record, input, dim, unbiased, keepdim, correction, "std_mean")
 
 
@@ -235,7 +234,7 @@ def _norm(x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
         extreme = amax_record if p > 0 else amin_record
         return extreme(pointwise.abs(x), dims=dims, keepdim=keepdim)
     total = sum_record(pointwise.abs(x) ** p, dims=dims, keepdim=keepdim)
-    nothing = 0 if p > 0 else math.inf  # of infinite elements only, to a negative power
+    nothing = 0 if p > 0 else math.inf  # negative powers add up to 0 for infinite elements only
     return where(total == 0, nothing, where(total == 0, 1, total) ** (1 / p))
 
 
@@ -267,10 +266,11 @@ norm_record = composite("norm", ("input",), _norm_body, infer=_type, input=_norm
 @autocasts(cuda="float32")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
-    """The p-norm of the elements over `dim` (None: all); the gradient of the 2-norm at 0 is 0.
+    """Return the p-norm of the elements over `dim` (None: all); the gradient of the 2-norm at 0 is
+    0.
 
-    p: a number, inf, -inf, 0 (how many are not zero), "fro" (2) or "nuc" (of matrices: the sum of
-    singular values).
+    p: a number, inf, -inf, 0 (counts elements that are not zero), "fro" (2) or "nuc" (of matrices:
+    the sum of singular values).
 
     >>> import tracejit
     >>> tracejit.tensor([3.0, -4.0]).norm().item()
@@ -296,7 +296,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
 
 
 def must_have_identity(x: Any, ord: float, dims: tuple[int, ...], whole: bool) -> None:
-    """RuntimeError for extremes of nothing, which are not defined."""
+    """Raise RuntimeError for extremes of nothing, which are not defined."""
     if ord >= 0 and not math.isinf(ord):
         return
     text = f"linalg.vector_norm cannot compute the {ord:g} norm on "
@@ -317,7 +317,7 @@ def must_have_identity(x: Any, ord: float, dims: tuple[int, ...], whole: bool) -
 @method()
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
             dtype: dtype | None = None) -> Any:
-    """`mean` of what is not nan.
+    """Return the `mean` of the elements that are not nan.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, tracejit.nan, 3.0]).nanmean().item()
@@ -340,15 +340,15 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *,
 @method()
 @autocasts(cuda="float32")
 def renorm(input: Any, p: Any, dim: int, maxnorm: float) -> Any:
-    """`input` with each of its slices of dimension `dim` scaled down to the p-norm `maxnorm` where
-    it is larger.
+    """Scale slices of dimension `dim` down to the p-norm `maxnorm` where theirs is larger.
 
     >>> import tracejit
     >>> tracejit.tensor([[3.0, 4.0], [0.3, 0.4]]).renorm(2, 0, 1)
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
 
-    RuntimeError for tensors of one dimension and norms below 0.
+    RuntimeError for tensors of fewer than two dimensions, a `p` of 0 or less, and a negative
+    `maxnorm`.
     """
     rank = len(input.shape)
     if p <= 0:

@@ -1,13 +1,12 @@
-"""Views: the same elements under another shape, and how a write through a view reaches what it
-looks at.
+"""Views: the same elements under another shape, and how a write through a view reaches its base.
 
-In: tensors, sizes (ints or symbolic), dimension numbers. Out: tensors that share memory with
-their operand where PyTorch's do (`reshape` copies when it must). Called by users, by gradient
-rules, and by indexing. `view_inverse` of a record tells capture and autograd how an in-place write
-on a view becomes a new value of the whole.
+In: tensors, sizes (ints or symbolic), dimension numbers. Out: tensors that share memory with their
+operand where PyTorch's do (`reshape` copies when it must). Called by users, by gradient rules, and
+by indexing. `view_inverse` of a record tells capture and autograd how an in-place write on a view
+becomes a new value of the whole.
 
-`element` functions map an output index to the operand's; lowering composes and simplifies them,
-so a chain of views costs nothing in a kernel.
+`element` functions map an output index to the operand's. Lowering composes and simplifies them, so
+a chain of views costs nothing in a kernel.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from tracejit.core.ops.types import dtype as element_type
 
 
 def typed(input: Any, shape: Iterable[Any]) -> TensorType:
-    """The type of `input` under another shape."""
+    """Return the type of `input` under another shape."""
     return TensorType(input.dtype, tuple(shape), input.device)
 
 
 def given(sizes: tuple, named: Any = None) -> tuple:
-    """`(2, 3)` from the arguments `2, 3` or `(2, 3)`, or from one given by its name."""
+    """Return `(2, 3)` from the arguments `2, 3` or `(2, 3)`, or from a named argument."""
     if named is not None:
         return given((*sizes, named))
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
@@ -69,10 +68,10 @@ def _reshape_element(emit: Any, index: Sequence[Any], shape: tuple) -> Any:
 
 
 def reshaped_index(index: Sequence[Any], shape: Sequence[Any], operand: Sequence[Any]) -> list[Any]:
-    """Where the element at `index` of `shape` lies in shape `operand` of as many elements."""
+    """Map `index` of `shape` to the index in `operand`, a shape of as many elements."""
     result: list[Any] = [0] * len(operand)
     if any(type(size) is int and size == 0 for size in operand):
-        return result  # there is none
+        return result  # no element to find
     for ours, theirs in _aligned(shape, operand):
         linear: Any = index[ours[0]] if ours else 0
         for d in ours[1:]:
@@ -86,7 +85,7 @@ def reshaped_index(index: Sequence[Any], shape: Sequence[Any], operand: Sequence
 
 
 def _aligned(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
-    """Dimensions of two shapes in groups of the same number of elements, as fine as is known."""
+    """Group the dimensions of two shapes by equal numbers of elements, as finely as is known."""
     left = [d for d, size in enumerate(a) if not is_one(size)]
     right = [d for d, size in enumerate(b) if not is_one(size)]
     groups, i, j = [], 0, 0
@@ -114,7 +113,7 @@ reshape_record: Op = Op(
 
 
 def resolved(shape: tuple, input: Any) -> tuple:
-    """`shape` with a -1 replaced by what is left of the input's elements."""
+    """Replace a -1 in `shape` by the size that is left of the input's elements."""
     shape = tuple(map(counted, shape))
     unknown = [k for k, size in enumerate(shape) if type(size) is int and size == -1]
     if len(unknown) > 1:
@@ -138,7 +137,7 @@ def resolved(shape: tuple, input: Any) -> tuple:
 
 @method()
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
-    """The same elements in row-major order under another shape; one size may be -1.
+    """Return the same elements in row-major order under another shape; one size may be -1.
 
     A view where strides allow it, else a copy. RuntimeError if the number of elements differs.
 
@@ -155,7 +154,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 
 @method()
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
-    """`reshape` that never copies: RuntimeError where strides do not allow a view.
+    """Reshape without a copy: RuntimeError where strides do not allow a view.
 
     `view(dtype)` reads the same bytes as elements of another type, see `reinterpret`.
     """
@@ -172,12 +171,12 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
 
 
 def _viewable(input: Any, target: tuple) -> bool:
-    """Whether NumPy can view the layout as `target`; a tensor of symbolic size is asked."""
+    """Return True if NumPy can view the layout as `target`; ask a tensor of symbolic size."""
     shape = tuple(input.shape)
     if any(type(s) is not int for s in (*shape, *target)):
         return not equal(numel(shape), numel(target)) or input._can_view(target)
     if numel(shape) == 0 or numel(shape) != numel(target):
-        return True  # nothing to place; or infer will say what is wrong
+        return True  # no elements, or a wrong number of them, which `infer` reports
     strides = input.stride()
     if any(type(s) is not int for s in strides):
         return bool(input._can_view(target))
@@ -189,7 +188,7 @@ _CAN_REFUSE = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def reshaped_view(array: np.ndarray, shape: tuple) -> np.ndarray | None:
-    """The array's memory in another shape; None where that takes a copy.
+    """Return the array's memory in another shape; None where that takes a copy.
 
     NumPy 2.0 has no `reshape(copy=False)`; from 2.5 on it warns of shapes that are assigned.
     """
@@ -205,21 +204,21 @@ def reshaped_view(array: np.ndarray, shape: tuple) -> np.ndarray | None:
 
 @method()
 def view_as(input: Any, other: Any) -> Any:
-    """`view` in the shape of `other`."""
+    """Return `view` in the shape of `other`."""
     must_be_tensors("view_as", ("other",), (other,))
     return view(input, *other.shape)
 
 
 @method()
 def reshape_as(input: Any, other: Any) -> Any:
-    """`reshape` in the shape of `other`."""
+    """Return `reshape` in the shape of `other`."""
     must_be_tensors("reshape_as", ("other",), (other,))
     return reshape(input, *other.shape)
 
 
 @method()
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Dimensions `start_dim` to `end_dim` as one.
+    """Join dimensions `start_dim` to `end_dim` into one.
 
     >>> import tracejit
     >>> tracejit.zeros(2, 3, 4).flatten(1).shape
@@ -237,13 +236,13 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @method()
 def ravel(input: Any) -> Any:
-    """All elements in one dimension: a view of `input` where it is contiguous, else a copy."""
+    """Return all elements in one dimension: a view of `input` if it is contiguous, else a copy."""
     return view(input.contiguous(), -1)
 
 
 @method()
 def unflatten(input: Any, dim: int, sizes: Sequence[Any]) -> Any:
-    """Dimension `dim` as several of the given sizes; one may be -1."""
+    """Split dimension `dim` into several of the given sizes; one may be -1."""
     k = normalize_dim(dim, len(input.shape))
     part = resolved(given(tuple(sizes)), typed(input, (input.shape[k],)))
     return view(input, *input.shape[:k], *part, *input.shape[k + 1:])
@@ -275,7 +274,7 @@ permute_record: Op = Op(
 
 @method()
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
-    """Dimensions in another order.
+    """Put the dimensions in another order.
 
     >>> import tracejit
     >>> tracejit.zeros(2, 3, 4).permute(2, 0, 1).shape
@@ -296,8 +295,8 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
 def transpose(input: Any, dim0: Any, dim1: int | None = None) -> Any:
     """Exchange two dimensions.
 
-    dim0  an int; or all dimensions in their new order, as NumPy's `transpose` and libraries for any
-          kind of array have them, without a `dim1`
+    dim0  an int; or, without `dim1`, all dimensions in their new order: NumPy's `transpose` and
+          libraries for any kind of array call it so
 
     >>> import tracejit
     >>> tracejit.zeros(2, 3).transpose(0, 1).shape
@@ -323,13 +322,13 @@ swapdims = transpose
 
 @method()
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
-    """`transpose`, with NumPy's name."""
+    """Call `transpose`, under NumPy's name."""
     return transpose(input, axis0, axis1)
 
 
 @method()
 def t(input: Any) -> Any:
-    """The transpose of a matrix; vectors and scalars are unchanged."""
+    """Transpose a matrix; vectors and scalars are unchanged."""
     ndim = len(input.shape)
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
@@ -337,12 +336,12 @@ def t(input: Any) -> Any:
 
 
 def _reversed(input: Any) -> Any:
-    """All dimensions in reverse order."""
+    """Return all dimensions in reverse order."""
     return permute_record(input, dims=tuple(reversed(range(len(input.shape)))))
 
 
 def _matrix_transposed(input: Any) -> Any:
-    """The last two dimensions exchanged."""
+    """Exchange the last two dimensions."""
     if len(input.shape) < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
                            f"{len(input.shape)}-D tensor.")
@@ -355,7 +354,7 @@ Operators.mT = property(_matrix_transposed)  # type: ignore[attr-defined]
 
 @method()
 def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """Dimensions `source` moved to places `destination`, the others in their order."""
+    """Move dimensions `source` to places `destination`; the others keep their order."""
     ndim = len(input.shape)
     sources = [normalize_dim(d, ndim) for d in _listed(source)]
     places = [normalize_dim(d, ndim) for d in _listed(destination)]
@@ -388,19 +387,20 @@ def _unsqueeze_all(input: Any, dims: Sequence[int]) -> Any:
     return input
 
 
-_MOST_DIMENSIONS = 64  # of an array of NumPy's
+_MOST_DIMENSIONS = 64  # of NumPy's arrays
 
 
 def _unsqueeze_eager(xp: Any, x: Any, dim: int) -> Any:
-    if x.flags.c_contiguous or x.ndim == _MOST_DIMENSIONS:  # NumPy says that these are too many
+    if x.flags.c_contiguous or x.ndim == _MOST_DIMENSIONS:  # expand_dims raises for one more
         return xp.expand_dims(x, dim)
+    # PyTorch's stride of the new dimension: that of all of the next one.
     step = x.shape[dim] * x.strides[dim] if dim < x.ndim else x.itemsize
     return _strided(xp, x, (*x.shape[:dim], 1, *x.shape[dim:]),
                     (*x.strides[:dim], step, *x.strides[dim:]))
 
 
 def _strided(xp: Any, x: Any, shape: tuple, strides: tuple) -> Any:
-    """`x` with these strides: those of dimensions of size 1 are PyTorch's, not NumPy's."""
+    """Return `x` with these strides: dimensions of size 1 have PyTorch's, not NumPy's."""
     return xp.lib.stride_tricks.as_strided(x, shape, strides)
 
 
@@ -437,7 +437,7 @@ squeeze_record: Op = Op(
 
 @method()
 def unsqueeze(input: Any, dim: int) -> Any:
-    """A new dimension of size 1 at `dim`.
+    """Insert a dimension of size 1 at `dim`.
 
     >>> import tracejit
     >>> tracejit.zeros(2, 3).unsqueeze(-1).shape
@@ -448,7 +448,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 @method()
 def squeeze(input: Any, dim: Any = None) -> Any:
-    """Without the dimensions of size 1 (of those in `dim`, where given).
+    """Remove the dimensions of size 1 (of those in `dim`, where given).
 
     >>> import tracejit
     >>> tracejit.zeros(1, 2, 1).squeeze().shape
@@ -497,7 +497,7 @@ expand_record: Op = Op(
 
 @method()
 def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """Dimensions of size 1 repeated without a copy; -1 keeps a size.
+    """Repeat dimensions of size 1 without a copy; -1 keeps a size.
 
     >>> import tracejit
     >>> tracejit.zeros(3, 1).expand(-1, 4).shape
@@ -517,14 +517,14 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
 
 @method()
 def expand_as(input: Any, other: Any) -> Any:
-    """`expand` to the shape of `other`."""
+    """Return `expand` to the shape of `other`."""
     must_be_tensors("expand_as", ("other",), (other,))
     return expand(input, *other.shape)
 
 
 @method()
 def broadcast_to(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """`expand` under NumPy's name.
+    """Call `expand`, under NumPy's name.
 
     >>> import tracejit
     >>> tracejit.ones(3).broadcast_to(2, 3).shape

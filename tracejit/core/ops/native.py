@@ -1,7 +1,7 @@
-"""Functions one level below `nn.functional`, as the package itself has them in PyTorch: arguments
-are in another order, and what is computed on the way is returned as well.
+"""Functions one level below `nn.functional`, as PyTorch's package itself has them.
 
-In: tensors and options by position. Out: tensors, or tuples of them. Called by users as
+Their arguments are in another order, and they also return intermediate results. In: tensors and
+options by position. Out: tensors, or tuples of them. Called by users as
 `tracejit.native_layer_norm` and so on.
 """
 
@@ -27,7 +27,7 @@ from tracejit.core.ops.types import bool_
 
 def native_layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any, bias: Any,
                       eps: float) -> tuple[Any, Any, Any]:
-    """`layer_norm`, the mean and 1 / deviation that it divides by, which have no gradient."""
+    """Return `layer_norm`, and its mean and 1 / deviation, which have no gradient."""
     out = normalization.layer_norm(input, normalized_shape, weight, bias, eps)
     dims = tuple(range(len(input.shape) - len(normalized_shape), len(input.shape)))
     return (out, *_statistics(input.detach(), weight, dims, eps, True))
@@ -35,7 +35,7 @@ def native_layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any, 
 
 def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int,
                       eps: float) -> tuple[Any, Any, Any]:
-    """`group_norm`, the means (N, group) and 1 / deviations that it divides by."""
+    """Return `group_norm`, the means (N, group) and 1 / deviations that it divides by."""
     out = normalization.group_norm(input, group, weight, bias, eps)
     grouped = input.reshape((N, group, C // group * HxW))
     return (out, *_statistics(grouped, weight, (2,), eps, False))
@@ -43,8 +43,10 @@ def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: A
 
 def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
                       training: bool, momentum: float, eps: float) -> tuple[Any, Any, Any]:
-    """`batch_norm`, and in training the means (C) and 1 / deviations that it divides by, which
-    have no gradient; else these are empty."""
+    """Return `batch_norm`, and in training the means (C) and 1 / deviations that it divides by.
+
+    Neither has a gradient; outside of training both are empty.
+    """
     out = norms.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
         nothing = input.new_zeros((0,))
@@ -55,7 +57,10 @@ def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, run
 
 def _statistics(input: Any, weight: Any, dims: tuple[int, ...], eps: float,
                 keepdim: bool) -> tuple[Any, Any]:
-    """Computed in float32 at least; of halves they are halves, unless the weights are not."""
+    """Return means and 1 / deviations, computed in float32 at least.
+
+    Those of halves are halves, unless the weights are not.
+    """
     wide = widened(input)
     center = wide.mean(dims, True)
     variance = ((wide - center) * (wide - center)).mean(dims, keepdim)
@@ -65,7 +70,7 @@ def _statistics(input: Any, weight: Any, dims: tuple[int, ...], eps: float,
 
 
 def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
-    """`dropout`, and where elements were kept; `train=None` counts as True."""
+    """Return `dropout`, and where elements were kept; `train=None` counts as True."""
     if train is False or p == 0:
         return input.clone(), creation.full_of(input, tuple(input.shape), True, bool_)
     return _dropout.with_mask(input, p)
@@ -73,32 +78,32 @@ def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
 
 def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
                training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Any:
-    """`nn.functional.batch_norm` in another order of arguments."""
+    """Call `nn.functional.batch_norm` with arguments in another order."""
     return norms.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
                   use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Any:
-    """`nn.functional.instance_norm` in another order of arguments."""
+    """Call `nn.functional.instance_norm` with arguments in another order."""
     return norms.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats,
                                momentum, eps)
 
 
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None,
                eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
-    """`nn.functional.group_norm`."""
+    """Call `nn.functional.group_norm`."""
     return normalization.group_norm(input, num_groups, weight, bias, eps)
 
 
 def rms_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None,
              eps: float | None = None) -> Any:
-    """`nn.functional.rms_norm`."""
+    """Call `nn.functional.rms_norm`."""
     return normalization.rms_norm(input, normalized_shape, weight, eps)
 
 
 def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Any:
-    """`nn.functional.embedding` in another order of arguments; `padding_idx` -1 is none.
+    """Call `nn.functional.embedding` with arguments in another order; `padding_idx` -1 is none.
 
     >>> import tracejit
     >>> tracejit.embedding(tracejit.eye(2), tracejit.tensor([1])).tolist()
@@ -110,13 +115,13 @@ def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_fr
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    """`nn.functional.bilinear`."""
+    """Call `nn.functional.bilinear`."""
     return _bilinear.bilinear(input1, input2, weight, bias)
 
 
 def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int,
                  align_corners: bool) -> Any:
-    """`nn.functional.grid_sample`, whose modes are numbers."""
+    """Call `nn.functional.grid_sample`. Numbers name the modes."""
     return grid_sample(input, grid, ("bilinear", "nearest", "bicubic")[interpolation_mode],
                        ("zeros", "border", "reflection")[padding_mode], align_corners)
 
@@ -125,12 +130,12 @@ grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
 def native_channel_shuffle(input: Any, groups: int) -> Any:
-    """`channel_shuffle`."""
+    """Call `channel_shuffle`."""
     return channel_shuffle(input, groups)
 
 
 def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
-    """Norms over all dimensions but `dim`, which keeps its place; -1: over all of them."""
+    """Return norms over all dimensions but `dim`, which keeps its place; -1: over all of them."""
     if dim == -1:
         return vector_norm(v, pow)
     others = tuple(k for k in range(len(v.shape)) if k != dim)
@@ -138,84 +143,84 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
 
 
 def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    """`linalg.vector_norm` over some dimensions."""
+    """Call `linalg.vector_norm` over some dimensions."""
     return vector_norm(input, 2, dim, keepdim)
 
 
 def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
-    """The sum of the singular values of matrices."""
+    """Sum the singular values of matrices."""
     return matrix_norm(input, "nuc", dim, keepdim)
 
 
 @method()
 def relu(input: Any) -> Any:
-    """The larger of `input` and 0."""
+    """Return the larger of `input` and 0."""
     return activations.relu(input)
 
 
 def selu(input: Any) -> Any:
-    """`nn.functional.selu`."""
+    """Call `nn.functional.selu`."""
     return activations.selu(input)
 
 
 def celu(input: Any, alpha: float = 1.0) -> Any:
-    """`nn.functional.celu`."""
+    """Call `nn.functional.celu`."""
     return hard_activations.celu(input, alpha)
 
 
 def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
           training: bool = False) -> Any:
-    """`nn.functional.rrelu`."""
+    """Call `nn.functional.rrelu`."""
     return hard_activations.rrelu(input, lower, upper, training)
 
 
 def threshold(input: Any, threshold: float, value: float) -> Any:
-    """`nn.functional.threshold`."""
+    """Call `nn.functional.threshold`."""
     return hard_activations.threshold(input, threshold, value)
 
 
 def dropout(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.dropout`."""
+    """Call `nn.functional.dropout`."""
     return _dropout.dropout(input, p, train)
 
 
 def alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.alpha_dropout`."""
+    """Call `nn.functional.alpha_dropout`."""
     return _dropout.alpha_dropout(input, p, train)
 
 
 def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.feature_alpha_dropout`."""
+    """Call `nn.functional.feature_alpha_dropout`."""
     return _dropout.feature_alpha_dropout(input, p, train)
 
 
 def dropout_(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.dropout` in place."""
+    """Call `nn.functional.dropout` in place."""
     return _dropout.dropout(input, p, train, True)
 
 
 def alpha_dropout_(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.alpha_dropout` in place."""
+    """Call `nn.functional.alpha_dropout` in place."""
     return _dropout.alpha_dropout(input, p, train, True)
 
 
 def feature_alpha_dropout_(input: Any, p: float, train: bool) -> Any:
-    """`nn.functional.feature_alpha_dropout` in place."""
+    """Call `nn.functional.feature_alpha_dropout` in place."""
     return _dropout.feature_alpha_dropout(input, p, train, True)
 
 
 def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
-    """The direction of `v` with the lengths `g` along `dim`."""
+    """Return the direction of `v` with the lengths `g` along `dim`."""
     return v * (g / norm_except_dim(v, 2, dim))
 
 
 def _softmax(input: Any, dim: int, half_to_float: bool) -> Any:
-    """`softmax`."""
+    """Call `softmax`."""
     return softmax(input, dim)
 
 
 def _log_softmax(input: Any, dim: int, half_to_float: bool) -> Any:
-    """`log_softmax`."""
+    """Call `log_softmax`."""
     return log_softmax(input, dim)
 
 

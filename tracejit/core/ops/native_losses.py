@@ -1,8 +1,8 @@
-"""Losses as the package itself has them in PyTorch: `reduction` is a number, and stands elsewhere.
+"""Losses as PyTorch's package itself has them: `reduction` is a number, and stands elsewhere.
 
-In: predictions and targets; reduction 1 for the mean, 2 for the sum, 0, as where nothing is said,
-for each, whatever PyTorch's own schemas say of its default. Out: losses.
-Called by users as `tracejit.kl_div` and so on. TypeError for a reduction that is no int.
+In: predictions and targets. Reduction 1 is the mean, 2 the sum, 0 each loss. 0 is also the default,
+whatever PyTorch's own schemas say. Out: losses. Called by users as `tracejit.kl_div` and so on.
+TypeError for a reduction that is no int.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tracejit.core.ops import ctc, losses, margin_losses
 
 
 def _named(reduction: Any, name: str, position: int) -> Any:
-    """The reduction as `nn.functional` names it."""
+    """Return the reduction as `nn.functional` names it."""
     if isinstance(reduction, bool) or not isinstance(reduction, int):
         raise TypeError(f"{name}(): argument 'reduction' (position {position}) must be int, not "
                         f"{type(reduction).__name__}")
@@ -22,13 +22,13 @@ def _named(reduction: Any, name: str, position: int) -> Any:
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: int = 0, zero_infinity: bool = False) -> Any:
-    """`nn.functional.ctc_loss`."""
+    """Call `nn.functional.ctc_loss`."""
     return ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank,
                         _named(reduction, "ctc_loss", 6), zero_infinity)
 
 
 def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = False) -> Any:
-    """`nn.functional.kl_div`.
+    """Call `nn.functional.kl_div`.
 
     >>> import tracejit
     >>> tracejit.kl_div(tracejit.zeros(2), tracejit.tensor([1.0, 2.0]))
@@ -39,7 +39,7 @@ def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = Fa
 
 def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None,
                                      pos_weight: Any = None, reduction: int = 0) -> Any:
-    """`nn.functional.binary_cross_entropy_with_logits`."""
+    """Call `nn.functional.binary_cross_entropy_with_logits`."""
     named = _named(reduction, "binary_cross_entropy_with_logits", 5)
     return losses.binary_cross_entropy_with_logits(input, target, weight, pos_weight=pos_weight,
                                                    reduction=named)
@@ -47,20 +47,20 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0,
                         reduction: int = 0) -> Any:
-    """`nn.functional.margin_ranking_loss`."""
+    """Call `nn.functional.margin_ranking_loss`."""
     return margin_losses.margin_ranking_loss(input1, input2, target, margin,
                                              reduction=_named(reduction, "margin_ranking_loss", 5))
 
 
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 0) -> Any:
-    """`nn.functional.hinge_embedding_loss`."""
+    """Call `nn.functional.hinge_embedding_loss`."""
     named = _named(reduction, "hinge_embedding_loss", 4)
     return margin_losses.hinge_embedding_loss(input, target, margin, reduction=named)
 
 
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0,
                           reduction: int = 0) -> Any:
-    """`nn.functional.cosine_embedding_loss`."""
+    """Call `nn.functional.cosine_embedding_loss`."""
     named = _named(reduction, "cosine_embedding_loss", 5)
     return margin_losses.cosine_embedding_loss(input1, input2, target, margin, reduction=named)
 
@@ -68,14 +68,14 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0,
                         p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                         reduction: int = 0) -> Any:
-    """`nn.functional.triplet_margin_loss`."""
+    """Call `nn.functional.triplet_margin_loss`."""
     return margin_losses.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap,
                                              reduction=_named(reduction, "triplet_margin_loss", 8))
 
 
 def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: float,
                      reduction: int) -> Any:
-    """`nn.functional.poisson_nll_loss`."""
+    """Call `nn.functional.poisson_nll_loss`."""
     return margin_losses.poisson_nll_loss(input, target, log_input, full, eps=eps,
                                           reduction=_named(reduction, "poisson_nll_loss", 6))
 

@@ -15,7 +15,7 @@ from tracejit.core.ops.grid_sampling import affine_grid
 
 
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
-    """`conv1d` of (time, batch, channels), whose weight is (kernel, in_channels, out_channels).
+    """Call `conv1d` on (time, batch, channels); the weight is (kernel, in_channels, out_channels).
 
     >>> import tracejit
     >>> x, weight = tracejit.ones(5, 2, 3), tracejit.ones(2, 3, 4)
@@ -29,7 +29,7 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 def convolution(input: Any, weight: Any, bias: Any, stride: Sequence[int], padding: Sequence[int],
                 dilation: Sequence[int], transposed: bool, output_padding: Sequence[int],
                 groups: int) -> Any:
-    """`conv1d` to `conv3d` and their transposes, by the dimensions of the weight."""
+    """Call `conv1d` to `conv3d` or their transposes, by the dimensions of the weight."""
     count = len(weight.shape) - 2
     if transposed:
         found = getattr(convolutions, f"conv_transpose{count}d")
@@ -39,19 +39,19 @@ def convolution(input: Any, weight: Any, bias: Any, stride: Sequence[int], paddi
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:
-    """`nn.functional.adaptive_max_pool1d` and where the largest elements are."""
+    """Return `nn.functional.adaptive_max_pool1d` and where the largest elements are."""
     return adaptive_pooling.adaptive_max_pool1d(input, output_size, True)
 
 
 def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = (), padding: Any = 0,
                             dilation: Any = 1, ceil_mode: bool = False) -> tuple[Any, Any]:
-    """`nn.functional.max_pool1d` and where the largest elements are."""
+    """Return `nn.functional.max_pool1d` and where the largest elements are."""
     return pooling.max_pool1d(input, kernel_size, stride or None, padding, dilation, ceil_mode,
                               return_indices=True)
 
 
 def affine_grid_generator(theta: Any, size: Sequence[int], align_corners: bool) -> Any:
-    """`nn.functional.affine_grid`."""
+    """Call `nn.functional.affine_grid`."""
     return affine_grid(theta, size, align_corners)
 
 

@@ -1,4 +1,4 @@
-"""Pooling by norms, and what undoes pooling by maxima.
+"""Pooling by norms, and the reverse of pooling by maxima.
 
 In: (N, C, *spatial) or (C, *spatial). Out: tensors of as many dimensions. Called by users as
 `nn.functional.lp_pool*` and `max_unpool*`, by `nn`.
@@ -32,13 +32,13 @@ def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any
 
 def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Any:  # fmt: skip
-    """The norm of each window of (N, C, L) or (C, L): see `lp_pool2d`."""
+    """Return the norm of each window of (N, C, L) or (C, L): see `lp_pool2d`."""
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Any:  # fmt: skip
-    """The root of the sum of powers `norm_type` of each window of (N, C, H, W) or (C, H, W).
+    """Return the root of the sum of powers `norm_type` of each window of (N, C, H, W) or (C, H, W).
 
     >>> import tracejit
     >>> x = tracejit.tensor([[[3.0, 4.0]]])
@@ -52,7 +52,7 @@ def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 
 def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Any:  # fmt: skip
-    """The norm of each window of (N, C, D, H, W) or (C, D, H, W): see `lp_pool2d`."""
+    """Return the norm of each window of (N, C, D, H, W) or (C, D, H, W): see `lp_pool2d`."""
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -60,7 +60,7 @@ def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 def _unpooled(
     n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> tuple:
-    """The sizes of what was pooled."""
+    """Return the sizes that the input had before pooling."""
     kernel = _tuple(n, kernel_size)
     steps = kernel if stride is None else _tuple(n, stride)
     usual = [
@@ -124,16 +124,16 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
 
 def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
-    """The maxima of (N, C, L) or (C, L) put back where they were: see `max_unpool2d`."""
+    """Put the maxima of (N, C, L) or (C, L) back where they were: see `max_unpool2d`."""
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @autocasts(cpu="float32")
 def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
-    """The maxima that `max_pool2d` of the same windows gave, put back at `indices` among zeros.
+    """Put the maxima that `max_pool2d` of the same windows gave back at `indices`, among zeros.
 
-    output_size  of what was pooled, where the windows do not say
+    output_size  sizes before pooling, where the windows do not say them
 
     >>> import tracejit
     >>> F = tracejit.nn.functional
@@ -150,5 +150,5 @@ def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
 @autocasts(cpu="float32")
 def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
-    """The maxima of (N, C, D, H, W) or (C, D, H, W) put back: see `max_unpool2d`."""
+    """Put the maxima of (N, C, D, H, W) or (C, D, H, W) back: see `max_unpool2d`."""
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)

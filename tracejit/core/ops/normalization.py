@@ -1,9 +1,10 @@
-"""layer_norm, group_norm, rms_norm, local_response_norm and normalize.
+"""Normalisation: layer_norm, group_norm, rms_norm, local_response_norm and normalize.
 
-In: a floating tensor, the dimensions to normalise over, scale and shift. Out: a tensor of the
-same shape. The gradient rules recompute mean and deviation from the input: a second pass over
-data that is at hand is cheaper than keeping more of it, and rules made of ops differentiate
-again.
+In: a floating tensor, the dimensions to normalise over, scale and shift. Out: a tensor of the same
+shape.
+
+The gradient rules recompute mean and deviation from the input: a second pass over data at hand is
+cheaper than to keep more of it. Rules made of ops differentiate again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tracejit.core.ops.types import COMPLEX, FLOATING
 
 
 def _standardised(input: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    """(input - mean) / deviation, and 1 / deviation."""
+    """Return (input - mean) / deviation, and 1 / deviation."""
     centered = input - input.mean(dims, True)
     scale = rsqrt((centered * centered).mean(dims, True) + eps)
     return centered * scale, scale
@@ -63,7 +64,7 @@ layer_norm_record = composite(
 @autocasts(cuda="float32")
 def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, bias: Any = None,
                eps: float = 1e-5) -> Any:
-    """`input` with mean 0 and variance 1 over its last dimensions, times `weight`, plus `bias`.
+    """Normalise over the last dimensions to mean 0 and variance 1, times `weight`, plus `bias`.
 
     >>> import tracejit
     >>> tracejit.nn.functional.layer_norm(tracejit.tensor([[1., 3.]]), (2,), eps=0.0)
@@ -90,7 +91,7 @@ def layer_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None, 
 
 # -- groups of channels ----------------------------------------------------------------------------
 def _grouped(x: Any, groups: int) -> Any:
-    """(N, C, ...) as (N, groups, elements of a group)."""
+    """Return (N, C, ...) as (N, groups, elements of a group)."""
     each = shapes.numel(x.shape[1:]) // groups
     return x.reshape((x.shape[0], groups, each))
 
@@ -118,7 +119,7 @@ def _group_norm_input(grad: Any, input: Any, weight: Any, groups: int, eps: floa
 
 
 def _over_channels(x: Any) -> Any:
-    """The sum of (N, C, ...) for each channel."""
+    """Sum (N, C, ...) for each channel."""
     return x.sum((0, *range(2, len(x.shape))))
 
 
@@ -138,8 +139,9 @@ group_norm_record = composite(
 @autocasts(cuda="float32")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None,
                eps: float = 1e-5) -> Any:
-    """`input` (N, C, ...) with mean 0 and variance 1 over each of `num_groups` groups of channels,
-    times `weight`, plus `bias`, which have C elements.
+    """Normalise each of `num_groups` groups of channels of (N, C, ...) to mean 0 and variance 1.
+
+    The result is multiplied by `weight`; `bias` is added. Both have C elements.
 
     >>> import tracejit
     >>> x = tracejit.tensor([[1.0, 3.0, 5.0, 9.0]])
@@ -183,7 +185,7 @@ def _check_group_size(input: Any, groups: int) -> None:
 # -- by size alone ---------------------------------------------------------------------------------
 def rms_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None,
              eps: float | None = None) -> Any:
-    """`input` divided by the root of its mean square over its last dimensions, times `weight`.
+    """Divide `input` by the root of its mean square over its last dimensions; multiply by `weight`.
 
     eps  added to the mean square; None: the smallest step from 1 in the dtype that computes
 
@@ -222,8 +224,9 @@ def rms_norm(input: Any, normalized_shape: Sequence[Any], weight: Any = None,
 
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75,
                         k: float = 1.0) -> Any:
-    """`input` (N, C, ...) divided by (k + alpha * mean of squares) ** beta over `size` channels
-    around each; those past the ends count as zeros.
+    """Divide `input` (N, C, ...) by (k + alpha * mean of squares) ** beta.
+
+    The mean is that of `size` channels around each. Channels past the ends count as zeros.
 
     >>> import tracejit
     >>> x = tracejit.tensor([[[1.0], [2.0], [3.0]]])
@@ -241,7 +244,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise RuntimeError(f"kernel size should be greater than zero, but got {kernel}")
     floating = input.dtype.category == FLOATING
     if not floating and not shapes.numel(input.shape):
-        return input  # of its own dtype
+        return input  # PyTorch keeps the dtype where it is empty
     squares = pad(input * input, (*(0, 0) * (ndim - 2), size // 2, (size - 1) // 2))
     windows = [squares.narrow(1, start, input.shape[1]) for start in range(size)]
     total = windows[0]
@@ -253,14 +256,14 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 
 @autocasts(cuda="float32")
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
-    """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller.
+    """Divide `input` by its p-norm along `dim`, or by `eps` where the norm is smaller.
 
     >>> import tracejit
     >>> tracejit.nn.functional.normalize(tracejit.tensor([3., 4.]), dim=0)
     tensor([0.6000, 0.8000])
     """
     if p == 2 and input.dtype.category == FLOATING:
-        # The root of the bounded sum: the gradient at 0 is finite.
+        # Bound the sum before its root is taken, so that the gradient at 0 is finite.
         return input / sqrt(clamp_min((input * input).sum(dim, True), eps * eps))
     if p == 1:
         return input / clamp_min(abs(input).sum(dim, True), eps)

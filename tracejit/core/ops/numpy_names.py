@@ -1,8 +1,8 @@
 """NumPy's names of arguments: `axis` is `dim`, `keepdims` is `keepdim`, `x` is `input`.
 
 In: functions and methods as they are made public, and keywords of a call. Out: the same functions,
-which take NumPy's names beside PyTorch's. What PyTorch writes in Python takes its own names only,
-and is left as it is. A call without keywords is not looked at.
+which take NumPy's names beside PyTorch's. Functions that PyTorch writes in Python take its own
+names only; they stay as they are. Calls without keywords pay nothing.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from tracejit.core.ops import overriding
 
 NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input",
          "x2": "other"}  # fmt: skip
-# What PyTorch writes in Python.
+# Functions that PyTorch writes in Python.
 PYTHON_FUNCTIONS = frozenset(("tracejit.norm", "tracejit.nn.functional.normalize"))
 PYTHON_METHODS = frozenset("norm split stft unflatten unique unique_consecutive".split())
 
 
 def names_among(parameters: Collection[str]) -> dict[str, str]:
-    """NumPy's names of those parameters that have one, with PyTorch's."""
+    """Return NumPy's names of those parameters that have one, with PyTorch's."""
     return {theirs: ours for theirs, ours in NAMES.items()
             if ours in parameters and theirs not in parameters}
 
 
 def names_of(function: Callable[..., Any], skip: int = 0) -> dict[str, str]:
-    """NumPy's names of a function's parameters behind the first `skip`; none of a record's, which
-    looks for them itself."""
+    """Return NumPy's names of a function's parameters behind the first `skip`.
+
+    A record gets none here: it looks for them itself.
+    """
     function = inspect.unwrap(function)
     if not inspect.isfunction(function):
         return {}
@@ -38,13 +40,13 @@ def names_of(function: Callable[..., Any], skip: int = 0) -> dict[str, str]:
 
 
 def renamed(named: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Keywords under PyTorch's names; a name whose meaning is given, too, stays as it is."""
+    """Rename keywords to PyTorch's names. A name whose meaning is given, too, stays as it is."""
     return {names[name] if name in names and names[name] not in named else name: value
             for name, value in named.items()}
 
 
 def taking(function: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
-    """The function, which takes these names, too; itself, where there are none."""
+    """Return a function that takes these names, too; the same function if there are none."""
     if not names:
         return function
 
@@ -61,12 +63,12 @@ def taking(function: Callable[..., Any], names: Mapping[str, str]) -> Callable[.
 
 
 def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: `taking` NumPy's names of all parameters."""
+    """Decorate a function with `taking`: NumPy's names of all its parameters."""
     return taking(function, names_of(function))
 
 
 def functions_taking(room: Mapping[str, Any], spellings: Iterable[str]) -> dict[str, Any]:
-    """Functions of a module by name, which take NumPy's names."""
+    """Return functions of a module by name, which take NumPy's names."""
     return {name: numpy_names(room[name]) for name in spellings}
 
 

@@ -2,7 +2,7 @@
 
 In: front functions whose numbers are keywords by now. Out: functions that also take
 `x.add_(0.1, y)`, `x.addcmul_(0.9, y, z)` and `torch.addmm(0.5, x, 2, a, b)`, as PyTorch still does.
-Applied where those functions are defined.
+Called where those functions are defined.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _told: set[str] = set()
 
 
 def older_order(*numbers: str) -> Callable[[Any], Any]:
-    """Decorator of a front function: the numbers of these names may come before its operands.
+    """Decorate a front function: the numbers of these names may come before its operands.
 
-    The first may also come before the input, where there are two: `addmm(beta, input, ...)`.
+    Of two numbers, the first may also come before the input: `addmm(beta, input, ...)`.
     """
 
     def decorate(function: Any) -> Any:
@@ -48,7 +48,7 @@ def older_order(*numbers: str) -> Callable[[Any], Any]:
 
 
 def _tell(name: str, numbers: tuple[str, ...]) -> None:
-    """Once in a process, as PyTorch does."""
+    """Warn once in a process, as PyTorch does."""
     _told.add(name)
     before = ", ".join(f"Number {number}" for number in numbers)
     keywords = ", ".join(f"Number {number} = 1" for number in numbers)

@@ -1,9 +1,8 @@
-"""The operator class that Tensor, graph Values and rewrite patterns share: one spelling of every
-method.
+"""Operator class that Tensor, graph Values and rewrite patterns share: each method is spelled once.
 
 In: `method(function)` calls from the op families, which hang each function on the class under its
+name. Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that
 name.
-Out: `Operators`, a mixin with PyTorch's operators and methods, each a call of the op of that name.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ class Operators:
 
 
 def method(*names: str) -> Callable[[F], F]:
-    """Decorator: make `function(self, ...)` a method of `Operators` under its own name, or under
-    `names`."""
+    """Decorate a function as a method of `Operators`, under its own name or under `names`."""
 
     def attach(function: F) -> F:
         for name in names or (getattr(function, "name", None) or function.__name__,):
@@ -47,14 +45,14 @@ def _as_method(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return taking(function, names_of(function, skip=1))
 
 
-# Methods of an argument beside the tensor that may be a tensor, which no decorator wraps.
+# Methods with a further argument that may be a tensor; no decorator wraps them.
 _WITH_TENSORS = frozenset("""__setitem__ masked_select masked_fill outer
 float_power diagonal_scatter as_strided_scatter ger take view_as expand_as type_as put
 masked_scatter bincount sparse_mask lu_solve orgqr resize_as_ repeat_interleave""".split())
 
 
 def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
-    """A record is callable but not a descriptor: wrap it so that it binds as a method."""
+    """Wrap a record so that it binds as a method: it is callable but not a descriptor."""
 
     def call(self: Any, *operands: Any, **attributes: Any) -> Any:
         try:
@@ -67,7 +65,7 @@ def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`other - self` for `__rsub__`, from the function of (left, right)."""
+    """Return `other - self` for `__rsub__`, from the function of (left, right)."""
 
     def call(self: Any, other: Any) -> Any:
         return function(other, self)

@@ -1,8 +1,9 @@
-"""The element at a place in the order: median, nanmedian, kthvalue; and the most frequent: mode.
+"""Elements at a place in the order: median, nanmedian, kthvalue; and the most frequent: mode.
 
 In: a tensor, and a dimension. Out: values, and where they were; the median of a whole tensor alone.
-nan counts as the largest, and a median with one is nan. Gradients go to the one element that was
-picked; those of a whole tensor's median to all that equal it, in equal parts.
+
+NaN counts as the largest, and a median with a NaN is NaN. Gradients go to the picked element. Those
+of a whole tensor's median go to all elements that equal it, in equal parts.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ Place = Callable[..., Any]  # (sorted values, dim, **attributes) -> int64, one p
 
 
 def _middle(values: Any, dim: int) -> Any:
-    """The lower of two middles; the last where that is nan."""
+    """Return the lower of two middles; the last place where its element is nan."""
     size = values.shape[dim]
-    last = values.narrow(dim, size - 1, 1)
+    last = values.narrow(dim, size - 1, 1)  # nan, if the row has one
     middle = convert(last != last, int64) * (size - 1 - (size - 1) // 2)
     return middle + (size - 1) // 2
 
 
 def _middle_of_numbers(values: Any, dim: int) -> Any:
-    """The lower middle of what is not nan; the first where there is nothing else."""
+    """Return the lower middle of the elements that are not nan; the first where all are."""
     numbers = values == values if values.dtype.category < FLOATING else ~isnan(values)
     count = sum_record(convert(numbers, int64), dims=(dim,), keepdim=True)
     return clamp_min((count - 1) // 2, 0)
@@ -71,7 +72,7 @@ def _picked_types(input: Any, dim: int, keepdim: bool, **attributes: Any) -> tup
 
 
 def _along(name: str, place: Place, node_name: str) -> Op:
-    """The record of the elements at a place along one dimension, and where they are."""
+    """Make the record of the elements at a place along a dimension, and where they are."""
 
     def body(input: Any, dim: int, keepdim: bool, **attributes: Any) -> tuple[Any, Any]:
         values, indices = sort_record(input, dim=dim, descending=False)
@@ -91,7 +92,7 @@ kthvalue_along = _along("kthvalue_along", _kth, "KthvalueBackward0")
 
 
 def _whole(name: str, along: Op) -> Op:
-    """The record of the median of all elements."""
+    """Make the record of the median of all elements."""
 
     def body(input: Any) -> Any:
         return along(input.reshape((-1,)), dim=0, keepdim=False)[0]
@@ -117,7 +118,7 @@ def _check(input: Any, name: str) -> None:
 
 
 def _row(input: Any, dim: int, name: str) -> int:
-    """The dimension, which must have elements."""
+    """Return the dimension, counted from the front. IndexError if it has no elements."""
     k = normalize_dim(dim, len(input.shape))
     if input.shape and input.shape[k] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {k} to have non-zero size.")
@@ -133,7 +134,7 @@ def _picked(record: Op, input: Any, dim: int, keepdim: bool, **attributes: Any) 
 
 @method()
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """median(x): the median, the lower of two. median(x, dim): (values, indices) along it.
+    """Return the median, the lower of two: median(x). With `dim`: (values, indices) along it.
 
     >>> import tracejit
     >>> tracejit.tensor([3.0, 1.0, 2.0, 4.0]).median()
@@ -149,7 +150,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @method()
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """`median` of what is not nan; nan where there is nothing else."""
+    """Return the `median` of the elements that are not nan; nan where all are."""
     _check(input, "median")
     if dim is None:
         return _median_of_all(nanmedian_record, input)
@@ -160,14 +161,14 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 def _median_of_all(record: Op, input: Any) -> Any:
     if numel(input.shape) == 0:
         if input.dtype.category < FLOATING:
-            return input.sum() - (1 << (8 * input.dtype.itemsize - 1))  # as PyTorch's
+            return input.sum() - (1 << (8 * input.dtype.itemsize - 1))  # as in PyTorch
         return input.sum() * float("nan")
     return record(input)
 
 
 @method()
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """(values, indices) of the `k`-th smallest elements along `dim`; the first is number 1.
+    """Return (values, indices) of the `k`-th smallest elements along `dim`; the first is number 1.
 
     >>> import tracejit
     >>> tracejit.tensor([3.0, 1.0, 2.0]).kthvalue(2).values
@@ -210,8 +211,9 @@ mode_record: Op = Op(
 
 @method()
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
-    """(values, indices) of the most frequent elements along `dim`, the smallest of several; where
-    the last of them is.
+    """Return (values, indices) of the most frequent elements along `dim`, the smallest of several.
+
+    The index is that of the last of them.
 
     >>> import tracejit
     >>> tracejit.tensor([1, 2, 2, 3, 3]).mode().values

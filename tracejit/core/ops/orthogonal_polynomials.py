@@ -1,9 +1,10 @@
-"""Orthogonal polynomials: Chebyshev's of four kinds, plain and shifted to 0 .. 1, Hermite's of two,
-Laguerre's and Legendre's.
+"""Orthogonal polynomials: Chebyshev's of four kinds, Hermite's of two, Laguerre's and Legendre's.
 
-In: tensors, or one tensor and a number: where, and of which degree (a fraction is cut off, below 0
-the value is 0). Out: a tensor of their broadcast shape, without gradients, as in PyTorch. Programs
-call the array library here, which computes in float64. Called by users, under the names of
+Chebyshev's come plain and shifted to 0 .. 1.
+
+In: places and degrees: tensors, or a tensor and a number. A fraction of a degree is cut off; below
+degree 0 the value is 0. Out: a tensor of their broadcast shape, without gradients, as in PyTorch.
+Programs call the array library here, which computes in float64. Called by users, under the names of
 `tracejit.special`.
 """
 
@@ -22,9 +23,10 @@ Step = Callable[[Any, int, Any, Any], Any]  # (x, degree, one degree less, two l
 
 
 def _values(xp: Any, x: Any, n: Any, first: Callable[[Any], Any], step: Step) -> Any:
-    """The polynomial of degree n at each x, by the recurrence from one degree to the next."""
+    """Compute the polynomial of degree n at each x, by the recurrence from a degree to the next."""
     kind = next(a.dtype for a in (x, n) if hasattr(a, "dtype"))
     x, n = xp.broadcast_arrays(xp.asarray(x, np.float64), xp.asarray(n, np.float64))
+    # No degree is reached where n is infinite or nan: the value is 0.
     n = xp.trunc(xp.where(xp.isfinite(n), n, -1.0))
     before, now = xp.ones_like(x), first(x)
     result = xp.where(n == 1, now, xp.where(n == 0, before, 0.0))
@@ -41,7 +43,7 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: Step) -> Op:
 
 
 def _chebyshev(kind: str, first: Callable[[Any], Any]) -> tuple[Op, Op]:
-    """The polynomials over -1 .. 1, and over 0 .. 1."""
+    """Make the polynomials over -1 .. 1, and over 0 .. 1."""
     return (
         _polynomial(f"chebyshev_polynomial_{kind}", first,
                     lambda x, n, now, before: 2 * x * now - before),

@@ -1,9 +1,8 @@
-"""`out=`: results written to tensors that the caller has.
+"""`out=`: results written to the caller's tensors.
 
-In: the public functions of a room, by name. Out: the same functions, which also take `out=`.
-Records take it as they are called, and NumPy's names of
-arguments. The result is computed as without, then stored: what `out`
-shares with the arguments does no harm.
+In: the public functions of a module, by name. Out: the same functions, which also take `out=` and
+NumPy's names of arguments. Records take both when they are called. The function computes its result
+as without `out`, then stores it. So memory that `out` shares with the arguments does no harm.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tracejit.core.ops import autocast, overriding, shapes
 from tracejit.core.ops.numpy_names import PYTHON_FUNCTIONS, names_of, renamed
 from tracejit.core.ops.types import CPP_NAMES, SCALAR_NAMES, asked_dtype, bool_, must_cast, uint8
 
-# PyTorch's functions with `out=` that are no records here, which take it anyway.
+# PyTorch's functions with `out=` that are no records here; records take it anyway.
 TORCH = """abs absolute add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle
 any arange argmax argmin argsort baddbmm bitwise_left_shift bitwise_not bitwise_right_shift bmm
 bucketize cat ceil cholesky cholesky_inverse cholesky_solve clamp clip column_stack complex concat
@@ -41,12 +40,12 @@ SPECIAL = "log_softmax logit logsumexp multigammaln polygamma round softmax".spl
 FUNCTIONAL = "avg_pool2d avg_pool3d gelu hardshrink linear normalize softplus softshrink".split()
 FFT = """fft fft2 fftfreq fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2
 irfftn rfft rfft2 rfftfreq rfftn""".split()
-# What computes in the dtype of `out` where no other is asked for.
+# Functions that compute in the dtype of `out` where the caller asks for no other.
 _OF_ITS_DTYPE = set("""arange cumprod cumsum empty eye fftfreq full linspace logspace mean nanmean
 nansum ones prod range rfftfreq sum zeros""".split())
 _MAKERS = set("arange empty eye fftfreq full linspace logspace ones range rfftfreq zeros".split())
 _FILLERS = set("arange linspace logspace range".split())  # any shape of as many elements will do
-# What casts nothing.
+# Functions that cast nothing.
 _EXACT = set("""addbmm addmm addmv amax amin aminmax argmax argmin avg_pool2d baddbmm bmm
 bucketize cholesky cholesky_ex complex cross cummax cummin det diag diagonal_copy dot eigh
 eigvalsh float_power frexp gather heaviside histc histogram index_add index_reduce index_select
@@ -62,7 +61,7 @@ trunc""".split())
 
 
 def with_out(room: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    """The functions of a module that take `out=`, by their names there."""
+    """Return the functions of a module that take `out=`, by their names there."""
     functions = {name: room[name] for name in names}
     return {name: _taking_out(f, name, room["__name__"]) for name, f in functions.items()
             if not hasattr(f, "front")}
@@ -119,7 +118,8 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
     if name in ("all", "any"):
         result = result.to(outs[0].dtype)
     if any(result is x for x in arguments):
-        result = result.clone()  # it requires grad only where gradients are recorded
+        # Unlike the argument, its clone requires grad only where gradients are recorded.
+        result = result.clone()
     if name in _FILLERS and shapes.equal(outs[0].numel(), result.numel()):
         result = result.reshape(outs[0].shape)
     results = result if isinstance(result, tuple) else (result,)
@@ -139,7 +139,7 @@ def written(function: Callable[..., Any], name: str, arguments: tuple, named: di
 
 
 def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, count: int) -> None:
-    """RuntimeError where the function casts nothing, and would have to."""
+    """Raise RuntimeError if the function casts nothing, and would have to."""
     if result.dtype is out.dtype:
         return
     if name in _EXACT or name in ("max", "min") and count > 1 or name.endswith("_copy"):
@@ -158,7 +158,7 @@ def _must_be_of_its_dtype(name: str, arguments: tuple, result: Any, out: Any, co
 
 
 def written_to(out: Any, result: Any) -> Any:
-    """`out`, which holds the result now, and has its shape.
+    """Store the result in `out`, in the result's shape; return `out`.
 
     RuntimeError where the result's dtype is of a higher kind.
     """

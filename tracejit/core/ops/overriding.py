@@ -1,10 +1,9 @@
-"""Classes that say themselves what functions of tensors do with their objects: PyTorch's
-`__torch_function__` protocol.
+"""PyTorch's `__torch_function__` protocol: classes that override functions of tensors.
 
 In: a function and the arguments of a call. Out: the answer of the first class, or mode, that gives
 one. Called by `core/ops/gates.py`, which stands before the public functions as soon as there is a
-class or a mode to ask, and by `tracejit.overrides`. Until then a call is not looked at: a class is
-found where a function fails on its object, or when a class of tensors is made.
+class or a mode to ask, and by `tracejit.overrides`. Until then calls pay nothing. The library finds
+a class where a function fails on its object, or when a class of tensors is made.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PROTOCOL = "__torch_function__"
 # Classes that have no say; tensors and parameters are added when they are made.
 PLAIN: set[type] = {bool, int, float, complex, str, bytes, type(None), slice, type(Ellipsis), dict}
 
-# Rooms whose own calls are the inside of functions, which in PyTorch is no Python.
+# Rooms whose own calls are inside of functions, where PyTorch has no Python.
 _INSIDE = tuple(f"tracejit.{room}." for room in ("core", "jit", "saving", "debug"))
 # Of these, modules whose functions stand in a captured function's text for the user's own calls.
 _STAND_FOR_CALLS = frozenset(f"tracejit.jit.capture.{name}" for name in (
@@ -46,7 +45,7 @@ def inside(frame: Any) -> bool:
 
 
 def disabled(func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-    """The `__torch_function__` of a class of tensors that replaces no function: the function runs.
+    """Run the function: the `__torch_function__` of a class of tensors that replaces no function.
 
     >>> import tracejit
     >>> disabled(tracejit.neg, (), (tracejit.ones(1),))
@@ -90,7 +89,7 @@ def asked(classes: bool | None = None, modes: tuple | None = None) -> Iterator[N
 def carriers(arguments: Iterable[Any], also: type | None = None) -> list[Any]:
     """Return one object of each class that is asked: subclasses first, else from left to right.
 
-    also    a class that counts though nothing is replaced by it: that of all tensors
+    also    a class to count though it replaces nothing: that of all tensors
     """
     found: list[Any] = []
     for x in arguments:
@@ -113,7 +112,7 @@ def _add(x: Any, found: list[Any], also: type | None) -> None:
 
 
 def _inside_of(x: Any) -> Iterator[Any]:
-    """The elements of a list or tuple, without running code of a class derived from them."""
+    """Yield the elements of a list or tuple, without running code of a class derived from them."""
     return list.__iter__(x) if issubclass(type(x), list) else tuple.__iter__(x)
 
 
@@ -157,23 +156,23 @@ _tensor: list[type] = []
 
 
 def install_tensor(kind: type) -> None:
-    """The class of all tensors, whose exact objects have no say."""
+    """Set the class of all tensors. Objects of exactly that class have no say."""
     _tensor[:] = [kind]
     PLAIN.add(kind)
 
 
 def tensor_class() -> type:
-    """The class of all tensors."""
+    """Return the class of all tensors."""
     return _tensor[0]
 
 
 # -- the first object of such a class --------------------------------------------------------------
-gates: dict[Any, Any] = {}  # by public function, once they stand
+gates: dict[Any, Any] = {}  # public function -> its gate, once gates stand
 _raise: list[Callable[[], None]] = []
 
 
 def install(raise_gates: Callable[[], None]) -> None:
-    """`raise_gates` puts gates before the public functions."""
+    """Set `raise_gates`, which puts gates before the public functions."""
     _raise[:] = [raise_gates]
 
 
@@ -184,9 +183,9 @@ def stand_gates() -> None:
 
 
 def instead(function: Any, arguments: tuple, named: dict) -> Any:
-    """Called where a public function failed: the answer of the classes of its arguments.
+    """Return the answer of the arguments' classes to a public function that failed.
 
-    The error goes on where none is to be asked.
+    The caller's error goes on if there is no class to ask.
     """
     gate = None
     if not gates and not inside(sys._getframe(2)) and has_carrier((*arguments, *named.values())):
@@ -198,8 +197,10 @@ def instead(function: Any, arguments: tuple, named: dict) -> Any:
 
 
 def by_operand(method: Any, left: Any, right: Any) -> Any:
-    """Called by an operator that knows nothing of its right operand: the answer of its class, or
-    NotImplemented."""
+    """Return the answer of the right operand's class to an operator that does not know it.
+
+    NotImplemented if there is none.
+    """
     if gates or not carries(type(right)) or inside(sys._getframe(2)):
         return NotImplemented
     stand_gates()
@@ -208,7 +209,7 @@ def by_operand(method: Any, left: Any, right: Any) -> Any:
 
 
 def answering(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which asks the classes of its arguments where it fails on them."""
+    """Wrap a function: it asks the classes of its arguments where it fails on them."""
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
@@ -219,11 +220,11 @@ def answering(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_answering_at: dict[Any, Any] = {}  # the one that stands for a function at all places
+_answering_at: dict[Any, Any] = {}  # function -> its wrapper, the same at all places
 
 
 def _everywhere(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what asks, the same object at each place where a function is found."""
+    """Return the wrapper of a function, the same object wherever the function is found."""
     if function not in _answering_at:
         _answering_at[function] = answering(function)
     found: Callable[..., Any] = _answering_at[function]
@@ -231,8 +232,10 @@ def _everywhere(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def answering_all(room: dict[str, Any]) -> dict[str, Any]:
-    """The functions of a module, which ask the classes of their arguments where they fail; those
-    that a decorator wraps do already."""
+    """Wrap the functions of a module: they ask the classes of their arguments where they fail.
+
+    Functions that a decorator wraps do so already.
+    """
     return {name: _everywhere(f) for name, f in room.items()
             if type(f) is FunctionType and not name.startswith("_") and f.__code__.co_argcount
             and "instead" not in f.__code__.co_names

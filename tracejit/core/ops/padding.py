@@ -73,7 +73,7 @@ _NAMES = {"reflect": "reflection", "replicate": "replication"}
 
 
 def _check_padded_from_itself(input: Any, pairs: tuple, mode: str) -> None:
-    """What PyTorch asks before it pads with a tensor's own elements; `pairs` from the last dim."""
+    """Check as PyTorch does before it pads with own elements; `pairs` from the last dimension."""
     n, ndim = len(pairs), len(input.shape)
     if not (n in (1, 2, 3) and ndim in (n + 1, n + 2)):
         raise NotImplementedError(
@@ -139,11 +139,11 @@ def _padded_from_itself(input: Any, dim: int, before: Any, after: Any, mode: str
 
 # -- what users call -------------------------------------------------------------------------------
 def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Any:
-    """Elements added (or, for negative numbers, removed) at both ends of the last dimensions.
+    """Add elements (or, for negative numbers, remove them) at both ends of the last dimensions.
 
-    `pad` is (before, after) of the last dimension, then of the one before it, and so on.
-    mode: "constant" (of `value`); or, for the last one to three dimensions of (N, C, ...) or
-    (C, ...), "reflect", "replicate" or "circular".
+    `pad` is (before, after) of the last dimension, then of the one before it, and so on. mode:
+    "constant" (of `value`); or, for the last one to three dimensions of (N, C, ...) or (C, ...),
+    "reflect", "replicate" or "circular".
 
     >>> import tracejit
     >>> tracejit.nn.functional.pad(tracejit.ones(2), (1, 0)).tolist()
@@ -172,7 +172,7 @@ def pad(input: Any, pad: Sequence[Any], mode: str = "constant", value: float | N
 
 
 def constant_pad_nd(input: Any, pad: Sequence[Any], value: float = 0) -> Any:
-    """`nn.functional.pad` with a constant: elements of `value` at both ends of the last dimensions.
+    """Pad with a constant: `value` at both ends of the last dimensions, as `nn.functional.pad`.
 
     >>> import tracejit
     >>> tracejit.constant_pad_nd(tracejit.ones(2), (1, 0), 5.0).tolist()
@@ -190,13 +190,13 @@ def constant_pad_nd(input: Any, pad: Sequence[Any], value: float = 0) -> Any:
 
 
 def _by_dimension(input: Any, amounts: tuple) -> tuple[tuple, tuple]:
-    """(before, after) of the last dimensions, the last first; and of all, in order."""
+    """Return (before, after) of the last dimensions, the last first; and of all, in order."""
     pairs = tuple(zip(amounts[::2], amounts[1::2]))
     return pairs, (*((0, 0),) * (len(input.shape) - len(pairs)), *reversed(pairs))
 
 
 def _as_a_float(value: Any, dtype: Any) -> Any:
-    """The int that a constant is: it becomes a float, which integers must have as an element."""
+    """Turn an int constant into a float; integers must have that float as an element."""
     if not is_int(value):
         return value
     number = float(constant(value))
@@ -210,7 +210,7 @@ def _as_a_float(value: Any, dtype: Any) -> Any:
 
 
 def _check_what_is_left(input: Any, pads: tuple) -> None:
-    """What is taken away must be there, also where the other end grows."""
+    """Check that elements to take away are there, also where the other end grows."""
     for size, amounts in zip(input.shape, pads):
         for amount in amounts:
             if amount < 0:

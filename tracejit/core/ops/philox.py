@@ -26,7 +26,7 @@ Words = tuple[Any, Any, Any, Any]
 
 
 def philox_words_numpy(seed: int, offset: int, first: int, count: int) -> Words:
-    """The four words of blocks first .. first + count - 1, as four uint64 arrays of `count`.
+    """Return the four words of blocks first .. first + count - 1, as four uint64 arrays of `count`.
 
     >>> [hex(int(w[0])) for w in philox_words_numpy(0, 0, 0, 1)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
@@ -39,7 +39,8 @@ def philox_words_numpy(seed: int, offset: int, first: int, count: int) -> Words:
 def _fill(
     seed: int, offset: int, n: int, dtype: Any, per_block: int, columns: Callable[..., list[Any]]
 ) -> np.ndarray[Any, Any]:
-    """n elements; `columns` turns words into the arrays of elements 0, 1, ... of each block."""
+    """Return n elements. `columns` turns words into the arrays of elements 0, 1, ... of each
+    block."""
     if n < 0:
         raise ValueError(f"expected a count of at least 0, got {n}")
     blocks = -(-n // per_block)
@@ -55,7 +56,7 @@ def _fill(
 def philox_uniform_numpy(
     seed: int, offset: int, n: int, dtype: Any = np.float32
 ) -> np.ndarray[Any, Any]:
-    """n uniforms in [0, 1): 24 bits for float32, 53 for float64, 11 for float16, 8 for bfloat16.
+    """Return n uniforms in [0, 1): of 24 bits, float64 of 53, float16 of 11, bfloat16 of 8.
 
     Raises TypeError for other dtypes.
 
@@ -75,7 +76,7 @@ def philox_uniform_numpy(
 def philox_normal_numpy(
     seed: int, offset: int, n: int, dtype: Any = np.float32
 ) -> np.ndarray[Any, Any]:
-    """n standard normals; float16 and bfloat16 are rounded from float32.
+    """Return n standard normals; float16 and bfloat16 are rounded from float32.
 
     Raises TypeError for other dtypes.
 
@@ -109,9 +110,9 @@ def _normals_float64(a: Any, b: Any, c: Any, d: Any) -> list[Any]:
 def philox_exponential_numpy(
     seed: int, offset: int, n: int, dtype: Any = np.float32
 ) -> np.ndarray[Any, Any]:
-    """n positive numbers, exponential of rate 1; float16 and bfloat16 are rounded from float32.
+    """Return n positive numbers, exponential of rate 1.
 
-    Raises TypeError for other dtypes.
+    float16 and bfloat16 are rounded from float32. Raises TypeError for other dtypes.
 
     >>> bool((philox_exponential_numpy(0, 0, 100) > 0).all())
     True
@@ -129,7 +130,7 @@ def philox_exponential_numpy(
 def philox_randint_numpy(
     seed: int, offset: int, n: int, low: int, high: int, dtype: Any = np.int64
 ) -> np.ndarray[Any, Any]:
-    """n integers in low .. high - 1; the bias is below (high - low) / 2^64.
+    """Return n integers in low .. high - 1; the bias is below (high - low) / 2^64.
 
     Raises ValueError when the range is empty, or 2^64 wide or wider.
 
@@ -148,7 +149,7 @@ def philox_randint_numpy(
 
 
 def philox_bernoulli_numpy(seed: int, offset: int, n: int, p: float) -> np.ndarray[Any, Any]:
-    """n booleans, True with probability p (by 24-bit uniforms, one 32-bit word each).
+    """Return n booleans, True with probability p (by 24-bit uniforms, one 32-bit word each).
 
     >>> philox_bernoulli_numpy(0, 0, 4, 0.5)
     array([ True, False, False, False])

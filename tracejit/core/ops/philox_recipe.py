@@ -1,14 +1,14 @@
-"""Random numbers as arithmetic: Philox 4x32-10 and what is made from its words.
+"""Random numbers as arithmetic: Philox 4x32-10, and numbers made from its words.
 
 In: a seed, an offset (the number of the call) and an element's index. Out: that element's words,
-uniform, normal or integer. `philox` runs this text on whole NumPy arrays; the lowering rooms
+uniform, normal or integer. `philox` runs this text on whole NumPy arrays. The lowering rooms
 compile the same text into kernels, so both give the same bits.
 
-That holds because every function uses only integer operations, selects and the correctly rounded
-+, -, *, / and sqrt, in one fixed order. Kernels must keep each rounding: the float functions are
-marked `uncontracted`. Words are 32-bit values held in uint64.
+Every function uses only integer operations, selects and the correctly rounded +, -, *, / and sqrt,
+in one fixed order. Kernels must keep each rounding: the float functions are marked `uncontracted`.
+Words are 32-bit values held in uint64.
 
-One block of four words serves four elements of 32-bit kinds, two of 64-bit kinds. Normals come in
+A block of four words serves four elements of 32-bit kinds, two of 64-bit kinds. Normals come in
 pairs, from the radius and the angle of a point in the plane (Box and Muller, 1958).
 """
 
@@ -31,14 +31,14 @@ THREE = np.uint64(3)
 
 
 def philox_round(c0, c1, c2, c3, k0, k1):
-    """One round: the next counter words."""
+    """Run a round: return the next counter words."""
     p0 = c0 * MULTIPLIER_0
     p1 = c2 * MULTIPLIER_1
     return (p1 >> BITS) ^ c1 ^ k0, p1 & WORD, (p0 >> BITS) ^ c3 ^ k1, p0 & WORD
 
 
 def philox4x32(c0, c1, c2, c3, k0, k1):
-    """Ten rounds over the counter c0..c3 with the key k0, k1: four words."""
+    """Run ten rounds over the counter c0..c3 with the key k0, k1: return four words."""
     c0, c1, c2, c3 = philox_round(c0, c1, c2, c3, k0, k1)
     k0, k1 = (k0 + KEY_STEP_0) & WORD, (k1 + KEY_STEP_1) & WORD
     c0, c1, c2, c3 = philox_round(c0, c1, c2, c3, k0, k1)
@@ -62,7 +62,7 @@ def philox4x32(c0, c1, c2, c3, k0, k1):
 
 
 def philox_words(seed, offset, block):
-    """The four words of one block: the counter is (block, offset), the key is the seed."""
+    """Return the four words of a block: the counter is (block, offset), the key is the seed."""
     c0, c1, c2, c3 = philox4x32(
         block & WORD, block >> BITS, offset & WORD, offset >> BITS, seed & WORD, seed >> BITS
     )
@@ -70,7 +70,7 @@ def philox_words(seed, offset, block):
 
 
 def word_of(seed, offset, index):
-    """Element `index`'s word, four elements to a block."""
+    """Return element `index`'s word, four elements to a block."""
     w0, w1, w2, w3 = philox_words(seed, offset, index >> TWO)
     odd = (index & ONE) != ZERO
     low, high = np.where(odd, w1, w0), np.where(odd, w3, w2)
@@ -78,35 +78,35 @@ def word_of(seed, offset, index):
 
 
 def word_pair_of(seed, offset, index):
-    """Element `index`'s two words, two elements to a block."""
+    """Return element `index`'s two words, two elements to a block."""
     w0, w1, w2, w3 = philox_words(seed, offset, index >> ONE)
     odd = (index & ONE) != ZERO
     return np.where(odd, w2, w0), np.where(odd, w3, w1)
 
 
 def float32_from_word(word):
-    """A uniform of 24 bits in [0, 1)."""
+    """Return a uniform of 24 bits in [0, 1)."""
     return np.float32(np.int64(word >> np.uint64(8))) * np.float32(5.9604644775390625e-08)
 
 
 def float16_from_word(word):
-    """A uniform of 11 bits in [0, 1), which float16 holds exactly, as float32."""
+    """Return a uniform of 11 bits in [0, 1), which float16 holds exactly, as float32."""
     return np.float32(np.int64(word >> np.uint64(21))) * np.float32(0.00048828125)
 
 
 def bfloat16_from_word(word):
-    """A uniform of 8 bits in [0, 1), which bfloat16 holds exactly, as float32."""
+    """Return a uniform of 8 bits in [0, 1), which bfloat16 holds exactly, as float32."""
     return np.float32(np.int64(word >> np.uint64(24))) * np.float32(0.00390625)
 
 
 def float64_from_words(first, second):
-    """A uniform of 53 bits in [0, 1)."""
+    """Return a uniform of 53 bits in [0, 1)."""
     bits = ((first >> np.uint64(5)) << np.uint64(26)) | (second >> np.uint64(6))
     return np.float64(np.int64(bits)) * np.float64(1.1102230246251565e-16)
 
 
 def integer_from_words(first, second, low, span):
-    """low + floor(r span / 2^64), r the 64 bits of both words; int64, 1 <= span < 2^64."""
+    """Return low + floor(r span / 2^64), r the 64 bits of both words; int64, 1 <= span < 2^64."""
     span_high, span_low = span >> BITS, span & WORD
     middle = first * span_low + ((second * span_low) >> BITS)
     rest = second * span_high + (middle & WORD)
@@ -115,7 +115,7 @@ def integer_from_words(first, second, low, span):
 
 
 def log_float32(word):
-    """log u, u = (word + 1) / 2^32."""
+    """Return log u, u = (word + 1) / 2^32."""
     u = np.float32(np.int64(word + ONE)) * np.float32(2.3283064365386963e-10)
     bits = np.float32(u).view(np.int32)
     k = (bits - np.int32(0x3F3504F3)) >> np.int32(23)
@@ -130,12 +130,12 @@ def log_float32(word):
 
 
 def radius_float32(word):
-    """sqrt(-2 log u), u = (word + 1) / 2^32."""
+    """Return sqrt(-2 log u), u = (word + 1) / 2^32."""
     return np.sqrt(np.float32(-2.0) * log_float32(word))
 
 
 def log_float64(first, second):
-    """log u, u = (r + 1) / 2^53, r of 53 bits."""
+    """Return log u, u = (r + 1) / 2^53, r of 53 bits."""
     bits = ((first >> np.uint64(5)) << np.uint64(26)) | (second >> np.uint64(6))
     u = np.float64(np.int64(bits + ONE)) * np.float64(1.1102230246251565e-16)
     bits = np.float64(u).view(np.int64)
@@ -154,24 +154,24 @@ def log_float64(first, second):
 
 
 def radius_float64(first, second):
-    """sqrt(-2 log u), u = (r + 1) / 2^53, r of 53 bits."""
+    """Return sqrt(-2 log u), u = (r + 1) / 2^53, r of 53 bits."""
     return np.sqrt(np.float64(-2.0) * log_float64(first, second))
 
 
 def exponential_float32_from_word(word):
-    """-log u, and half an eps where that would be 0."""
+    """Return -log u, and half an eps where that would be 0."""
     log = log_float32(word)
     return np.where(log < np.float32(0.0), -log, np.float32(5.9604644775390625e-08))
 
 
 def exponential_float64_from_words(first, second):
-    """-log u, and half an eps where that would be 0."""
+    """Return -log u, and half an eps where that would be 0."""
     log = log_float64(first, second)
     return np.where(log < np.float64(0.0), -log, np.float64(1.1102230246251565e-16))
 
 
 def angle_float32(word):
-    """(sin, cos) of the angle in -pi/4..pi/4 that the low 30 bits of the word choose."""
+    """Return (sin, cos) of the angle in -pi/4..pi/4 that the low 30 bits of the word choose."""
     part = np.int32(np.int64(word & np.uint64(0x3FFFFFFF))) - np.int32(0x20000000)
     r = np.float32(part) * np.float32(1.4629180792671596e-09)
     z = r * r
@@ -183,7 +183,8 @@ def angle_float32(word):
 
 
 def angle_float64(first, second):
-    """(sin, cos) of the angle in -pi/4..pi/4 that 30 bits of `first` and all of `second` choose."""
+    """Return (sin, cos) of the angle in -pi/4..pi/4 that 30 bits of `first`, 22 of `second`
+    choose."""
     part = ((first & np.uint64(0x3FFFFFFF)) << np.uint64(22)) | (second >> np.uint64(10))
     r = np.float64(np.int64(part) - np.int64(0x8000000000000))
     r = r * np.float64(3.487868498008632e-16)
@@ -202,7 +203,7 @@ def angle_float64(first, second):
 
 
 def coordinate(radius, sine, cosine, quarter):
-    """radius times the sine of an angle, `quarter` quarter turns further on."""
+    """Return radius times the sine of an angle, `quarter` quarter turns further on."""
     y = radius * np.where((quarter & ONE) != ZERO, cosine, sine)
     return np.where((quarter & TWO) != ZERO, -y, y)
 
@@ -260,12 +261,12 @@ def exponential_float64(seed, offset, index):
 
 
 def bernoulli(seed, offset, index, p):
-    """True with probability p (float64), by a 24-bit uniform."""
+    """Return True with probability p (float64), by a 24-bit uniform."""
     return np.float64(uniform_float32(seed, offset, index)) < p
 
 
 def randint(seed, offset, index, low, span):
-    """An int64 in low, ..., low + span - 1; `span` is uint64."""
+    """Return an int64 in low, ..., low + span - 1; `span` is uint64."""
     first, second = word_pair_of(seed, offset, index)
     return integer_from_words(first, second, low, span)
 

@@ -22,7 +22,7 @@ def _checked(name: str, factor: Any, what: str, input: Any) -> Any:
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """(..., C * r * r, H, W) to (..., C, H * r, W * r), r being `upscale_factor`.
+    """Move (..., C * r * r, H, W) to (..., C, H * r, W * r), r being `upscale_factor`.
 
     >>> import tracejit
     >>> tracejit.nn.functional.pixel_shuffle(tracejit.ones(1, 8, 2, 3), 2).shape
@@ -43,7 +43,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W): the inverse of `pixel_shuffle`.
+    """Move (..., C, H * r, W * r) to (..., C * r * r, H, W): the inverse of `pixel_shuffle`.
 
     >>> import tracejit
     >>> tracejit.nn.functional.pixel_unshuffle(tracejit.ones(1, 2, 4, 6), 2).shape
@@ -64,7 +64,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:
-    """The channels of (N, C, ...) as `groups` rows, read column by column.
+    """Read the channels of (N, C, ...), `groups` rows of them, column by column.
 
     >>> import tracejit
     >>> tracejit.nn.functional.channel_shuffle(tracejit.arange(4).reshape(1, 4, 1), 2).tolist()

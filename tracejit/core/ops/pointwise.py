@@ -1,7 +1,7 @@
-"""Every elementwise op under one roof: `pointwise.add`, `pointwise.where`, `pointwise.convert` ...
+"""Elementwise ops under one roof: `pointwise.add`, `pointwise.where`, `pointwise.convert` ...
 
-In: nothing. Out: the names of the families in `pointwise_*.py`, for the other op families, which
-refer to them as `pointwise.<name>`, and for the package's front.
+In: nothing. Out: the names of the families in `pointwise_*.py`. The other op families refer to them
+as `pointwise.<name>`; the package's front reads them, too.
 """
 
 # ruff: noqa: F401, I001

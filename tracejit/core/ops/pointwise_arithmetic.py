@@ -1,11 +1,11 @@
-"""Elementwise arithmetic: + - * / // % ** and what is written with them.
+"""Elementwise arithmetic: + - * / // % **, and functions written with them.
 
 In: tensors and numbers. Out: tensors, in the dtype PyTorch's promotion gives. Called by users
 (operators, functions and methods of one name) and by gradient rules.
 
-Integer division: by a number that is not zero it is a kernel expression. By a tensor, or by zero,
-it runs as a call of the array library, which looks for zeros first and raises, as PyTorch does;
-so no kernel ever traps.
+Integer division by a number that is not zero is a kernel expression. By a tensor, or by zero, it is
+a call of the array library. That looks for zeros first and raises, as PyTorch does, so no kernel
+ever traps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from tracejit.core.ops.types import (
 
 
 def no_bools(op: Op | None, operands: tuple) -> None:
-    """RuntimeError where one is bool: they have no difference."""
+    """Raise RuntimeError if an operand is bool: bools have no difference."""
     bools = [x.dtype is bool_ if is_tensor(x) else type(x) is bool for x in operands]
     if all(bools):
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. "
@@ -64,7 +64,7 @@ def no_bools(op: Op | None, operands: tuple) -> None:
 
 
 def not_bool(op: Op | None, operands: tuple) -> None:
-    """RuntimeError where it is bool: it has no negative."""
+    """Raise RuntimeError if the operand is bool: it has no negative."""
     if operands[0].dtype is bool_:
         raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you "
                            "are trying to invert a mask, use the `~` or `logical_not()` operator "
@@ -128,6 +128,7 @@ def _pow_exponent(grad: Any, input: Any, exponent: Any, out: Any) -> Any:
         if input != 0:
             return grad * out * _logarithm(input)
         return where(_real(exponent) >= 0, 0.0, grad * out * -math.inf)
+    # 0 ** exponent does not change with an exponent >= 0, though log(0) is infinite.
     return grad * where((input == 0) & (_real(exponent) >= 0), 0.0, out * log(input))
 
 
@@ -148,7 +149,7 @@ _pow = pointwise(
 
 
 def _integer_power(xp: Any, input: Any, exponent: Any) -> Any:
-    """NumPy refuses negative exponents; PyTorch's answers are those of truncation."""
+    """Raise integers to powers. NumPy refuses negative exponents; PyTorch truncates the result."""
     negative = exponent < 0
     result = xp.power(input, xp.where(negative, 0, exponent))
     odd = xp.where(exponent % 2 == 0, xp.ones_like(result), input)
@@ -172,6 +173,8 @@ def _zeros(grad: Any) -> Any:
 
 
 # -- division --------------------------------------------------------------------------------------
+# The quotient is computed from the exact remainder: input / other may round up to the next integer.
+# Where the quotient is 0, input / other gives its sign.
 _REST = "fmod({input}, {other})"
 _SIGNS_DIFFER = (f"({_REST} != {{dtype}}(0)) & "
                  f"(({{other}} < {{dtype}}(0)) != ({_REST} < {{dtype}}(0)))")
@@ -196,7 +199,7 @@ div_floor = pointwise("div_floor", "floor_divide", _FLOOR_DIVIDE, methods=(),
 
 
 def _remainder_array(xp: Any, input: Any, other: Any) -> Any:
-    """NumPy's remainder gives 0 the divisor's sign, PyTorch's the dividend's."""
+    """Return PyTorch's remainder: a 0 has the dividend's sign, in NumPy's the divisor's."""
     rest = xp.fmod(input, other)
     return xp.where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
 
@@ -218,7 +221,7 @@ remainder_integer = pointwise("remainder_integer", "remainder", "({input} % {oth
 
 
 def _checked(name: str, function: str) -> Op:
-    """Integer division that looks for zeros before it divides; never part of a kernel."""
+    """Make an integer division that looks for zeros before it divides; never part of a kernel."""
     def eager(xp: Any, input: Any, other: Any) -> Any:
         if (other == 0 if is_number(other) else (other == 0).any()):
             raise RuntimeError("ZeroDivisionError")
@@ -233,7 +236,7 @@ remainder_checked = _checked("remainder_checked", "remainder")
 
 
 def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> Any:
-    # Numbers beside halves are rounded to them, but for what floor_divide divides by, as in torch.
+    # As in PyTorch, numbers beside halves are rounded to halves, except a divisor of floor_divide.
     floored = floating in (floor_divide_float, div_floor)
     exact = floored and is_tensor(input) and not getattr(input, "is_weak", False)
     input, other = (promote if exact else representable)((input, other))
@@ -250,7 +253,7 @@ def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> 
 
 
 def floor_divide(input: Any, other: Any) -> Any:
-    """The quotient rounded towards minus infinity. Integers: RuntimeError where `other` is 0.
+    """Round the quotient towards minus infinity. Integers: RuntimeError where `other` is 0.
 
     Its backward raises RuntimeError; `div` with `rounding_mode="floor"` gives zeros.
 
@@ -270,7 +273,7 @@ def _floored(input: Any, other: Any, floating: Op) -> Any:
 
 
 def remainder(input: Any, other: Any) -> Any:
-    """input - other * floor(input / other); has the sign of `other`.
+    """Return input - other * floor(input / other); it has the sign of `other`.
 
     Integers: RuntimeError where `other` is 0.
     """
@@ -280,13 +283,13 @@ def remainder(input: Any, other: Any) -> Any:
 
 
 def fmod(input: Any, other: Any) -> Any:
-    """input - other * trunc(input / other); has the sign of `input`."""
+    """Return input - other * trunc(input / other); it has the sign of `input`."""
     must_be_tensors("fmod", ("input",), (input,))
     return _rest(input, other)
 
 
 def _rest(input: Any, other: Any) -> Any:
-    """What truncated division leaves; the first may be the number."""
+    """Return the remainder of truncated division. The first operand may be the number."""
     input, other = representable((input, other))
     must_be_real("\"fmod_cpu\" not implemented for '{}'", (input, other))
     if dtype_among(input, other).category >= FLOATING:
@@ -296,7 +299,7 @@ def _rest(input: Any, other: Any) -> Any:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """input / other; `rounding_mode` "trunc" or "floor" rounds the quotient and keeps integers.
+    """Return input / other; `rounding_mode` "trunc" or "floor" rounds it and keeps integers.
 
     >>> import tracejit
     >>> tracejit.div(tracejit.tensor([7, -7]), 2, rounding_mode="trunc")
@@ -324,17 +327,17 @@ div_trunc = Op("div_trunc", "composite", ("input", "other"), infer=elementwise_t
 
 
 def true_divide(input: Any, other: Any) -> Any:
-    """input / other, never rounded to an integer."""
+    """Return input / other, never rounded to an integer."""
     return _div(input, other)
 
 
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Another name of `div`."""
+    """Call `div`."""
     return div(input, other, rounding_mode=rounding_mode)
 
 
 def _turns_signs(input: Any, other: Any) -> bool:
-    """Whether integers with signs are divided by the number -1, which is 255 beside uint8."""
+    """Return True if signed integers are divided by the number -1, which is 255 beside uint8."""
     return type(other) is int and other == -1 and _integral(input) and input.dtype is not uint8
 
 
@@ -344,15 +347,16 @@ def _integral(x: Any) -> bool:
 
 # -- powers ----------------------------------------------------------------------------------------
 def square(input: Any) -> Any:
-    """input * input; bool becomes int64."""
+    """Return input * input; bool becomes int64."""
     return _square(convert(input, int64) if input.dtype is bool_ else input)
 
 
 @autocasts(cuda="float32")
 def pow(input: Any, exponent: Any) -> Any:
-    """input ** exponent.
+    """Return input ** exponent.
 
-    Integers stay integers; RuntimeError for a negative integer exponent then.
+    Integers stay integers. RuntimeError for a negative number as their exponent then; where a
+    tensor is negative, the result is truncated.
 
     >>> import tracejit
     >>> tracejit.pow(tracejit.tensor([2., 3.]), 2)
@@ -387,7 +391,7 @@ def _whole_power(base: Any, exponent: Any) -> Any:
 
 
 def rpow(input: Any, other: Any) -> Any:
-    """other ** input."""
+    """Return other ** input."""
     return pow(other, input)
 
 
@@ -400,7 +404,7 @@ def _lerp_array(xp: Any, input: Any, end: Any, weight: Any) -> Any:
 
 
 def _lerp_operands(given: Sequence[Any]) -> tuple:
-    """The operands; RuntimeError where their dtypes differ, but for a weight without dimensions."""
+    """Return the operands. RuntimeError if dtypes differ, but for a weight without dimensions."""
     input, end, weight = given[0], given[1], decisive(given[2])
     parts = [("end", end)]
     if is_tensor(weight) and weight.shape:
@@ -445,7 +449,7 @@ _addcdiv = pointwise(
 @autocasts(cuda="widest")
 @older_order("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """input + value * tensor1 * tensor2."""
+    """Return input + value * tensor1 * tensor2."""
     if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
     common = result_type(input, tensor1, tensor2)
@@ -457,7 +461,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 @autocasts(cuda="widest")
 @older_order("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
+    """Return input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
     if all(x.dtype.category < FLOATING for x in (tensor1, tensor2)):
         raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  "
                            "release addcdiv will perform a true division of tensor1 and tensor2.")
@@ -471,7 +475,7 @@ for _function in (div, divide, true_divide, floor_divide, remainder, fmod, pow,
 
 # -- Python's operators ----------------------------------------------------------------------------
 def operator(function: Any, reflect: bool = False) -> Any:
-    """A binary operator method: NotImplemented for what is neither tensor nor number."""
+    """Make a binary operator method: NotImplemented for objects other than tensors and numbers."""
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return function(other, self) if reflect else function(self, other)

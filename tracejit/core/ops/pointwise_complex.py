@@ -1,11 +1,11 @@
 """Complex numbers: their parts, magnitudes and angles, and tensors of pairs as complex tensors.
 
-In: tensors. Out: tensors; `real`, `imag`, `view_as_real` and `view_as_complex` look at their
-operand's memory. Called by users, by the functions of one variable that differ for complex numbers
-(abs, sgn), and by `cotangents`, for which gradients are conjugated.
+In: tensors. Out: tensors; `real`, `imag`, `view_as_real` and `view_as_complex` are views. Called by
+users and by the functions of a variable that differ for complex numbers (abs, sgn). `cotangents`,
+which conjugates gradients, calls them, too.
 
 Gradients follow PyTorch: that of a real loss with respect to z = x + iy is dL/dx + i dL/dy. The
-functions here are not analytic, so their rules say that for themselves (`Op.adjoint`).
+functions here are not analytic, so their rules are right as they are (`Op.adjoint`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ conj_record: Op = Op(
 
 @method()
 def conj(input: Any) -> Any:
-    """The complex conjugate, computed at once; a real tensor itself.
+    """Return the complex conjugate, computed at once; a real tensor itself.
 
     >>> import tracejit
     >>> tracejit.tensor([1 + 2j]).conj()
@@ -59,19 +59,19 @@ def conj(input: Any) -> Any:
 
 @method()
 def conj_physical(input: Any) -> Any:
-    """The complex conjugate; a real tensor itself."""
+    """Return the complex conjugate; a real tensor itself."""
     return conj(input)
 
 
 @method()
 def is_conj(input: Any) -> bool:
-    """False: conjugates are computed at once."""
+    """Return False: conjugates are computed at once."""
     return False
 
 
 @method("adjoint")
 def adjoint(input: Any) -> Any:
-    """The last two dimensions exchanged, and conjugated; only conjugated where there is none.
+    """Exchange the last two dimensions and conjugate; without dimensions, only conjugate.
 
     RuntimeError for a tensor of one dimension.
     """
@@ -86,12 +86,12 @@ def _matrices(input: Any, name: str) -> Any:
 
 
 def _mH(input: Any) -> Any:
-    """`adjoint`, as an attribute."""
+    """Return `adjoint`, as an attribute."""
     return conj(input) if not input.shape else conj(_matrices(input, "mH"))
 
 
 def _H(input: Any) -> Any:
-    """The conjugate transpose of a matrix."""
+    """Return the conjugate transpose of a matrix."""
     ndim = len(input.shape)
     if ndim not in (0, 2):
         more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
@@ -119,7 +119,7 @@ imag_record: Op = Op(
 
 
 def pairs(xp: Any, input: Any) -> Any:
-    """A complex array as one of pairs of real numbers, over the same memory."""
+    """View a complex array as an array of pairs of real numbers, over the same memory."""
     if input.flags.c_contiguous and input.ndim:
         return input.view(input.real.dtype).reshape((*input.shape, 2))
     part = input.real
@@ -156,7 +156,7 @@ view_as_complex_record: Op = Op(
 
 
 def real(input: Any) -> Any:
-    """The real parts, a view; a real tensor itself.
+    """Return the real parts, a view; a real tensor itself.
 
     >>> import tracejit
     >>> tracejit.real(tracejit.tensor([1 + 2j]))
@@ -166,7 +166,7 @@ def real(input: Any) -> Any:
 
 
 def imag(input: Any) -> Any:
-    """The imaginary parts, a view. RuntimeError for real tensors.
+    """Return the imaginary parts, a view. RuntimeError for real tensors.
 
     >>> import tracejit
     >>> tracejit.imag(tracejit.tensor([1 + 2j]))
@@ -190,7 +190,7 @@ Operators.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
 
 
 def view_as_real(input: Any) -> Any:
-    """A complex tensor of shape (...) as a real one of shape (..., 2), a view.
+    """View a complex tensor of shape (...) as a real one of shape (..., 2).
 
     >>> import tracejit
     >>> tracejit.view_as_real(tracejit.tensor([1 + 2j]))
@@ -205,7 +205,7 @@ def view_as_real(input: Any) -> Any:
 
 @autocasts(cpu="float32")
 def view_as_complex(input: Any) -> Any:
-    """A float32 or float64 tensor of shape (..., 2) as a complex one of shape (...), a view.
+    """View a float32 or float64 tensor of shape (..., 2) as a complex one of shape (...).
 
     >>> import tracejit
     >>> tracejit.view_as_complex(tracejit.tensor([[1., 2.]]))
@@ -227,7 +227,7 @@ def view_as_complex(input: Any) -> Any:
 
 
 def _check_pairs(input: Any) -> None:
-    """RuntimeError where pairs do not lie as complex numbers do."""
+    """Raise RuntimeError if pairs do not lie as complex numbers do."""
     if input.storage_offset() % 2 != 0:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     if input.is_contiguous():
@@ -266,7 +266,7 @@ def _two_reals(first: Any, second: Any) -> None:
 
 
 def complex(real: Any, imag: Any) -> Any:
-    """real + i * imag, of two float32 or two float64 tensors, which broadcast.
+    """Return real + i * imag, of two float32 or two float64 tensors, which broadcast.
 
     >>> import tracejit
     >>> tracejit.complex(tracejit.tensor([1., 2.]), tracejit.tensor([3., 4.]))
@@ -292,7 +292,7 @@ polar_record: Op = Op(
 
 @autocasts(cpu="float32")
 def polar(abs: Any, angle: Any) -> Any:
-    """abs * exp(i * angle), of two float32 or two float64 tensors, which broadcast.
+    """Return abs * exp(i * angle), of two float32 or two float64 tensors, which broadcast.
 
     >>> import tracejit
     >>> tracejit.polar(tracejit.tensor([2.]), tracejit.tensor([0.]))
@@ -318,7 +318,7 @@ def _unit_array(xp: Any, input: Any) -> Any:
 
 
 def _unit_rule(grad: Any, input: Any, out: Any) -> Any:
-    """What of `grad` is along the circle."""
+    """Return the part of `grad` that is along the circle, over the magnitude."""
     size = magnitude(input)
     across = grad - out * real_record(conj(out) * grad)
     return where(size == 0, 0, across / where(size == 0, 1, size))
@@ -352,7 +352,7 @@ angle_record: Op = Op(
 
 @method()
 def angle(input: Any) -> Any:
-    """The angle in (-pi, pi]; of a real number 0 or pi.
+    """Return the angle in (-pi, pi]; of a real number 0 or pi.
 
     >>> import tracejit
     >>> tracejit.angle(tracejit.tensor([1j, -1]))
@@ -364,12 +364,12 @@ def angle(input: Any) -> Any:
 
 
 def is_complex(input: Any) -> bool:
-    """Whether the dtype of `input` is complex."""
+    """Return True if the dtype of `input` is complex."""
     return bool(input.dtype.is_complex)
 
 
 @method()
 def isreal(input: Any) -> Any:
-    """Where the imaginary part is 0."""
+    """Return True where the imaginary part is 0."""
     return imag(input) == 0 if input.dtype.category == COMPLEX else (
         (input == input) | (input != input))

@@ -1,9 +1,9 @@
-"""Elementwise functions that kernels have no expression for: the helper that makes their records,
-atan2, hypot, the inverse hyperbolic functions and float_power.
+"""Elementwise functions without a kernel expression: atan2, hypot, the inverse hyperbolic functions
+and float_power; and the helper that makes their records.
 
 In: tensors and numbers, promoted and broadcast like those of other elementwise functions. Out: a
-tensor. Records of kind "extern": programs call the array library here. Called by users, and by the
-files of special functions.
+tensor. Records are of kind "extern": programs call the array library here. Called by users, and by
+the files of special functions.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def library(name: str, function: str | Callable[..., Any], prepare: Prepare = pr
             result: dtype | None = None, node_name: str | None = None, halves: bool = False,
             real: bool = True, tensors: Sequence[str] = (),
             **rules: Callable[..., Any]) -> Op:
-    """The record of an elementwise function of arrays, and the methods that call it.
+    """Make the record of an elementwise function of arrays, and the methods that call it.
 
     function  name of a NumPy function, or (xp, *arrays) -> array
     prepare   promotes the operands, or refuses them
     methods   names of methods; None: the op's own name
     result    dtype of the result, where it is not the operands'
-    halves    whether `function` takes halves as they are; they come as float32 if it does not
-    real      whether complex numbers are refused
+    halves    True: `function` takes halves as they are; False: they come as float32
+    real      True: complex numbers are refused
     tensors   operands that may not be numbers, from the first on
     rules     operand name -> gradient rule
     """
@@ -85,7 +85,7 @@ def _as_they_are(function: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def only(refuse: Callable[[dtype], bool], text: str, prepare: Prepare = promote) -> Prepare:
-    """`prepare`, and NotImplementedError for dtypes that PyTorch's function `text` is not for."""
+    """Make `prepare` raise NotImplementedError for dtypes that PyTorch's `text` is not for."""
     def prepared(operands: Sequence[Any]) -> tuple:
         operands = prepare(operands)
         kind = dtype_among(*operands)
@@ -98,12 +98,12 @@ def only(refuse: Callable[[dtype], bool], text: str, prepare: Prepare = promote)
 
 
 def floating(text: str) -> Prepare:
-    """Promotes operands, which must be floating."""
+    """Promote operands, which must be floating."""
     return only(lambda kind: kind.category != FLOATING, text)
 
 
 def undifferentiable(what: str) -> Callable[..., Any]:
-    """The rule of an operand that PyTorch has no derivative for."""
+    """Make the rule of an operand for which PyTorch has no derivative."""
     def rule(grad: Any) -> Any:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
 
@@ -113,7 +113,7 @@ def undifferentiable(what: str) -> Callable[..., Any]:
 BOTH = ("input", "other")
 
 def _over_square(x: Any, input: Any, other: Any) -> Any:
-    """x / (input ** 2 + other ** 2); 0 where both are 0."""
+    """Return x / (input ** 2 + other ** 2); 0 where both are 0."""
     square = input * input + other * other
     return x * where(square == 0, 0, 1 / where(square == 0, 1, square))
 
@@ -144,7 +144,7 @@ atanh = library(
 
 @method()
 def float_power(input: Any, exponent: Any) -> Any:
-    """input ** exponent, computed and returned in float64 (complex numbers: in complex128).
+    """Return input ** exponent, computed in float64 (complex numbers: in complex128).
 
     >>> import tracejit
     >>> tracejit.float_power(tracejit.tensor([2, 3]), -1).dtype

@@ -4,7 +4,7 @@ In: tensors and numbers. Out: bool tensors, or a choice among the operands. Call
 (operators, functions and methods) and by gradient rules. Results of dtype bool have no gradient
 rules.
 
-Minima, maxima and clamps propagate NaN from either side; of equals, -0.0 and 0.0, they take the
+Minima, maxima and clamps propagate NaN from either side. Of the equals -0.0 and 0.0 they take the
 second. Where two operands tie, each gets half of the gradient; at the bounds of a clamp the input
 gets all of it.
 """
@@ -72,7 +72,7 @@ not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 
 
 def _comparison(op: Op) -> Any:
-    """Python's comparison: NotImplemented for what is neither tensor nor number."""
+    """Make Python's comparison: NotImplemented for operands that are neither tensor nor number."""
     def call(self: Any, other: Any) -> Any:
         if isinstance(other, Operators) or is_number(other):
             return op(self, other)
@@ -86,6 +86,7 @@ for _op in (eq, ne, lt, le, gt, ge):
 # Defining __eq__ on a class removes its hash; tensors are hashed by identity.
 Operators.__hash__ = object.__hash__  # type: ignore[method-assign]
 
+# x - x is NaN where x is infinite or NaN, so kernels call no function.
 isnan = pointwise("isnan", "isnan", "({input} != {input})", "predicate")
 _isinf = pointwise(
     "isinf", "isinf",
@@ -96,12 +97,12 @@ _isfinite = pointwise("isfinite", "isfinite", "(({input} - {input}) == ({input} 
 
 
 def isinf(input: Any) -> Any:
-    """Where `input` is plus or minus infinity."""
+    """Return True where `input` is plus or minus infinity."""
     return _isinf(input) if input.dtype.category >= FLOATING else input != input
 
 
 def isfinite(input: Any) -> Any:
-    """Where `input` is neither infinite nor NaN."""
+    """Return True where `input` is neither infinite nor NaN."""
     return _isfinite(input) if input.dtype.category >= FLOATING else input == input
 
 
@@ -140,17 +141,17 @@ _shift_right = pointwise("bitwise_right_shift", "right_shift", "({input} >> {oth
 
 
 def bitwise_not(input: Any) -> Any:
-    """Every bit flipped; bool: logical not."""
+    """Flip every bit; bool: logical not."""
     return logical_not(input) if input.dtype is bool_ else _bitwise_not(input)
 
 
 def bitwise_left_shift(input: Any, other: Any) -> Any:
-    """input << other; 0 where `other` is not a valid count of bits."""
+    """Return input << other; 0 where `other` is not a valid count of bits."""
     return _shifted(_shift_left, input, other)
 
 
 def bitwise_right_shift(input: Any, other: Any) -> Any:
-    """input >> other, keeping the sign; only that (0 in uint8) where `other` is out of range."""
+    """Return input >> other with the sign kept; out of range, only the sign (0 in uint8)."""
     return _shifted(_shift_right, input, other)
 
 
@@ -199,7 +200,7 @@ _where = Op(
 
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """`input` where `condition` holds, else `other`; all three broadcast.
+    """Return `input` where `condition` holds, else `other`; all three broadcast.
 
     >>> import tracejit
     >>> x = tracejit.tensor([-1., 2.])
@@ -207,7 +208,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     tensor([0., 2.])
 
     `where(condition)` alone is `condition.nonzero(as_tuple=True)`. RuntimeError if `condition` is
-    not of dtype bool.
+    of another dtype than bool or uint8.
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
@@ -228,7 +229,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         input, other = promote_to((input, other), common)
         return apply(_where, (condition, input, other), {"dtype": common})
     pair = promote((input, other))
-    if common.itemsize == 2 and common.category == FLOATING:  # a choice computes nothing in float32
+    if common.itemsize == 2 and common.category == FLOATING:  # nothing to compute in float32
         pair = promote_to(pair, common)
     return apply(_where, (condition, *pair), {})
 
@@ -289,7 +290,7 @@ def _less(a: Any, b: Any) -> Any:
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """`input` bounded to [min, max]; either bound may be None, a number or a tensor.
+    """Bound `input` to [min, max]; either bound may be None, a number or a tensor.
 
     >>> import tracejit
     >>> tracejit.clamp(tracejit.tensor([-1., 0.5, 2.]), 0, 1)
@@ -307,7 +308,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def clip(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Another name of `clamp`."""
+    """Call `clamp`."""
     return clamp(input, min, max)
 
 
@@ -327,7 +328,7 @@ fill = pointwise(
 
 def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:
-    """NaN replaced by `nan` (None: 0), infinities by `posinf` and `neginf` (None: the largest
+    """Replace NaN by `nan` (None: 0), infinities by `posinf` and `neginf` (None: the largest
     numbers)."""
     if input.dtype.category < FLOATING:
         return copy(input)
@@ -366,13 +367,14 @@ def _largest(d: dtype) -> float:
 
 
 def lowest(d: dtype) -> float:
-    """The smallest number of a floating dtype."""
+    """Return the smallest number of a floating dtype."""
     return -_largest(d)
 
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Any:
-    """|input - other| <= atol + rtol * |other|, elementwise. RuntimeError where dtypes differ."""
+    """Compare |input - other| <= atol + rtol * |other| elementwise. RuntimeError where dtypes
+    differ."""
     from tracejit.core.ops.pointwise_math import abs
 
     must_be_tensors("isclose", BOTH, (input, other))
@@ -394,12 +396,12 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
 
 def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
              equal_nan: bool = False) -> bool:
-    """Whether all elements are close; see `isclose`."""
+    """Return True if all elements are close; see `isclose`."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 def equal(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same sizes and elements; nan equals nothing.
+    """Return True if two tensors have the same sizes and elements; nan equals nothing.
 
     >>> import tracejit
     >>> tracejit.equal(tracejit.ones(2), tracejit.ones(2))

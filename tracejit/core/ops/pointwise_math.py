@@ -1,4 +1,4 @@
-"""Elementwise functions of one variable: exponentials, logarithms, trigonometry, rounding.
+"""Elementwise functions of a variable: exponentials, logarithms, trigonometry, rounding.
 
 In: a tensor. Out: a tensor of the same shape, floating where the function's values are. Called by
 users and by gradient rules. The functions of rounding and sign have a gradient of zeros, as in
@@ -24,7 +24,7 @@ _LN2, _LN10, _ERF = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
 
 def special(name: str) -> Any:
-    """A function of scipy.special, or of CuPy's copy of it; imported when first used."""
+    """Return a function of scipy.special, or of CuPy's copy of it; imported when first used."""
     def call(xp: Any, *inputs: Any) -> Any:
         module = "scipy.special" if xp is np else "cupyx.scipy.special"
         result = getattr(import_module(module), name)(*inputs)
@@ -34,7 +34,7 @@ def special(name: str) -> Any:
 
 
 def sigmoid_array(xp: Any, x: Any) -> Any:
-    """1 / (1 + exp(-x)); neither overflows on the way nor loses the bits of small results."""
+    """Return 1 / (1 + exp(-x)), without overflow and without losing the bits of small results."""
     if x.dtype.kind == "c":
         return 1 / (1 + xp.exp(-x))
     e = xp.exp(-xp.abs(x))
@@ -115,7 +115,7 @@ _trunc = pointwise("trunc", "trunc", "trunc({input})", methods=(), input=_zeros)
 
 
 def abs(input: Any) -> Any:
-    """The magnitude of `input`, a real number; the gradient at 0 is 0."""
+    """Return the magnitude of `input`, a real number; the gradient at 0 is 0."""
     if input.dtype.category == COMPLEX:
         return magnitude(input)
     return _abs(input) if input.dtype.is_signed else copy(input)
@@ -125,19 +125,19 @@ absolute = abs
 
 
 def sign(input: Any) -> Any:
-    """-1, 0 or 1; 0 for NaN. NotImplementedError for complex numbers: see `sgn`."""
+    """Return -1, 0 or 1; 0 for NaN. NotImplementedError for complex numbers: see `sgn`."""
     must_be_real("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
                  "torch.sgn instead.", (input,))
     return _sign(input) if input.dtype.is_signed else convert(input != 0, input.dtype)
 
 
 def sgn(input: Any) -> Any:
-    """`sign`; of a complex number the one of its angle on the unit circle, of 0 0."""
+    """Return `sign`; of a complex number z / |z|, of 0 0."""
     return unit(input) if input.dtype.category == COMPLEX else sign(input)
 
 
 def _whole(op: Op, input: Any) -> Any:
-    """Integers are their own rounding; complex numbers have none."""
+    """Round: integers are their own rounding; complex numbers have none."""
     _no_bool(op, (input,))
     must_be_real(f"{op.name} is not supported for complex inputs" if op is not _round else
                  "\"round_vml_cpu\" not implemented for '{}'", (input,))
@@ -145,22 +145,23 @@ def _whole(op: Op, input: Any) -> Any:
 
 
 def floor(input: Any) -> Any:
-    """The largest integer not above `input`, in its dtype."""
+    """Return the largest integer not above `input`, in its dtype."""
     return _whole(_floor, input)
 
 
 def ceil(input: Any) -> Any:
-    """The smallest integer not below `input`, in its dtype."""
+    """Return the smallest integer not below `input`, in its dtype."""
     return _whole(_ceil, input)
 
 
 def trunc(input: Any) -> Any:
-    """`input` without its fraction."""
+    """Cut off the fraction of `input`."""
     return _whole(_trunc, input)
 
 
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """The nearest integer, ties to even; with `decimals`, the nearest multiple of 10**-decimals.
+    """Return the nearest integer, ties to even; with `decimals`, the nearest multiple of
+    10**-decimals.
 
     >>> import tracejit
     >>> tracejit.round(tracejit.tensor([0.5, 1.5, 2.25]))
@@ -175,7 +176,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
 
 def frac(input: Any) -> Any:
-    """The fraction of `input`, with its sign."""
+    """Return the fraction of `input`, with its sign."""
     if input.dtype.category != FLOATING:
         raise NotImplementedError("\"frac_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[input.dtype.name]}'")
@@ -186,14 +187,14 @@ fix = trunc
 
 
 def positive(input: Any) -> Any:
-    """`input` itself. RuntimeError for a bool tensor."""
+    """Return `input` itself. RuntimeError for a bool tensor."""
     if input.dtype is bool_:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 
 def deg2rad(input: Any) -> Any:
-    """Degrees to radians.
+    """Convert degrees to radians.
 
     >>> import tracejit
     >>> tracejit.deg2rad(tracejit.tensor([180.0]))
@@ -204,7 +205,7 @@ def deg2rad(input: Any) -> Any:
 
 
 def rad2deg(input: Any) -> Any:
-    """Radians to degrees."""
+    """Convert radians to degrees."""
     must_be_real("rad2deg is not supported for complex tensors.", (input,), RuntimeError)
     return input * (180 / math.pi)
 

@@ -1,10 +1,11 @@
 """Elementwise ops: the helper that builds a record from a few lines, promotion, and casts.
 
 In: names, NumPy functions, kernel expressions and gradient rules from `pointwise_arithmetic.py`,
-`pointwise_math.py` and `pointwise_logic.py`. Out: records of kind "pointwise", which all
-broadcast their operands and promote them the way PyTorch does. Tensors of another dtype are
-converted by explicit `convert` nodes, so that a record's tensor operands share one dtype; Python
-numbers stay numbers, typed by that dtype wherever the op runs.
+`pointwise_math.py` and `pointwise_logic.py`. Out: records of kind "pointwise", which broadcast
+their operands and promote them as PyTorch does.
+
+Explicit `convert` nodes convert tensors of another dtype, so that a record's tensor operands share
+one dtype. Python numbers stay numbers, typed by that dtype wherever the op runs.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 64) - 1
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether an operand is a tensor (eager, deferred, a graph's value, a runtime number)."""
+    """Return True for a tensor (eager, deferred, a graph's value, a runtime number)."""
     return isinstance(x, Operators) or hasattr(type(x), "dispatch") and x.dtype is not None
 
 
@@ -65,28 +66,29 @@ def is_number(x: Any) -> bool:
 
 
 def decisive(x: Any, *special: float) -> Any:
-    """An operand with which eager mode computes in Python, or by which it chooses a formula: a
-    runtime number says whether it is one of the `special` values, or whether it is a constant of
-    the program."""
+    """Return an operand as eager mode needs it, to compute in Python or to choose a formula.
+
+    A runtime number says if it is one of the `special` values, or if it is a constant of the
+    program.
+    """
     ask = getattr(type(x), "specialize_if_in", None)
     return x if ask is None else ask(x, special)
 
 
 def constant(x: Any) -> Any:
-    """A runtime number as a constant of the program."""
+    """Return a runtime number as a constant of the program."""
     return x.concretize() if hasattr(type(x), "specialize_if_in") else x
 
 
 def in_a_word(x: Any) -> Any:
-    """An operand, but the value of an int known only when a program runs where no int64 holds it:
-    nothing in a program does."""
+    """Return an operand; where no int64 holds a runtime int, its value: no program holds it."""
     ask = getattr(type(x), "in_a_word", None)
     return x if ask is None else ask(x)
 
 
 # -- promotion -------------------------------------------------------------------------------------
 def promote(operands: Sequence[Any], mixed: Callable[..., tuple] | None = None) -> tuple:
-    """Operands in one dtype: tensors converted, numbers coerced to its kind (integers wrap).
+    """Bring operands to one dtype: convert tensors, coerce numbers to its kind (integers wrap).
 
     mixed  converts tensors of different dtypes to the common one; None: `_promote_mixed`
     """
@@ -115,7 +117,7 @@ def promote(operands: Sequence[Any], mixed: Callable[..., tuple] | None = None) 
 
 
 def promote_float(operands: Sequence[Any]) -> tuple:
-    """As `promote`, in the default dtype where the common one is not floating."""
+    """Promote as `promote` does, to the default dtype where the common one is not floating."""
     first = getattr(operands[0], "dtype", None)
     if len(operands) == 1 and type(first) is dtype and first.category >= FLOATING:
         return (operands[0],)
@@ -124,16 +126,16 @@ def promote_float(operands: Sequence[Any]) -> tuple:
 
 
 def _promote_mixed(operands: Sequence[Any], common: dtype) -> tuple:
-    """As `promote_to`, but runtime numbers beside halves keep what float32 holds, as numbers do."""
+    """Promote to `common`; runtime numbers beside halves keep what float32 holds, as numbers do."""
     if common.numpy not in _HALVES:
         return promote_to(operands, common)
-    operands = [decisive(x) for x in operands]  # gradient rules compute with it, too
+    operands = [decisive(x) for x in operands]  # gradient rules compute with them, too
     return tuple(convert(x, float32) if getattr(x, "is_weak", False) else y
                  for x, y in zip(operands, promote_to(operands, common), strict=True))
 
 
 def promote_rounded(operands: Sequence[Any]) -> tuple:
-    """As `promote`, but numbers beside halves are rounded to halves: those that are added."""
+    """Promote as `promote` does, but round numbers beside halves to halves: additions do so."""
     found = promote(operands)
     for x in found:
         if type(x) is float:
@@ -154,7 +156,7 @@ def _rounded_beside_halves(operands: Sequence[Any], found: tuple) -> tuple:
 
 
 def _wide_factors(operands: Sequence[Any], common: dtype) -> tuple:
-    """As `_promote_mixed`, but a float without dimensions keeps what float32 holds of it."""
+    """Promote as `_promote_mixed`; a float without dimensions keeps what float32 holds of it."""
     found = _promote_mixed(operands, common)
     if common.numpy not in _HALVES:
         return found
@@ -167,7 +169,7 @@ promote_factors = functools.partial(promote, mixed=_wide_factors)
 
 
 def common_dtype(operands: Sequence[Any]) -> dtype:
-    """What these compute in; runtime numbers among themselves keep their own width."""
+    """Return the dtype of the computation. Runtime numbers alone keep their own width."""
     tensors = [x for x in operands if is_tensor(x)]
     if tensors and all(getattr(x, "is_weak", False) for x in tensors):
         common = tensors[0].dtype
@@ -181,13 +183,13 @@ def common_dtype(operands: Sequence[Any]) -> dtype:
 
 
 def promote_to(operands: Sequence[Any], target: dtype) -> tuple:
-    """Tensors converted to `target`, numbers coerced."""
+    """Convert tensors to `target`, coerce numbers."""
     return tuple(x if x is None else convert(x, target) if is_tensor(x) else coerce(x, target)
                  for x in operands)
 
 
 def coerce(number: Any, target: dtype) -> Any:
-    """A Python number of the target's kind; symbolic sizes stay themselves, but wrap."""
+    """Return a Python number of the target's kind. Symbolic sizes stay themselves, but wrap."""
     if isinstance(number, (np.number, np.bool_)):
         number = number.item()
     if type(number) not in _CATEGORY:
@@ -219,7 +221,7 @@ def _without_imaginary(number: complex, target: dtype) -> float:
 
 
 def _wrapped(number: Any, target: dtype) -> Any:
-    """What is left of an integer in the target's bits."""
+    """Return an integer, wrapped to the target's bits."""
     bits = 8 * target.itemsize
     if target is uint8:
         return number % (1 << bits)
@@ -227,12 +229,12 @@ def _wrapped(number: Any, target: dtype) -> Any:
 
 
 def beyond_int64(x: Any) -> bool:
-    """Whether x is an int that no int64 holds."""
+    """Return True if x is an int that no int64 holds."""
     return type(x) is int and not -(1 << 63) <= x < 1 << 63
 
 
 def in_64_bits(number: int) -> int:
-    """`number`; OverflowError if neither a signed nor an unsigned word of 64 bits holds it.
+    """Return `number`; OverflowError if neither a signed nor an unsigned word of 64 bits holds it.
 
     >>> in_64_bits(2**63)
     9223372036854775808
@@ -245,7 +247,7 @@ def in_64_bits(number: int) -> int:
 
 
 def representable(operands: Sequence[Any]) -> tuple:
-    """As `promote`, numbers rounded to the common dtype: what comparisons see."""
+    """Promote as `promote` does, and round numbers to the common dtype: comparisons see them so."""
     if any(getattr(x, "is_weak", False) for x in operands):
         return promote_to(operands, common_dtype(operands))
     operands = promote(operands)
@@ -312,7 +314,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
 
 
 def dtype_among(*operands: Any) -> dtype:
-    """The dtype of the first tensor; TypeError where there is none."""
+    """Return the dtype of the first tensor; TypeError if there is none."""
     for x in operands:
         if is_tensor(x):
             found: dtype = x.dtype
@@ -321,8 +323,10 @@ def dtype_among(*operands: Any) -> dtype:
 
 
 def must_be_tensors(name: str, operands: Sequence[str], given: Sequence[Any]) -> None:
-    """TypeError where one of the first operands is a number; numbers of the program's run may
-    stand alone for a first one."""
+    """Raise TypeError if one of the first operands is a number.
+
+    A runtime number may stand for a first operand, where there are several.
+    """
     for k, (operand, x) in enumerate(zip(operands, given), 1):
         if not is_tensor(x) or len(operands) > 1 and getattr(x, "is_weak", False):
             raise TypeError(f"{name}(): argument '{operand}' (position {k}) must be Tensor, not "
@@ -330,7 +334,7 @@ def must_be_tensors(name: str, operands: Sequence[str], given: Sequence[Any]) ->
 
 
 def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
-    """Operands passed by keyword, put in their places."""
+    """Put operands passed by keyword in their places."""
     named = [n for n in op.operands[len(given):] if n in attributes]
     if len(named) != len(attributes):
         renaming = renamed(attributes, names_among(op.operands))
@@ -343,8 +347,10 @@ def _by_name(op: Op, given: tuple, attributes: dict) -> tuple[tuple, dict]:
 
 def real_only(message: str, error: type[Exception] = NotImplementedError,
               first: Callable[[Op, tuple], None] | None = None) -> Callable[[Op, tuple], None]:
-    """A check that refuses complex operands, after the check `first`; `{}` of the message is
-    PyTorch's name of their dtype."""
+    """Make a check that refuses complex operands, after the check `first`.
+
+    `{}` in the message is PyTorch's name of their dtype.
+    """
     def check(op: Op, operands: tuple) -> None:
         if first is not None:
             first(op, operands)
@@ -355,7 +361,7 @@ def real_only(message: str, error: type[Exception] = NotImplementedError,
 
 def must_be_real(message: str, operands: Sequence[Any],
                  error: type[Exception] = NotImplementedError) -> None:
-    """`error` where an operand is complex."""
+    """Raise `error` if an operand is complex."""
     for x in operands:
         d = getattr(x, "dtype", None)
         if d.category == COMPLEX if type(d) is dtype else isinstance(x, complex):
@@ -363,7 +369,7 @@ def must_be_real(message: str, operands: Sequence[Any],
 
 
 def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
-    """The `infer` of an op that broadcasts operands of one dtype; `result`: another dtype."""
+    """Make the `infer` of an op that broadcasts operands of one dtype; `result`: another dtype."""
     def infer(*operands: Any) -> TensorType:
         tensors = [x for x in operands if is_tensor(x) or type(x) is TensorType]
         for x in tensors:
@@ -378,7 +384,7 @@ def elementwise_type(result: dtype | None) -> Callable[..., TensorType]:
 
 
 def _shared_dtype(tensors: Sequence[Any]) -> dtype:
-    """The dtype of operands, halves before the float32 of runtime numbers among them."""
+    """Return the dtype of operands: halves before the float32 of runtime numbers among them."""
     first = tensors[0].dtype
     if first is float32:
         return next((x.dtype for x in tensors if x.dtype.numpy in _HALVES), first)
@@ -386,9 +392,10 @@ def _shared_dtype(tensors: Sequence[Any]) -> dtype:
 
 
 def device_of(tensors: Sequence[Any]) -> Any:
-    """The device of a result: tensors with dimensions must share one, 0-dim ones may differ.
+    """Return the device of a result: tensors with dimensions must share one, 0-dim ones may differ.
 
-    A runtime number, or a constant of a graph, has none (None) and goes along with any."""
+    A runtime number, or a constant of a graph, has none (None) and goes along with any.
+    """
     placed = [x for x in tensors if x.device is not None] or tensors
     placed = [x for x in placed if len(x.shape)] or placed
     for x in placed[1:]:
@@ -399,7 +406,7 @@ def device_of(tensors: Sequence[Any]) -> Any:
 
 
 def in_float32(eager: str | Callable[..., Any], result: dtype | None) -> Callable[..., Any]:
-    """The array function of a record; halves compute in float32 and are rounded once."""
+    """Return the array function of a record; halves compute in float32 and are rounded once."""
     if isinstance(eager, str):
         numpy_function = getattr(np, eager)
         attribute: str = eager
@@ -428,7 +435,7 @@ def _cast_type(input: Any, dtype: dtype) -> TensorType:
 
 
 def _real_part(input: Any, dtype: dtype) -> Any:
-    """What NumPy may convert to `dtype` without a warning."""
+    """Return the part that NumPy may convert to `dtype` without a warning."""
     return input.real if input.dtype.kind == "c" and dtype.category < COMPLEX else input
 
 
@@ -449,7 +456,7 @@ nonzero_test = Op("truth", "pointwise", ("input",), infer=elementwise_type(bool_
 
 
 def convert(input: Any, dtype: dtype) -> Any:
-    """`input` in `dtype`: itself where it has that dtype already.
+    """Return `input` in `dtype`: itself if it has that dtype already.
 
     >>> import tracejit
     >>> convert(tracejit.tensor([1, 2]), tracejit.float32)
@@ -466,7 +473,7 @@ def convert(input: Any, dtype: dtype) -> Any:
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """A copy of `input` with memory of its own; gradients flow through."""
+    """Copy `input` to memory of its own; gradients flow through."""
     try:
         return copy(input)
     except Exception:
@@ -474,17 +481,17 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 
 
 def type_as(self: Any, other: Any) -> Any:
-    """`self` in the dtype of `other`."""
+    """Return `self` in the dtype of `other`."""
     return convert(self, other.dtype)
 
 
 def resolve_conj(input: Any) -> Any:
-    """`input`: conjugation is never pending."""
+    """Return `input`: conjugation is never pending."""
     return input
 
 
 def resolve_neg(input: Any) -> Any:
-    """`input`: negation is never pending."""
+    """Return `input`: negation is never pending."""
     return input
 
 

@@ -22,7 +22,7 @@ _COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 # -- checks ----------------------------------------------------------------------------------------
 def integers(name: str, what: str, place: int, value: Any) -> tuple[int, ...]:
-    """The integers of an argument: one or several."""
+    """Return the integers of an argument: one or several. TypeError for others."""
     given = value if isinstance(value, (tuple, list)) else (value,)
     for k, x in enumerate(given):
         if not isinstance(x, int) or isinstance(x, bool):
@@ -36,7 +36,7 @@ def integers(name: str, what: str, place: int, value: Any) -> tuple[int, ...]:
 
 
 def _numbers(name: str, n: int, what: str, place: int, value: Any) -> tuple[int, ...]:
-    """An integer for each of `n` dimensions; an empty stride is the kernel."""
+    """Return an integer for each of `n` dimensions; an empty stride is the kernel."""
     given = integers(name, what, place, value)
     if len(given) == 1 or what == "stride" and not given:
         return given * n
@@ -84,7 +84,7 @@ def _check_input(name: str, n: int, input: Any) -> None:
 def _wrong_shape(name: str, n: int, input: Any) -> str:
     prefix = f"{name}: " if name == "max_pool1d" else ""
     size = tuple(input.shape)
-    if name == "avg_pool1d":  # PyTorch's is one of two dimensions
+    if name == "avg_pool1d":  # PyTorch pools it in two dimensions
         n, size = 2, (*size[:-1], 1, size[-1])
     return (f"{prefix}Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch "
             f"size for input, but got:{shapes.shape_text(size)}")
@@ -117,7 +117,7 @@ def _check_windows(name: str, kernel: tuple, stride: tuple, padding: tuple,
 
 
 def _check_padding(n: int, kernel: tuple, padding: tuple) -> None:
-    """What PyTorch also asks of the windows of a maximum, dilated or not."""
+    """Check padding of maxima as PyTorch also does: at most half a window, dilated or not."""
     if all(p <= k // 2 for k, p in zip(kernel, padding)):
         return
     if n == 1:
@@ -154,11 +154,12 @@ def _check_dtype(kernel_name: str, input: Any, categories: Sequence[int]) -> Non
 # -- sizes -----------------------------------------------------------------------------------------
 def _windows(size: Any, kernel: int, stride: int, padding: int, dilation: int,
              ceil_mode: bool) -> Any:  # fmt: skip
-    """How many windows there are; with `ceil_mode`, also the last, which may reach beyond."""
+    """Count the windows; with `ceil_mode`, also the last, which may reach beyond."""
     room = size + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
         return room // stride + 1
     count = (room + stride - 1) // stride + 1
+    # No window begins in the padding at the end.
     return count - 1 if (count - 1) * stride >= size + padding else count
 
 
@@ -187,7 +188,7 @@ def _window_counts(name: str, input: Any, kernel: tuple, stride: tuple, padding:
 
 
 def batched(n: int, input: Any, call: Callable[[Any], Any]) -> Any:
-    """`call` of `input` as (N, C, *spatial); results as `input` was."""
+    """Call `call` with `input` as (N, C, *spatial); return results as `input` was."""
     if len(input.shape) == n + 2:
         return call(input)
     found = call(input.unsqueeze(0))
@@ -203,7 +204,7 @@ def _max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, d
     pads = _numbers(name, n, "padding", 4, padding)
     apart = _numbers(name, n, "dilation", 5, dilation)
     _check_input(name, n, input)
-    said = "max_pool2d" if n == 1 and return_indices else name  # what checks the windows there
+    said = "max_pool2d" if n == 1 and return_indices else name  # PyTorch runs its checks
     _check_windows(said, kernel, steps, pads, apart)
     if said != "max_pool1d":
         _check_padding(n, kernel, pads)
@@ -219,20 +220,20 @@ def _max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, d
 
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The largest element of each window of (N, C, L) or (C, L): see `max_pool2d`."""
+    """Return the largest element of each window of (N, C, L) or (C, L): see `max_pool2d`."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode,
                      return_indices)
 
 
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The largest element of each window of `input`, (N, C, H, W) or (C, H, W), floating or int.
+    """Return the largest element of each window of (N, C, H, W) or (C, H, W), floating or int.
 
     stride     from one window to the next; None: the kernel size
     padding    elements at both ends that are never the largest, at most half a window
     dilation   from one element of a window to the next
-    ceil_mode  whether there is a window for what is left at the end
-    return_indices  also where in H * W the largest elements are, as int64
+    ceil_mode  also pool the rest at the end
+    return_indices  also return where in H * W the largest elements are, as int64
 
     >>> import tracejit
     >>> x = tracejit.arange(16.0).reshape(1, 1, 4, 4)
@@ -248,7 +249,8 @@ def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 @autocasts(cpu="float32")
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W): see `max_pool2d`."""
+    """Return the largest element of each window of (N, C, D, H, W) or (C, D, H, W): see
+    `max_pool2d`."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode,
                      return_indices)
 
@@ -279,20 +281,20 @@ def _avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, c
 
 def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Any:
-    """The mean of each window of (N, C, L) or (C, L): see `avg_pool2d`."""
+    """Average over each window of (N, C, L) or (C, L): see `avg_pool2d`."""
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                ceil_mode: bool = False, count_include_pad: bool = True,
                divisor_override: int | None = None) -> Any:
-    """The mean of each window of `input`, (N, C, H, W) or (C, H, W), floating or int64.
+    """Average over each window of `input`, (N, C, H, W) or (C, H, W), floating or int64.
 
     stride     from one window to the next; None: the kernel size
     padding    zeros at both ends, at most half a window
-    ceil_mode  whether there is a window for what is left at the end
-    count_include_pad  whether padding counts as elements; divisor_override: what sums are divided
-    by instead of the number of elements
+    ceil_mode  also pool the rest at the end
+    count_include_pad  count padding as elements
+    divisor_override   divide sums by this instead of the number of elements
 
     >>> import tracejit
     >>> x = tracejit.arange(16.0).reshape(1, 1, 4, 4)
@@ -309,6 +311,6 @@ def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                ceil_mode: bool = False, count_include_pad: bool = True,
                divisor_override: int | None = None) -> Any:
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`."""
+    """Average over each window of (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`."""
     return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
                      divisor_override)

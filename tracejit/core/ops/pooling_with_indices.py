@@ -1,5 +1,7 @@
-"""Max pooling under the names that say that the places come along: `max_pool2d_with_indices` is
-`max_pool2d(..., return_indices=True)`."""
+"""Max pooling whose names say that positions come along.
+
+`max_pool2d_with_indices` is `max_pool2d(..., return_indices=True)`.
+"""
 
 from __future__ import annotations
 

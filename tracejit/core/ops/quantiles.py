@@ -1,7 +1,7 @@
-"""Quantiles: between which elements a fraction of a dimension lies.
+"""Quantiles: elements between which a fraction of a dimension lies.
 
-In: a floating tensor, fractions, a dimension. Out: elements, or what lies between two of them.
-Written in sort and gather, through which gradients go. Called by users.
+In: a floating tensor, fractions, a dimension. Out: elements, or values between two of them. Sort
+and gather compute them, so that gradients go through. Called by users.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ fractions_record = Op(
 
 
 def _checked(name: str, input: Any, q: Any, interpolation: str) -> Any:
-    """The fractions as a tensor of the input's dtype."""
+    """Return the fractions as a tensor of the input's dtype."""
     if input.dtype not in (float32, float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if interpolation not in _BETWEEN:
         raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint "
                            f"or nearest, but got {interpolation}")
-    weak = getattr(q, "is_weak", False)  # a number of the running program
+    weak = getattr(q, "is_weak", False)  # a runtime number
     if weak or not is_tensor(q):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
@@ -85,7 +85,7 @@ def _quantile(name: str, input: Any, q: Any, dim: int | None, keepdim: bool, int
 
 
 def _ranks(values: Any, fractions: Any, skip_nan: bool) -> Any:
-    """Where in each ordered row the fractions lie: (..., fractions)."""
+    """Return the places of the fractions in each ordered row: (..., fractions)."""
     size, last = values.shape[-1], len(values.shape) - 1
     shape = (*values.shape[:-1], fractions.shape[0])
     if skip_nan:
@@ -110,11 +110,13 @@ def _between(values: Any, places: Any, interpolation: str) -> Any:
 @autocasts(cpu="float32")
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *,
              interpolation: str = "linear") -> Any:
-    """The values below which the fraction `q` (a number, or a vector of them) of the elements along
-    `dim` (None: of all) lies; nan where there is one.
+    """Return the values below which the fraction `q` of the elements along `dim` lies.
 
-    `interpolation`: what to take between two elements: "linear", "lower", "higher", "midpoint" or
-    "nearest". A vector `q` makes a new first dimension.
+    q              a number, or a vector: that makes a new first dimension
+    dim            None: all elements
+    interpolation  between two elements: "linear", "lower", "higher", "midpoint" or "nearest"
+
+    A row with a nan gives nan.
 
     >>> import tracejit
     >>> tracejit.quantile(tracejit.tensor([0.0, 1.0, 2.0, 3.0]), tracejit.tensor([0.5, 0.9]))
@@ -129,5 +131,5 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
 @autocasts(cpu="float32")
 def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Any:
-    """`quantile` of what is not nan; nan where there is nothing else."""
+    """Return the `quantile` of the elements that are not nan; nan where all are."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -1,8 +1,8 @@
 """New random tensors: PyTorch's functions over the draws of `random_record`.
 
-In: sizes, a dtype, a `Generator`. Out: tensors whose element i is a function of (seed, offset, i)
-alone, so that eager mode, kernels and any number of threads give the same. Called by users and by
-initialisation. What overwrites a tensor, and samples by weights, is in `sampling`.
+In: sizes, a dtype, a `Generator`. Out: tensors. Element i is a function of (seed, offset, i) alone,
+so that eager mode, kernels and any number of threads give the same. Called by users and by
+initialisation. Functions that overwrite a tensor, or sample by weights, are in `sampling`.
 
 Every function takes PyTorch's `generator=`, `out=`, `dtype=`, `device=` and `requires_grad=`;
 `layout` and `pin_memory` are accepted and mean nothing here.
@@ -71,7 +71,7 @@ def _sizes(given: tuple, size: Any, function: str) -> tuple:
 
 
 def delivered(result: Any, out: Any = None, requires_grad: bool = False) -> Any:
-    """The result as asked for: written to `out`, or marked."""
+    """Return the result as the caller wants it: written to `out`, or marked `requires_grad`."""
     if out is not None:
         return written_to(out, result)
     if not requires_grad:
@@ -87,13 +87,13 @@ def _kind(d: dtype | None, out: Any) -> dtype:
 
 def _drawn(record: Op, generator: Generator | None, shape: tuple, d: dtype, device: Any,
            kernel: str) -> Any:
-    """One draw, of a floating point or complex dtype."""
+    """Draw numbers of a floating point or complex dtype."""
     if not d.is_complex:
         return draw(record, generator, shape, floating(d, kernel), device)
     part = float32 if d is complex64 else float64
     both = draw(record, generator, (*shape, 2), part, device)
     if record is normal_record:
-        both = both * math.sqrt(0.5)
+        both = both * math.sqrt(0.5)  # the variances of both parts add up to 1
     return convert(both.select(-1, 0), d) + convert(both.select(-1, 1), d) * 1j
 
 
@@ -101,7 +101,7 @@ def _drawn(record: Op, generator: Generator | None, shape: tuple, d: dtype, devi
 def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, out: Any = None,
          dtype: dtype | None = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Any:
-    """Uniform numbers in [0, 1).
+    """Draw uniform numbers in [0, 1).
 
     >>> import tracejit
     >>> tracejit.rand(2, 3).shape
@@ -117,7 +117,7 @@ def rand(*sizes: Any, size: Any = None, generator: Generator | None = None, out:
 def randn(*sizes: Any, size: Any = None, generator: Generator | None = None, out: Any = None,
           dtype: dtype | None = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Any:
-    """Normal numbers of mean 0 and variance 1.
+    """Draw normal numbers of mean 0 and variance 1.
 
     >>> import tracejit
     >>> tracejit.randn(2, 3).shape
@@ -141,7 +141,7 @@ def _integer(function: str, name: str, position: int, value: Any) -> Any:
 
 
 def checked_range(low: Any, high: Any, d: dtype) -> None:
-    """RuntimeError if low .. high - 1 is empty or does not fit the dtype."""
+    """Raise RuntimeError if low .. high - 1 is empty or does not fit the dtype."""
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got "
                            f"from={shapes.hint(low)} >= to={shapes.hint(high)}")
@@ -156,13 +156,14 @@ def checked_range(low: Any, high: Any, d: dtype) -> None:
 
 def integers(low: Any, high: Any, shape: tuple, d: dtype, device: Any,
              generator: Generator | None) -> Any:
-    """Integers in low .. high - 1 of a dtype; RuntimeError for a range that is empty or unfit."""
+    """Draw integers in low .. high - 1. RuntimeError if the range is empty or unfit for the
+    dtype."""
     checked_range(low, high, d)
     return convert(draw(randint_record, generator, shape, int64, device, low=low, high=high), d)
 
 
 def _randint_arguments(given: tuple, low: Any, high: Any, size: Any) -> dict[str, tuple[int, Any]]:
-    """name -> (position, value), position 0 for keywords; without low there are only two."""
+    """Return name -> (position, value), position 0 for keywords; without low there are only two."""
     keywords = {"low": low, "high": high, "size": size}
     found = {name: (0, value) for name, value in keywords.items() if value is not None}
     names = ("low", "high", "size")[3 - min(3, max(2, len(given) + len(found))):]
@@ -178,7 +179,7 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
             generator: Generator | None = None, out: Any = None, dtype: dtype | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Any:
-    """Integers in low .. high - 1: `randint(high, size)` or `randint(low, high, size)`.
+    """Draw integers in low .. high - 1: `randint(high, size)` or `randint(low, high, size)`.
 
     >>> import tracejit
     >>> tracejit.randint(5, (2,)).dtype
@@ -204,7 +205,7 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
 def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
              dtype: dtype | None = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
-    """The integers 0 .. n - 1 in random order.
+    """Return the integers 0 .. n - 1 in random order.
 
     >>> import tracejit
     >>> sorted(tracejit.randperm(4).tolist())
@@ -226,7 +227,7 @@ def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
 def rand_like(input: Any, *, generator: Generator | None = None, dtype: dtype | None = None,
               layout: Any = None, device: Any = None, requires_grad: bool = False,
               pin_memory: bool = False, memory_format: Any = None) -> Any:
-    """`rand` in the shape, dtype and device of `input`."""
+    """Call `rand` with the shape, dtype and device of `input`."""
     return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                 device=device or input.device, requires_grad=requires_grad)
 
@@ -234,7 +235,7 @@ def rand_like(input: Any, *, generator: Generator | None = None, dtype: dtype | 
 def randn_like(input: Any, *, generator: Generator | None = None, dtype: dtype | None = None,
                layout: Any = None, device: Any = None, requires_grad: bool = False,
                pin_memory: bool = False, memory_format: Any = None) -> Any:
-    """`randn` in the shape, dtype and device of `input`."""
+    """Call `randn` with the shape, dtype and device of `input`."""
     return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                  device=device or input.device, requires_grad=requires_grad)
 
@@ -243,7 +244,7 @@ def randint_like(input: Any, low: Any, high: Any = None, *, generator: Generator
                  dtype: dtype | None = None, layout: Any = None, device: Any = None,
                  requires_grad: bool = False, pin_memory: bool = False,
                  memory_format: Any = None) -> Any:
-    """`randint` in the shape, dtype and device of `input`."""
+    """Call `randint` with the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                    device=device or input.device, requires_grad=requires_grad)
@@ -276,11 +277,11 @@ normal_outcome_record = Op(
 
 
 def checked_std(std: Any) -> Any:
-    """`std`; RuntimeError if it, or one of its elements, is negative."""
+    """Return `std`; RuntimeError if it, or one of its elements, is negative."""
     if not is_number(std):
         return within_record(std, low=0.0, high=math.inf,
                              message="normal expects all elements of std >= 0.0")
-    if not std >= 0:  # nor a NaN
+    if not std >= 0:  # refuses NaN, too
         raise RuntimeError(f"normal expects std >= 0.0, but found std {float(std):g}")
     return std
 
@@ -288,7 +289,7 @@ def checked_std(std: Any) -> Any:
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
            out: Any = None, dtype: dtype | None = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False, pin_memory: bool = False) -> Any:
-    """Normal numbers; `mean` and `std` are numbers (with `size`) or tensors that broadcast.
+    """Draw normal numbers; `mean` and `std` are numbers (with `size`) or tensors that broadcast.
 
     >>> import tracejit
     >>> tracejit.normal(0.0, 1.0, (2, 3)).shape
@@ -313,7 +314,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
 
 
 def checked_chances(p: Any) -> Any:
-    """`p`; RuntimeError if an element is not in [0, 1], NotImplementedError for integers."""
+    """Return `p`; RuntimeError if an element is not in [0, 1], NotImplementedError for integers."""
     floating(p.dtype, "bernoulli_tensor_cpu_p_")
     message = "Expected p_in >= 0 && p_in <= 1 to be true, but got false."
     return within_record(p, low=0.0, high=1.0, message=message)
@@ -322,7 +323,7 @@ def checked_chances(p: Any) -> Any:
 @method("bernoulli")
 def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None = None,
               out: Any = None) -> Any:
-    """Ones with probability `input` (or `p`, elementwise the same), else zeros, in its dtype.
+    """Draw ones with probability `input` (or `p`, elementwise the same), else zeros, in its dtype.
 
     >>> import tracejit
     >>> tracejit.bernoulli(tracejit.tensor([0.0, 1.0])).tolist()
@@ -339,13 +340,13 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Generator | None
 
 
 def coin(shape: tuple, p: float, device: Any, generator: Generator | None = None) -> Any:
-    """A bool tensor, True with probability `p`."""
+    """Draw a bool tensor, True with probability `p`."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={float(p):g}")
     return draw(bernoulli_record, generator, shape, bool_, device, p=float(p))
 
 
 def chances(shape: tuple, p: Any, device: Any, generator: Generator | None = None) -> Any:
-    """A bool tensor, True with the probabilities of a tensor."""
+    """Draw a bool tensor, True with the probabilities of a tensor."""
     kind = float64 if p.dtype is float64 else float32
     return draw(uniform_record, generator, shape, kind, device) < p

@@ -1,9 +1,11 @@
 """Random draws: the records that make elements of (seed, offset, element number), and `draw`.
 
 In: a generator, a shape, a dtype. Out: a tensor of one draw. Called by `random`, `sampling` and
-`dropout`. A record's operand 0 is the generator's state, int64 (seed, offset); its attribute
-`offset` says how many draws were made before it by the same program. Records with an `element`
-are computed in kernels; the others by the host, as pure functions of (seed, offset).
+`dropout`.
+
+Operand 0 of a record is the generator's state, int64 (seed, offset). Its attribute `offset` counts
+the draws that the same program made before. Kernels compute records with an `element`; the host
+computes the others, as pure functions of (seed, offset).
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def _permutation_array(xp: Any, state: Any, offset: int, shape: tuple, dtype: dt
 
 def _element(emit: Any, index: Sequence[Any], offset: int, shape: tuple, function: str,
              *arguments: str, **named: Any) -> Any:
-    """One element: `function` of seed, offset, the element's number, and arguments."""
+    """Compute an element: `function` of seed, offset, the element's number, and arguments."""
     number: Any = 0
     for position, size in zip(index, shape):
         number = number * size + position
@@ -117,7 +119,7 @@ def _randint_element(emit: Any, index: Sequence[Any], offset: int, shape: tuple,
 
 def _drawing(name: str, eager: Callable[..., Any],
              element: Callable[..., Any] | None = None) -> Op:
-    """The record of an op that draws numbers of some shape."""
+    """Make the record of an op that draws numbers of some shape."""
     return Op(name, "random", ("state",), infer=_drawn_type, eager=eager, element=element,
               sizes=("shape",))
 
@@ -132,8 +134,7 @@ permutation_record = _drawing("randperm", _permutation_array)
 
 def draw(record: Op, generator: Generator | None, shape: tuple, dtype: dtype, device: Any,
          **how: Any) -> Any:
-    """One draw of `shape` elements; it takes one offset of the generator, but for what has no
-    values."""
+    """Draw `shape` elements. That takes an offset of the generator, on the meta device none."""
     if device is not None and as_device(device).type == "meta":
         return full_of(None, shape, 0, dtype, device)
     state, offset = state_of(generator)
@@ -148,7 +149,7 @@ affine: Op = pointwise(
 
 
 def scaled(drawn: Any, scale: Any, shift: Any) -> Any:
-    """drawn * scale + shift, rounded twice everywhere: the same bits in every mode."""
+    """Return drawn * scale + shift, rounded twice everywhere: the same bits in every mode."""
     return drawn if _is(scale, 1) and _is(shift, 0) else affine(drawn, scale, shift)
 
 
@@ -157,7 +158,7 @@ def _is(value: Any, number: int) -> bool:
 
 
 def floating(d: dtype | None, kernel: str) -> dtype:
-    """`d`, or the default dtype; NotImplementedError unless it is a floating point one."""
+    """Return `d`, or the default dtype; NotImplementedError unless it is a floating point dtype."""
     d = d or get_default_dtype()
     if d.category != FLOATING:
         raise NotImplementedError(f'"{kernel}" not implemented for \'{SCALAR_NAMES[d.name]}\'')

@@ -22,7 +22,7 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any, low: float | None = None
                 high: float | None = None, requires_grad: bool = False,
                 noncontiguous: bool = False, exclude_zero: bool = False,
                 memory_format: Any = None) -> Any:
-    """Uniform elements in [low, high), of integers too; default: from -9 to 9.
+    """Draw uniform elements in [low, high), of integers too; default: from -9 to 9.
 
     noncontiguous  every second element of memory, where there are two elements or more
     exclude_zero   1, or the smallest normal number, in the place of 0
@@ -54,7 +54,7 @@ def make_tensor(*shape: Any, dtype: dtype, device: Any, low: float | None = None
 
 
 def _limits(low: Any, high: Any, dtype: dtype, inexact: bool) -> tuple[Any, Any]:
-    """The limits, as far as the dtype goes."""
+    """Return the limits, as far as the dtype goes."""
     if dtype is bool_:
         least: Any = 0
         most: Any = 2
@@ -84,7 +84,7 @@ def _uniform(sizes: tuple[int, ...], dtype: dtype, device: Any, low: Any, high: 
         parts = _uniform((*sizes, 2), dtype.to_real(), device, low, high)
         return view_as_complex(parts)
     if dtype.is_floating_point:
-        # Where the difference is no number: halves of the limits, and twice what is between them.
+        # Where high - low overflows, draw between halves of the limits and double.
         scale = 1 if math.isfinite(float(high) - float(low)) else 2
         return empty(sizes, dtype=dtype, device=device).uniform_(low / scale, high / scale) * scale
     return randint(low, high, sizes, dtype=dtype, device=device)

@@ -1,7 +1,7 @@
 """Copies in another order: flip, roll, triangles, repeating.
 
-In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient
-rules, by `nn`.
+In: tensors and static positions. Out: new contiguous tensors. Called by users, by gradient rules,
+by `nn`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.core.ops.types import TensorType
 
 @method()
 def contiguous(input: Any, *, memory_format: Any = None) -> Any:
-    """`input` itself when it is contiguous, else a copy that is."""
+    """Return `input` itself when it is contiguous, else a copy that is."""
     if hasattr(input, "is_contiguous") and not input.is_contiguous():
         return clone(input)
     return input
@@ -30,7 +30,7 @@ def contiguous(input: Any, *, memory_format: Any = None) -> Any:
 
 def _flip_element(emit: Any, index: Sequence[Any], dims: tuple[int, ...]) -> Any:
     shape = emit.shape(0)
-    # The index stands on the left: `size - index` would ask the size what to do.
+    # The index is the left operand: `size - index` would call the operator of the size.
     return emit.operand(0, [i * -1 + (shape[d] - 1) if d in dims else i
                             for d, i in enumerate(index)])
 
@@ -46,7 +46,7 @@ flip_record: Op = Op(
 
 @method()
 def flip(input: Any, *args: Any, dims: Any = None) -> Any:
-    """The order of the elements reversed in dimensions `dims`; a copy, as in PyTorch.
+    """Reverse the order of the elements in dimensions `dims`; a copy, as in PyTorch.
 
     >>> import tracejit
     >>> tracejit.arange(3).flip(0).tolist()
@@ -61,7 +61,7 @@ def flip(input: Any, *args: Any, dims: Any = None) -> Any:
 
 @method()
 def fliplr(input: Any) -> Any:
-    """`flip` along dimension 1."""
+    """Call `flip` along dimension 1."""
     if len(input.shape) < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
@@ -69,7 +69,7 @@ def fliplr(input: Any) -> Any:
 
 @method()
 def flipud(input: Any) -> Any:
-    """`flip` along dimension 0."""
+    """Call `flip` along dimension 0."""
     if not input.shape:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
@@ -77,7 +77,7 @@ def flipud(input: Any) -> Any:
 
 @method()
 def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
-    """`input` turned by `k` quarters in the plane of two dimensions, from the first to the second.
+    """Turn `input` by `k` quarters in the plane of two dimensions, from the first to the second.
 
     >>> import tracejit
     >>> tracejit.tensor([[1, 2], [3, 4]]).rot90().tolist()
@@ -117,7 +117,7 @@ roll_record: Op = Op(
 
 @method()
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    """Elements moved by `shifts` along `dims`, those that leave come in again at the other end.
+    """Move elements by `shifts` along `dims`. Those that leave come in again at the other end.
 
     >>> import tracejit
     >>> tracejit.arange(4).roll(1, 0).tolist()
@@ -141,7 +141,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
         try:
             k = normalize_dim(dim, len(input.shape))
         except IndexError:
-            if any(equal(n, 0) for n in input.shape):  # PyTorch does not look at it then
+            if any(equal(n, 0) for n in input.shape):  # PyTorch does not check the dimension then
                 return input.clone()
             raise
         total[k] = total.get(k, 0) + step
@@ -190,7 +190,7 @@ triu_record: Op = Op(
 
 @method()
 def tril(input: Any, diagonal: int = 0) -> Any:
-    """The lower triangle of the last two dimensions, zeros above diagonal number `diagonal`.
+    """Return the lower triangle of the last two dimensions, zeros above diagonal number `diagonal`.
 
     >>> import tracejit
     >>> tracejit.ones(2, 2).tril().tolist()
@@ -201,7 +201,8 @@ def tril(input: Any, diagonal: int = 0) -> Any:
 
 @method()
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """The upper triangle of the last two dimensions, zeros below diagonal number `diagonal`."""
+    """Return the upper triangle of the last two dimensions, zeros below diagonal number
+    `diagonal`."""
     return triu_record(_matrices(input, "triu"), diagonal=as_size(diagonal))
 
 
@@ -210,7 +211,7 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 
 @method()
 def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
-    """`input` copied next to itself `sizes[k]` times along dimension k, new dimensions first.
+    """Copy `input` next to itself `sizes[k]` times along dimension k, new dimensions first.
 
     >>> import tracejit
     >>> tracejit.arange(2).repeat(2, 2).tolist()
@@ -230,19 +231,19 @@ def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
 
 @method()
 def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
-    """`repeat`, with missing leading counts taken as 1."""
+    """Call `repeat`; missing leading counts are 1."""
     times = given(sizes, dims)
     return repeat(input, *(1,) * (len(input.shape) - len(times)), *times)
 
 
 def repeated_each(input: Any, repeats: Any, dim: int) -> Any:
-    """Every element of dimension `dim` repeated `repeats` times in a row."""
+    """Repeat every element of dimension `dim` `repeats` times in a row."""
     moved = movedim(input, dim, -1).unsqueeze(-1)
     wide = expand(moved, *input.shape[:dim], *input.shape[dim + 1:], input.shape[dim], repeats)
     return _copied(movedim(wide.flatten(-2), -1, dim), (repeats,))
 
 
 def _copied(repeated: Any, times: Sequence[Any]) -> Any:
-    """A repetition with memory of its own, also where nothing was repeated."""
+    """Return a repetition with memory of its own, also where nothing was repeated."""
     copied = all(type(n) is int for n in times) and not all(map(is_one, times))
     return contiguous(repeated) if copied else clone(repeated)

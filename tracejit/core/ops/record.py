@@ -1,15 +1,12 @@
-"""One op, one record: everything tracejit knows of an operation, and how a call finds who runs it.
+"""Op records: everything tracejit knows of an operation, and how a call finds who runs it.
 
 In: calls of ops on tensors, graph values or numbers. Out: whatever the operands' kind makes of
-them: eager tensors
-run NumPy, deferred tensors and graph values add a node. Used by every room; the records live in
-`ops/<family>.py`.
+them: eager tensors run NumPy, deferred tensors and graph values add a node. Used by every room; the
+records live in `ops/<family>.py`.
 
-Calling convention of a record: operands are positional (tensors, numbers, None), attributes are
-keywords
-(static data: ints, symbolic sizes, dtypes, strings, tuples of these). Front ends such as
-`ops.sum(x, dim=None)`
-normalise PyTorch's arguments to that form.
+Calling convention of a record: operands are positional (tensors, numbers, None). Attributes are
+keywords (static data: ints, symbolic sizes, dtypes, strings, tuples of these). Front ends such as
+`ops.sum(x, dim=None)` normalise PyTorch's arguments to that form.
 """
 
 from __future__ import annotations
@@ -25,12 +22,11 @@ REGISTRY: dict[str, Op] = {}
 
 
 class Emitter(Protocol):
-    """What an `element` function may ask of lowering: how one element of an output is computed.
+    """Lowering as an `element` function sees it, which computes one element of an output.
 
-    An *index* is an integer expression of loop variables; it supports + - * // % with ints, sizes
-    and indices,
-    and the comparisons < <= > >= ==, which give conditions (combine with & and |). A *scalar* is a
-    typed value.
+    An *index* is an integer expression of loop variables. It supports + - * // % with ints, sizes
+    and indices. The comparisons < <= > >= == give conditions (combine with & and |). A *scalar* is
+    a typed value.
     """
 
     def operand(self, k: int, index: Sequence[Any]) -> Any: ...  # element of operand k
@@ -47,7 +43,7 @@ class Emitter(Protocol):
 
 @dataclass(frozen=True)
 class Reduce:
-    """How a reduction combines: `combine` of `{a}` and `{b}`, starting from `identity` (by dtype).
+    """Combination step of a reduction: `combine` of `{a}` and `{b}`, from `identity` (by dtype).
 
     `position` marks argmax-like reductions: `combine` is then the condition under which b replaces
     a.
@@ -60,14 +56,13 @@ class Reduce:
 
 @dataclass(frozen=True)
 class Scatter:
-    """How a scatter op writes into a copy of operand 0.
+    """Writes of a scatter op into a copy of operand 0.
 
-    target   (emit, index, **attributes) -> where in the output the element at `index` of operand
-    `source` goes
-    combine  "set" or "add", in row-major order of the source: the last one wins, sums have one
-    order
-    named    (operands, **attributes) -> the dimensions of the output in which the indices say the
-    place, and a bound of how often they can name one place; None: nothing is added
+    target   (emit, index, **attributes) -> the place in the output for the element at `index` of
+             operand `source`
+    combine  "set" or "add", in row-major order of the source: the last one wins, sums have an order
+    named    (operands, **attributes) -> the dimensions of the output whose places the indices name,
+             and a bound of how often they can name one place; None: nothing is added
     """
 
     target: Callable[..., Sequence[Any]]
@@ -78,37 +73,35 @@ class Scatter:
 
 @dataclass(eq=False)
 class Op:
-    """One operation.
+    """Record of an operation.
 
     name       text in printed graphs; unique
     kind       pointwise | movement | reduction | creation | random | extern | scatter | composite
     operands   names of tensor operands; a last name starting with `*` takes any number
     infer      (*operands, **attributes) -> TensorType or a tuple of them; raises what the user
-    should see
+               should see
     eager      (xp, *arrays, **attributes) -> array or tuple, xp being numpy or cupy
     rules      operand name -> gradient rule; parameters of a rule name what it needs: `grad` (of
-    the first output),
-               output names, operand names, `<operand>_type` (TensorType only), attribute names
+               the first output), output names, operand names, `<operand>_type` (TensorType only),
+               attribute names
     scalar     pointwise: one scalar expression in `{operand}`s, `{dtype}` the output's dtype name
     element    movement, creation, random: (emit, index, **attributes) -> scalar
     reduce     reduction: how it combines; attributes `dims` (sorted, >= 0) and `keepdim`
     scatter    scatter: where the source's elements go
-    extern     name of the library routine lowering calls (products); None: eager's own NumPy call
-    is made
+    extern     name of the library routine that lowering calls (products); None: eager's own NumPy
+               call
     body       composite: the same function written in ops
     views      eager: output 0 is a view of operand 0
-    view_inverse  of views: (what the view looks at, what was written to it, **attributes) -> the
-               whole anew
-    sizes      attributes that may be symbolic sizes: no kernel differs in more than the length of
-               its loops
-    dynamic    sizes of results depend on values, and are None in their types; what to write instead
-               where one program is wanted
+    view_inverse  of views: (base of the view, written value, **attributes) -> the base anew
+    sizes      attributes that may be symbolic sizes: kernels differ in the length of loops only
+    dynamic    sizes of results depend on values, and are None in their types; the text says what
+               to write instead where one program is wanted
     adjoint    rules are right for complex numbers as they are; other rules are those of real
                numbers, and `cotangents` conjugates around them
     library    a kernel written by hand computes it on the CPU, in eager mode too, where
                `jit/lowering/library.py` has one for its types; `eager` is for all others
-    may_fail   whether it raises for some values (a position out of range): such a node is kept
-               though nobody reads its result, as the line of the program that it stands for raises
+    may_fail   it raises for some values (a position out of range): its node is kept though the
+               result is unread, as the user's line would raise
     """
 
     name: str
@@ -171,7 +164,7 @@ class Op:
         return (op_named, (self.name,))
 
     def operand_name(self, k: int) -> str:
-        """Name of operand number k; all of a variadic tail share one name."""
+        """Return the name of operand number k; all of a variadic tail share one name."""
         if self.variadic and k >= len(self.operands) - 1:
             return self.operands[-1][1:]
         return self.operands[k]
@@ -188,7 +181,7 @@ Dispatch = Callable[[Op, tuple, dict], Any]
 
 
 class Elsewhere(Exception):
-    """An operand decides how an op runs, though it is not the first one; `run` does it."""
+    """Signal that an operand other than the first decides how an op runs; `run` does it."""
 
     def __init__(self, run: Dispatch):
         super().__init__()
@@ -203,14 +196,14 @@ _default_dispatch: Dispatch | None = None
 
 
 def install_default(dispatch: Dispatch) -> None:
-    """Who runs ops that have no tensor operand (creation, random). The eager room calls this
-    once."""
+    """Set the runner of ops without tensor operands (creation, random). Called once, by
+    `eager/`."""
     global _default_dispatch
     _default_dispatch = dispatch
 
 
 def _of_numbers(op: Op, operands: tuple, attributes: dict) -> Any:
-    """Arithmetic of two numbers is a tensor; other elementwise ops want one among the operands."""
+    """Run arithmetic of two numbers, which gives a tensor. TypeError for other elementwise ops."""
     from tracejit.core.ops.creation import number_tensor
 
     if op.name not in ("add", "sub", "mul", "div"):

@@ -4,10 +4,10 @@ In: a tensor, `dim` (None, an int or several), `keepdim`, `dtype`. Out: tensors 
 dimensions gone or of size 1. Called by users, by gradient rules (un-broadcasting is a sum), by
 `nn`.
 
-The records take `dims` (sorted, >= 0) and `keepdim`; the functions normalise PyTorch's
-arguments to that. A mean is a sum divided by a number of elements that may be a symbolic size:
-a size is an operand of `div` as any Python number is, and no size is frozen. float16 and
-bfloat16 accumulate in float32.
+The records take `dims` (sorted, >= 0) and `keepdim`; the functions normalise PyTorch's arguments to
+that. A mean divides a sum by the number of elements, which may be a symbolic size. A size is an
+operand of `div` as any Python number is, and no size is frozen. float16 and bfloat16 accumulate in
+float32.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ from tracejit.core.ops.types import (
 
 
 def _summable(input: Any, d: dtype | None) -> Any:
-    """`input` in the dtype it is summed in: int64 for integers, unless told."""
+    """Return `input` in the dtype of its sum: int64 for integers, unless told."""
     return convert(input, d or (input.dtype if input.dtype.category >= FLOATING else int64))
 
 
 def _ordered(input: Any, name: str) -> Any:
-    """`input`; an error of PyTorch's where it is complex, in words of the kernel that would run."""
+    """Return `input`; raise PyTorch's error for complex numbers, in words of the kernel."""
     if input.dtype.category == COMPLEX:
         if "()" in name:
             raise RuntimeError(f"{name}: does not support complex input")
@@ -78,12 +78,12 @@ def _ordered(input: Any, name: str) -> Any:
 
 
 def _one_or_all(input: Any, dim: Any) -> int | None:
-    """One dimension, or None; TypeError for several."""
+    """Return one dimension, or None; TypeError for several."""
     return None if dim is None else normalize_dim(dim, len(input.shape))
 
 
 def _nonempty(input: Any, dim: Any, name: str) -> tuple[int, ...]:
-    """The dimensions to reduce, none of which may be empty."""
+    """Return the dimensions to reduce. IndexError or RuntimeError if one is empty."""
     dims = normalize_dims(dim, len(input.shape))
     for d in dims:
         if input.shape[d] != 0:
@@ -105,7 +105,7 @@ def _nonempty(input: Any, dim: Any, name: str) -> tuple[int, ...]:
 @method()
 @autocasts(cuda="float32")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Any:
-    """The sum over `dim` (None: all). Integers and bools sum in int64.
+    """Sum over `dim` (None: all). Integers and bools sum in int64.
 
     >>> import tracejit
     >>> tracejit.tensor([[1, 2], [3, 4]]).sum(0).tolist()
@@ -118,7 +118,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | No
 @method()
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *,
            dtype: dtype | None = None) -> Any:
-    """`sum` of what is not nan.
+    """Sum the elements that are not nan.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, tracejit.nan, 2.0]).nansum().item()
@@ -133,7 +133,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *,
 
 @method()
 def sum_to_size(input: Any, *size: Any) -> Any:
-    """`input` summed so that it has shape `size`, the reverse of `expand`.
+    """Sum `input` so that it has shape `size`, the reverse of `expand`.
 
     RuntimeError where `size` does not expand to the shape of `input`.
     """
@@ -158,7 +158,7 @@ def _expandable(shape: tuple, target: tuple) -> bool:
 @autocasts(cpu="float32", cuda="float32")
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
          dtype: dtype | None = None) -> Any:
-    """The product over `dim` (None: all); 1 of nothing.
+    """Multiply over `dim` (None: all); 1 of nothing.
 
     >>> import tracejit
     >>> tracejit.tensor([2.0, 3.0, 4.0]).prod().item()
@@ -170,7 +170,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *,
 
 @method()
 def count_nonzero(input: Any, *dims: Any, dim: Any = None) -> Any:
-    """How many elements are not zero, over some dimensions or all.
+    """Count the elements that are not zero, over some dimensions or all.
 
     >>> import tracejit
     >>> tracejit.eye(2).count_nonzero(0, 1)
@@ -184,7 +184,7 @@ def count_nonzero(input: Any, *dims: Any, dim: Any = None) -> Any:
 
 @method()
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """The largest element over `dim` (none: all), nan if there is one; ties share the gradient.
+    """Return the largest element over `dim` (none: all), or a nan; ties share the gradient.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 2.0], [3.0, 0.0]]).amax(1).tolist()
@@ -196,14 +196,16 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 @method()
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """The smallest element over `dim` (none: all), nan if there is one; ties share the gradient."""
+    """Return the smallest element over `dim` (none: all), or a nan; ties share the gradient."""
     dims = _nonempty(_ordered(input, "min_values_cpu"), dim, "amin")
     return amin_record(input, dims=dims, keepdim=bool(keepdim))
 
 
 @method()
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Position of the first largest element (of the first nan) along `dim`, or in the flat tensor.
+    """Return the position of the first largest element (of the first nan) along `dim`.
+
+    Without `dim`: in the flat tensor.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 7.0]]).argmax(1).tolist()
@@ -215,7 +217,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @method()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Position of the first smallest element (or first nan) along `dim`, or in the flat tensor."""
+    """Return the position of the first smallest element (of the first nan); see `argmax`."""
     dims = _nonempty(_ordered(input, "argmin()"), _one_or_all(input, dim), "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
@@ -225,7 +227,7 @@ AminmaxResult = namedtuple("aminmax", ["min", "max"])  # type: ignore[name-match
 
 @method()
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """(min, max): the smallest and the largest element along `dim` (None: of all).
+    """Return (min, max): the smallest and the largest element along `dim` (None: of all).
 
     >>> import tracejit
     >>> tracejit.tensor([3, 1, 2]).aminmax()
@@ -247,8 +249,9 @@ MinResult = namedtuple("min", ["values", "indices"])  # type: ignore[name-match]
 
 
 def _along_dim(name: str, position: Op, node_name: str) -> Op:
-    """The record of the extreme elements along one dimension, and where they are; gradients go to
-    just those.
+    """Make the record of the extreme elements along a dimension, and where they are.
+
+    Gradients go to just those.
     """
     def body(input: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
         indices = position(input, dims=(dim,), keepdim=True)
@@ -285,7 +288,7 @@ def _with_position(input: Any, dim: int, keepdim: bool, record: Op, name: str) -
 
 @method()
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """max(x): the largest element. max(x, dim): (values, indices) along it. max(x, y): elementwise.
+    """Return the largest element; with `dim`, (values, indices); with a tensor, elementwise maxima.
 
     >>> import tracejit
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 2.0]]).max(0).indices.tolist()
@@ -302,7 +305,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @method()
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """min(x): the smallest element. min(x, dim): (values, indices). min(x, y): elementwise."""
+    """Return the smallest element; with `dim`, (values, indices); with a tensor, minima; see
+    `max`."""
     must_be_tensors("min", ("input",), (input,))
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.minimum(input, dim if other is None else other)
@@ -324,7 +328,7 @@ def _truth(record: Op, input: Any, dim: Any, keepdim: bool) -> Any:
 
 @method()
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether some element over `dim` is not zero; bool (uint8 for uint8, as PyTorch).
+    """Return True if some element over `dim` is not zero; bool (uint8 for uint8, as PyTorch).
 
     `dim` None: over all; an empty tuple: over none, each element by itself.
 
@@ -337,6 +341,6 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 @method()
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether every element over `dim` is not zero; see `any`."""
+    """Return True if every element over `dim` is not zero; see `any`."""
     return _truth(all_record, input, dim, keepdim)
 

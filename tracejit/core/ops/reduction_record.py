@@ -1,4 +1,4 @@
-"""The records of the reductions, how kernels combine, and their derivatives.
+"""Records of the reductions, how kernels combine, and their derivatives.
 
 In: tensors; attributes `dims` (sorted, >= 0) and `keepdim`. Out: tensors with those dimensions
 gone, or of size 1. Called by `reduction.py` and by gradient rules. float16 and bfloat16 accumulate
@@ -35,14 +35,14 @@ _HALVES = (float16.numpy, bfloat16.numpy)
 
 
 def reduced_shape(shape: Sequence[Any], dims: tuple[int, ...], keepdim: bool) -> tuple:
-    """`shape` without `dims`, or with 1 in their places."""
+    """Return `shape` without `dims`, or with 1 in their places."""
     if keepdim:
         return tuple(1 if d in dims else size for d, size in enumerate(shape))
     return tuple(size for d, size in enumerate(shape) if d not in dims)
 
 
 def restored(grad: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """A reduced tensor with its reduced dimensions back, of size 1."""
+    """Insert the reduced dimensions of a tensor again, of size 1."""
     if not keepdim:
         for dim in dims:
             grad = unsqueeze_record(grad, dim=dim)
@@ -73,8 +73,10 @@ def _eager(name: str) -> Callable[..., Any]:
 
 
 def _in_order(xp: Any, x: Any) -> Any:
-    """The same elements in row-major memory, repeated ones once: NumPy adds in the order of memory,
-    and a program may hold them in another."""
+    """Return the elements in row-major memory, repeated ones once.
+
+    NumPy adds in the order of memory, and a program may hold the elements in another.
+    """
     if 0 not in x.strides:
         return xp.ascontiguousarray(x).reshape(x.shape)
     once = x[tuple(slice(None if stride else 1) for stride in x.strides)]
@@ -82,7 +84,7 @@ def _in_order(xp: Any, x: Any) -> Any:
 
 
 def _extreme(name: str, identity: Callable[[dtype], Any]) -> Callable[..., Any]:
-    """`_eager` for what NumPy knows no identity of: of nothing, it is ours, as in kernels."""
+    """Make `_eager` for a function without an identity in NumPy: of nothing, that of kernels."""
     run = _eager(name)
 
     def extreme(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -124,13 +126,13 @@ def _sum_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], keepdim:
 
 
 def extreme_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """Elements that share the extreme share its gradient evenly."""
+    """Share the gradient of an extreme evenly among the elements that equal it."""
     return _shared(grad, input == restored(out, dims, keepdim), dims, keepdim)
 
 
 def extreme_or_nan_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...],
                         keepdim: bool) -> Any:
-    """The same; where the extreme is nan, elements that are nan share its gradient."""
+    """Apply `extreme_rule`; where the extreme is nan, elements that are nan share its gradient."""
     out = restored(out, dims, keepdim)
     alike = input == out
     if input.dtype.category >= FLOATING:
@@ -139,7 +141,7 @@ def extreme_or_nan_rule(grad: Any, input: Any, out: Any, dims: tuple[int, ...],
 
 
 def _shared(grad: Any, alike: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    """The gradient of each extreme, over how many elements of its row are `alike`.
+    """Return the gradient of each extreme, over how many elements of its row are `alike`.
 
     They are counted in an integer: a half counts no further than 65504.
     """
@@ -200,6 +202,7 @@ argmin_record: Op = Op(
 
 
 def _others_body(input: Any, dim: int) -> Any:
+    # Divide by no zero: with one zero in a row, only the product without it is not 0.
     zero = input == 0
     safe = where(zero, 1, input)
     product = prod_record(safe, dims=(dim,), keepdim=True)
@@ -208,7 +211,7 @@ def _others_body(input: Any, dim: int) -> Any:
 
 
 def _others_rule(grad: Any, input: Any, dim: int) -> Any:
-    """By j: the sum over i of grad[i] times the product of all but elements i and j."""
+    """Return, by j, the sum over i of grad[i] times the product of all but elements i and j."""
     ndim = len(input.shape)
     last = input.movedim(dim, -1)
     same = eye_of(input, last.shape[-1], last.shape[-1], bool_)

@@ -29,7 +29,7 @@ reinterpret_record: Op = Op(
 
 
 def reinterpreted(input: Any, dtype: dtype) -> Any:
-    """A view of the tensor's bytes as elements of `dtype`.
+    """View the tensor's bytes as elements of `dtype`.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, -1.0]).view(tracejit.int32).tolist()

@@ -1,7 +1,7 @@
-"""Functions that PyTorch no longer has, and says so; casts by their inner names.
+"""Functions that PyTorch has removed, and casts by their inner names.
 
-In: calls of `solve`, `lstsq`, `symeig`, `eig`, as functions and methods. Out: RuntimeError that
-names what to write instead. Called by programs of years ago.
+In: calls of `solve`, `lstsq`, `symeig`, `eig`, as functions and methods. Out: a RuntimeError that
+tells the user what to write instead. Called by programs of years ago.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Sums along spatial dimensions, one dimension after the other: average pooling and interpolation.
 
 In: (N, C, *spatial), the sizes of the result, and `how` for each dimension: a kind of taps and its
-details. Out: (N, C, *out). Each record is linear, and its gradient is its transpose, a record of
-its own, whose gradient is the first one again. Called by `pooling.py` and `interpolation.py`.
+details. Out: (N, C, *out). Each record is linear. Its gradient is its transpose, a record of its
+own whose gradient is the first record again. Called by `pooling.py` and `interpolation.py`.
 
-Averages in float32 and float64 are the business of library kernels on the CPU. All else calls the
-array library. Halves are computed in float32 and rounded once.
+Library kernels average in float32 and float64 on the CPU. All else calls the array library. Halves
+are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _weighted(xp: Any, part: Any, weight: np.ndarray | None, axis: int) -> Any:
 
 
 def _apart(tap: Tap) -> list[Tap]:
-    """`tap` as taps none of which reads an element twice; slices where a slice will do."""
+    """Split `tap` into taps that read no element twice; slices where a slice will do."""
     if isinstance(tap.source, slice) or not len(tap.source):
         return [tap]
     source = np.asarray(tap.source)
@@ -66,8 +66,9 @@ def _gathered(xp: Any, x: Any, axis: int, out: int, taps: list[Tap]) -> Any:
 
 
 def _spread(xp: Any, y: Any, axis: int, size: int, taps: list[Tap]) -> Any:
-    """The transpose of `_gathered`."""
+    """Compute the transpose of `_gathered`."""
     x = xp.zeros((*y.shape[:axis], size, *y.shape[axis + 1:]), y.dtype)
+    # `+=` at a list of places adds once where a place repeats.
     for tap in (part for whole in taps for part in _apart(whole)):
         read = y[_at(xp, axis, tap.target)]
         x[_at(xp, axis, tap.source)] += _weighted(xp, read, tap.weight, axis)
@@ -75,7 +76,7 @@ def _spread(xp: Any, y: Any, axis: int, size: int, taps: list[Tap]) -> Any:
 
 
 def _along(xp: Any, function: Any, x: Any, axis: int, size: int, taps: list[Tap]) -> Any:
-    """`function` along `axis`; lists of places are read faster where rows are taken whole."""
+    """Apply `function` along `axis`; lists of places are read faster where rows are taken whole."""
     if axis < x.ndim - 1 or all(isinstance(tap.source, slice) for tap in taps):
         return function(xp, x, axis, size, taps)
     turned = xp.ascontiguousarray(x.swapaxes(axis - 1, axis))
@@ -120,7 +121,7 @@ def _resized(input: Any, sizes: tuple) -> TensorType:
 
 
 def resampling(name: str, node_name: str, library: bool = False) -> Op:
-    """The record of one linear function of (N, C, *spatial), and that of its transpose."""
+    """Make the record of a linear function of (N, C, *spatial), and the record of its transpose."""
     transpose = Op(
         f"{name}_backward", "extern", ("grad",),
         infer=lambda grad, sizes, how: _resized(grad, sizes), eager=_backward,

@@ -1,8 +1,8 @@
-"""Of which elements, with which weights, the elements of a resampled dimension are sums.
+"""Taps of a resampled dimension: elements and their weights, added up for each result.
 
-In: the size of a dimension, that of the result, and what happens: pooling, interpolation. Out:
-taps, each of which gives every element of the result at most one term. Called by
-`resampling_record.py`. Positions are rounded in the dtype PyTorch computes them in.
+In: the size of a dimension, the size of the result, and the kind: pooling, interpolation. Out:
+taps. A tap gives every element of the result at most one term. Called by `resampling_record.py`.
+Positions are rounded in the dtype PyTorch computes them in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.core.ops.max_pool_record import adaptive_bounds, reach
 
 ALL = slice(None)
-_BITS = 22  # the most behind the point that 15 bits of a weight are spread to
+_BITS = 22  # most bits behind the point in a weight of 15 bits
 
 
 class Tap(NamedTuple):
@@ -27,7 +27,7 @@ class Tap(NamedTuple):
 
 
 class Taps(NamedTuple):
-    """One dimension: what is added, and by what each sum is divided (None: by nothing)."""
+    """Taps of a dimension, and the divisor of each sum (None: no division)."""
 
     taps: list[Tap]
     counts: np.ndarray | None = None
@@ -37,7 +37,10 @@ class Taps(NamedTuple):
 def _windows(
     size: int, out: int, dtype: np.dtype, kernel: int, stride: int, padding: int, counting: str
 ) -> Taps:
-    """counting: "all" elements of a window, padding too; those "inside" the input; "nothing"."""
+    """Make the taps of pooling.
+
+    counting: "all" elements of a window, padding too; those "inside" the input; "nothing".
+    """
     reached = [reach(k, size, out, stride, padding, 1) for k in range(kernel)]
     taps = [Tap(r.windows, r.elements) for r in reached if r is not None]
     start = np.arange(out) * stride - padding
@@ -59,7 +62,7 @@ def _adaptive(size: int, out: int, dtype: np.dtype) -> Taps:
 
 # -- interpolation ---------------------------------------------------------------------------------
 def _scale(size: int, out: int, dtype: np.dtype, align: bool, factor: float | None) -> Any:
-    """How far apart neighbours of the result are in the input."""
+    """Return how far apart neighbours of the result are in the input."""
     if align:
         return dtype.type(size - 1) / dtype.type(out - 1) if out > 1 else dtype.type(0)
     if factor is not None and factor > 0:
@@ -75,7 +78,7 @@ def _nearest(size: int, out: int, dtype: np.dtype, factor: float | None, centre:
     dtype = _wide(dtype)
     number, half = np.arange(out).astype(dtype), dtype.type(centre)
     wide = np.multiply(_scale(size, out, dtype, False, factor), number + half, dtype=np.float64)
-    place = (wide - half).astype(dtype) + half  # rounded once, as processors multiply and add
+    place = (wide - half).astype(dtype) + half  # rounded once, as a fused multiply-add is
     source = np.floor(place.astype(np.float32)).astype(np.int64)
     return Taps([Tap(ALL, np.minimum(source, size - 1))])
 
@@ -83,14 +86,14 @@ def _nearest(size: int, out: int, dtype: np.dtype, factor: float | None, centre:
 def _places(
     size: int, out: int, dtype: np.dtype, align: bool, factor: float | None
 ) -> np.ndarray:
-    """Where in the input the elements of the result are."""
+    """Return where the elements of the result are in the input."""
     scale, number = _scale(size, out, dtype, align, factor), np.arange(out).astype(dtype)
     half = dtype.type(0.5)
     return scale * number if align else scale * (number + half) - half
 
 
 def _split(place: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The element at or before, and how far behind it."""
+    """Return the element at or before `place`, and how far `place` is behind it."""
     before = np.minimum(np.floor(place).astype(np.int64), size - 1)
     return before, np.clip(place - before.astype(place.dtype), 0, 1).astype(place.dtype)
 
@@ -114,7 +117,7 @@ def _far(a: float, x: np.ndarray) -> np.ndarray:
 
 def _cubic(size: int, out: int, dtype: np.dtype, align: bool, factor: float | None) -> Taps:
     before, behind = _split(_places(size, out, _wide(dtype), align, factor), size)
-    a = -0.75
+    a = -0.75  # PyTorch's; -0.5 where antialiased
     weights = [_far(a, behind + 1), _near(a, behind), _near(a, 1 - behind), _far(a, 2 - behind)]
     return Taps([
         Tap(ALL, np.clip(before + k - 1, 0, size - 1), w.astype(behind.dtype))
@@ -134,7 +137,7 @@ def _smooth_cubic(x: np.ndarray) -> np.ndarray:
 def _antialiased(
     size: int, out: int, dtype: np.dtype, align: bool, factor: float | None, cubic: bool
 ) -> Taps:
-    """Weights over as much of the input as an element of the result covers."""
+    """Make weights over as much of the input as an element of the result covers."""
     dtype = _wide(dtype)
     scale = float(_scale(size, out, dtype, align, factor))
     wider = max(scale, 1.0)
@@ -154,8 +157,11 @@ def _antialiased(
 
 
 def _fixed(size: int, out: int, dtype: np.dtype, kind: str, *details: Any) -> Taps:
-    """The taps of another kind with weights of 15 bits, none but the sign before the point where
-    the largest has one: what images of bytes are resampled with. Sums in float64 are exact."""
+    """Return the taps of another kind with weights of 15 bits, as images of bytes are resampled.
+
+    The largest weight uses all 15, but no more than 22 stand behind the point. Sums in float64 are
+    exact.
+    """
     taps = _once(_KINDS[kind](size, out, np.dtype(np.float64), *details).taps)
     largest = max((float(t.weight.max(initial=0)) for t in taps if t.weight is not None), default=0)
     bits = next(n for n in range(_BITS + 1) if n == _BITS or _up(largest * 2.0 ** (n + 1)) >= 2**15)
@@ -166,12 +172,12 @@ def _fixed(size: int, out: int, dtype: np.dtype, kind: str, *details: Any) -> Ta
 
 
 def _up(x: Any) -> Any:
-    """The nearest integer, halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     return np.trunc(x + np.copysign(0.5, x))
 
 
 def _once(taps: list[Tap]) -> list[Tap]:
-    """Taps of which no two read one element for one element of the result: at the ends some do."""
+    """Join taps that read one element for one result: at the ends some do."""
     found = taps[:1]
     for tap in taps[1:]:
         last = found[-1]
@@ -190,7 +196,7 @@ _KINDS: dict[str, Callable[..., Taps]] = {
 
 
 def taps_of(size: int, out: int, dtype: np.dtype, kind: str, *details: Any) -> Taps:
-    """The taps of one dimension of `size` elements that becomes one of `out`.
+    """Return the taps of a dimension of `size` elements that becomes one of `out`.
 
     >>> taps_of(3, 4, np.dtype(np.float32), "nearest", None, 0.0).taps[0].source.tolist()
     [0, 0, 1, 2]

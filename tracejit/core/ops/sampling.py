@@ -1,4 +1,4 @@
-"""Random numbers of a distribution: what overwrites a tensor, and what samples by weights.
+"""Random numbers of a distribution: functions that overwrite a tensor, and that sample by weights.
 
 In: a tensor, parameters of the distribution, a `Generator`. Out: the tensor with other elements
 (names that end in `_`), or new samples. Called by users and by initialisation. Exponentials and
@@ -55,7 +55,7 @@ from tracejit.core.ops.types import (
 
 # -- in place --------------------------------------------------------------------------------------
 def _of(self: Any, record: Op, generator: Generator | None, d: dtype | None = None) -> Any:
-    """One draw in the shape and on the device of a tensor."""
+    """Draw in the shape and on the device of a tensor."""
     return draw(record, generator, tuple(self.shape), d or self.dtype, self.device)
 
 
@@ -85,7 +85,7 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Any:
     """Overwrite with normal numbers."""
     checked_std(std)
-    if self.dtype.category == COMPLEX:  # the standard deviation is that of the whole number
+    if self.dtype.category == COMPLEX:  # std is that of the whole number
         self.real.normal_(mean, std * math.sqrt(0.5), generator=generator)
         self.imag.normal_(0.0, std * math.sqrt(0.5), generator=generator)
         return self
@@ -124,7 +124,7 @@ def random_(self: Any, *bounds: Any, generator: Generator | None = None, **named
         return integers(as_size(low), as_size(high), tuple(self.shape), self.dtype, self.device,
                         generator)
 
-    widest = low + 2**63  # what one draw reaches
+    widest = low + 2**63  # a wider range takes two draws
     if not (type(low) is int and low < 0 and high > widest):
         return self._assign(drawn(low, high))
     above = _of(self, uniform_record, generator, float64) >= 2**63 / (high - low)
@@ -132,7 +132,7 @@ def random_(self: Any, *bounds: Any, generator: Generator | None = None, **named
 
 
 def exponential_of(like: Any, generator: Generator | None = None) -> Any:
-    """Positive numbers of density exp(-x), as many as `like` has elements."""
+    """Draw positive numbers of density exp(-x), as many as `like` has elements."""
     if like.dtype.category != FLOATING:
         raise RuntimeError("Exponential distribution is a continuous probability distribution. "
                            "dtype must be a floating point but you specified "
@@ -156,8 +156,9 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Generator | None =
 
 @method()
 def geometric_(self: Any, p: float, *, generator: Generator | None = None) -> Any:
-    """Overwrite with the number of trials up to the first success, 1, 2 ...; each succeeds with
-    probability `p`.
+    """Overwrite with the number of trials up to the first success, 1, 2 ...
+
+    Each trial succeeds with probability `p`.
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={float(p):g}")
@@ -217,7 +218,7 @@ def _multinomial_array(xp: Any, state: Any, input: Any, offset: int, samples: in
 
 
 def _with_replacement(key: tuple[int, int], rows: np.ndarray, samples: int) -> np.ndarray:
-    """The category whose share of the running sum a uniform number falls in."""
+    """Choose the category whose share of the running sum a uniform number falls in."""
     sums = rows.cumsum(1)
     uniform = philox.philox_uniform_numpy(*key, len(rows) * samples, np.float64)
     chosen = np.empty((len(rows), samples), np.int64)
@@ -228,7 +229,7 @@ def _with_replacement(key: tuple[int, int], rows: np.ndarray, samples: int) -> n
 
 
 def _without_replacement(key: tuple[int, int], rows: np.ndarray, samples: int) -> np.ndarray:
-    """The first to arrive: waiting times are exponential, with the weights as rates."""
+    """Choose the first to arrive: waiting times are exponential, with the weights as rates."""
     waits = philox.philox_exponential_numpy(*key, rows.size, np.float64).reshape(rows.shape)
     with np.errstate(divide="ignore"):
         return np.argsort(waits / rows, axis=1, kind="stable")[:, :samples].astype(np.int64)
@@ -243,14 +244,14 @@ multinomial_record = Op(
 @method()
 def multinomial(input: Any, num_samples: Any, replacement: bool = False, *,
                 generator: Generator | None = None, out: Any = None) -> Any:
-    """Positions drawn by weights: each row of `input` gives `num_samples` of its positions.
+    """Draw positions by weights: each row of `input` gives `num_samples` of its positions.
 
     >>> import tracejit
     >>> tracejit.multinomial(tracejit.tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
     [1, 1]
 
     RuntimeError for weights that are no distribution, for more samples than categories, for more
-    than 2**24 categories, and for an `out` that is not int64.
+    than 2**24 categories, and for an `out` of another dtype than int64.
     """
     if len(input.shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -275,7 +276,7 @@ def multinomial(input: Any, num_samples: Any, replacement: bool = False, *,
 
 # -- counts ----------------------------------------------------------------------------------------
 def _stream(state: Any, offset: int) -> np.random.Generator:
-    """NumPy's generator at a place of its own for each (seed, offset)."""
+    """Return NumPy's generator at a place of its own for each (seed, offset)."""
     key, drawn = key_of(state, offset)
     return np.random.Generator(np.random.Philox(key=key, counter=[0, drawn, 0, 0]))
 
@@ -306,7 +307,7 @@ binomial_record = Op(
 
 
 def poisson(input: Any, generator: Generator | None = None) -> Any:
-    """Counts of a Poisson distribution with the rates of `input`, in its dtype.
+    """Draw counts of a Poisson distribution with the rates of `input`, in its dtype.
 
     >>> import tracejit
     >>> tracejit.poisson(tracejit.zeros(2)).tolist()
@@ -320,7 +321,7 @@ def poisson(input: Any, generator: Generator | None = None) -> Any:
 
 
 def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Any:
-    """Successes among `count` trials of probability `prob`; the two broadcast.
+    """Draw the number of successes among `count` trials of probability `prob`; the two broadcast.
 
     >>> import tracejit
     >>> tracejit.binomial(tracejit.tensor([4.0]), tracejit.tensor([1.0])).tolist()

@@ -1,7 +1,7 @@
 """Running sums, products, extremes and logarithms of sums along a dimension.
 
-In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. Sums are the
-business of a library kernel on the CPU; the rest calls the array library.
+In: a tensor and a dimension. Out: a tensor of the same shape. Called by users. A library kernel
+sums on the CPU; the rest calls the array library.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _eager(name: str) -> Any:
 
 
 def _cumprod_rule(grad: Any, input: Any, dim: int) -> Any:
-    """By i: the sum over k >= i of grad[k] times the running product at k without factor i."""
+    """Return, by i, the sum over k >= i of grad[k] times the product of factors up to k without
+    i."""
     ndim = len(input.shape)
     if not ndim:
         return grad
@@ -87,7 +88,7 @@ def _summable(input: Any, d: dtype | None) -> Any:
 @method()
 @autocasts(cuda="float32")
 def cumsum(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
-    """Sums of the elements up to each, along `dim`. Integers sum in int64.
+    """Sum the elements up to each, along `dim`. Integers sum in int64.
 
     >>> import tracejit
     >>> tracejit.tensor([1, 2, 3]).cumsum(0).tolist()
@@ -99,7 +100,7 @@ def cumsum(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
 @method()
 @autocasts(cuda="float32")
 def cumprod(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
-    """Products of the elements up to each, along `dim`. Integers multiply in int64."""
+    """Multiply the elements up to each, along `dim`. Integers multiply in int64."""
     return cumprod_record(_summable(input, dtype), dim=normalize_dim(dim, len(input.shape)))
 
 
@@ -109,7 +110,7 @@ CumminResult = namedtuple("cummin", ["values", "indices"])  # type: ignore[name-
 
 
 def _extremes(name: str) -> Any:
-    """The extremes up to each element, and where the last of equal ones was."""
+    """Make the function of running extremes, and where the last of equal ones was."""
     def run(xp: Any, x: Any, dim: int) -> tuple[Any, Any]:
         if not x.ndim:
             return x.copy(), xp.zeros((), xp.int64)
@@ -146,8 +147,9 @@ cummax_record, cummin_record = (
 
 @method()
 def cummax(input: Any, dim: int) -> Any:
-    """(values, indices): the largest of the elements up to each along `dim`, and where the last of
-    them is.
+    """Return (values, indices) of the largest element up to each along `dim`.
+
+    The index is that of the last of equal elements.
 
     >>> import tracejit
     >>> values, indices = tracejit.tensor([1, 3, 2, 3]).cummax(0)
@@ -160,14 +162,14 @@ def cummax(input: Any, dim: int) -> Any:
 
 @method()
 def cummin(input: Any, dim: int) -> Any:
-    """(values, indices): the smallest of the elements up to each along `dim`; see `cummax`."""
+    """Return (values, indices) of the smallest element up to each along `dim`; see `cummax`."""
     must_be_real("\"cummin_cpu\" not implemented for '{}'", (input,))
     return CumminResult(*cummin_record(input, dim=normalize_dim(dim, len(input.shape))))
 
 
 # -- logarithms of sums ----------------------------------------------------------------------------
 def _complex_logarithms(xp: Any, x: Any, dim: int) -> Any:
-    """Element by element: the array library has no sum of exponentials of complex numbers."""
+    """Add element by element: the array library adds no exponentials of complex numbers."""
     found = xp.moveaxis(x.copy(), dim, 0)
     total = xp.full(found.shape[1:], -math.inf, x.dtype)
     for k, element in enumerate(found):
@@ -185,8 +187,10 @@ def _logarithms(xp: Any, x: Any, dim: int) -> Any:
 
 
 def _weighted(xp: Any, weights: Any, logs: Any, totals: Any, dim: int) -> Any:
-    """By i: the sum over k >= i of weights[k] * exp(logs[i] - totals[k]), none of which overflows
-    on the way: the weights go along as logarithms, real ones by sign."""
+    """Return, by i, the sum over k >= i of weights[k] * exp(logs[i] - totals[k]).
+
+    No term overflows on the way: the weights are added as logarithms, real ones by sign.
+    """
     if not weights.ndim:
         return weights * xp.exp(logs - totals)
 
@@ -201,13 +205,13 @@ def _weighted(xp: Any, weights: Any, logs: Any, totals: Any, dim: int) -> Any:
 
 
 def _weighted_back(grad: Any, logs: Any, totals: Any, dim: int) -> Any:
-    """By k: the sum over i <= k of grad[i] * exp(logs[i] - totals[k])."""
+    """Return, by k, the sum over i <= k of grad[i] * exp(logs[i] - totals[k])."""
     if not grad.shape:
         return weighted_record(grad, logs, totals, dim=dim)
     return weighted_record(grad.flip(dim), -totals.flip(dim), -logs.flip(dim), dim=dim).flip(dim)
 
 
-# Logarithms of a gradient have no derivative where it is 0: linear in it is this record's rule.
+# A record of its own, linear in the gradient: the logarithm of a gradient of 0 has no derivative.
 weighted_record: Op = Op(
     "logcumsumexp_backward", "extern", ("weights", "logs", "totals"),
     infer=lambda weights, logs, totals, dim: _same_type(weights, dim), eager=_weighted,
@@ -228,7 +232,7 @@ logcumsumexp_record: Op = Op(
 
 @method()
 def logcumsumexp(input: Any, dim: int) -> Any:
-    """log of the sums of exp of the elements up to each, along `dim`; none of them overflows.
+    """Return the log of the sums of exp of the elements up to each, along `dim`; none overflows.
 
     >>> import tracejit
     >>> tracejit.tensor([1000.0, 1000.0]).logcumsumexp(0)

@@ -1,5 +1,4 @@
-"""What several values written to one place make of it: scatter_reduce, index_reduce; values written
-one after the other: put, masked_scatter.
+"""Values reduced at a place: scatter_reduce, index_reduce; written in turn: put, masked_scatter.
 
 In: a tensor, positions or a mask, values. Out: a copy of the tensor with the values put in.
 Programs call the array library for reductions other than sums. Called by users.
@@ -36,7 +35,7 @@ _NEUTRAL = {"sum": 0, "prod": 1, "mean": 0}
 
 
 def _neutral(reduce: str, kind: Any) -> Any:
-    """What changes no other value."""
+    """Return the value that changes no other value."""
     if reduce in _NEUTRAL:
         return _NEUTRAL[reduce]
     if kind.kind == "f":
@@ -49,7 +48,7 @@ def _neutral(reduce: str, kind: Any) -> Any:
 
 def reduced_array(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
                   include_self: bool) -> Any:
-    """`scatter_reduce` of arrays, by the array library."""
+    """Compute `scatter_reduce` of arrays, by the array library."""
     kind = x.dtype
     wide = kind
     if kind.kind not in "iubc" and kind.itemsize < 8:  # sums may take any number of elements
@@ -74,7 +73,7 @@ def _flag(condition: Any, like: Any) -> Any:
 
 
 def _counts(grad: Any, index: Any, dim: int, include_self: bool) -> Any:
-    """How many values each element is the mean of."""
+    """Count the values that each element averages."""
     ones = creation.full_of(grad, tuple(index.shape), 1, grad.dtype, grad.device)
     own = creation.full_of(grad, tuple(grad.shape), 1, grad.dtype, grad.device)
     own = own if include_self else _without(own, index, dim)
@@ -83,13 +82,13 @@ def _counts(grad: Any, index: Any, dim: int, include_self: bool) -> Any:
 
 
 def _without(x: Any, index: Any, dim: int) -> Any:
-    """x with zeros at the places written to."""
+    """Return x with zeros at the places written to."""
     zeros = creation.full_of(x, tuple(index.shape), 0, x.dtype, x.device)
     return scatter_record(x, index, zeros, dim=dim)
 
 
 def _shares(grad: Any, input: Any, index: Any, src: Any, out: Any, dim: int) -> tuple:
-    """Of an extreme: which elements of `input` and `src` it is, and the gradient for each."""
+    """Return where `input` and `src` equal an extreme, and its gradient for each."""
     own, theirs = _flag(input == out, grad), _flag(src == gather_record(out, index, dim=dim), grad)
     share = grad / scatter_add_record(own, index, theirs, dim=dim)
     return own, theirs, share
@@ -125,7 +124,7 @@ def _src_rule(grad: Any, input: Any, index: Any, src: Any, out: Any, dim: int, r
         single, pair = (src == 0) & (zeros == 1), (src == 0) & (zeros == 2)
         rest = reduce_record(input, index, where(single | pair, 1, src), dim=dim, reduce="prod",
                              include_self=include_self)
-        # of two zeros each gets the other one, which has a derivative though it is zero
+        # Of two zeros, the derivative of each is the other: 0, but with a derivative of its own.
         both = scatter_add_record(none, index, where(pair, src, 0), dim=dim)
         single_or_pair = where(pair, at(both) - src, 1) * at(grad * rest)
         return where(single | pair, single_or_pair, at(grad * out) / where(src == 0, 1, src))
@@ -143,9 +142,10 @@ reduce_record: Op = Op(
 @method()
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *,
                    include_self: bool = True) -> Any:
-    """`input` with the values src[i][j] that belong at [index[i][j]][j] (for dim 0) reduced to one.
+    """Reduce the values src[i][j] that belong at [index[i][j]][j] (for dim 0) of `input` to one.
 
-    reduce: "sum", "prod", "mean", "amax" or "amin"; include_self: with what was there.
+    reduce: "sum", "prod", "mean", "amax" or "amin"; include_self: reduce the value of `input` with
+    them.
 
     >>> import tracejit
     >>> index, src = tracejit.tensor([0, 1, 1]), tracejit.tensor([2.0, 3.0, 4.0])
@@ -170,8 +170,9 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *,
 @method()
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *,
                  include_self: bool = True) -> Any:
-    """`input` with the slices of `source` that belong at the same position of `index` in dimension
-    `dim` reduced to one, as `scatter_reduce` does; "prod", "mean", "amax" or "amin".
+    """Reduce the slices of `source` that have the same position in `index`, along dimension `dim`.
+
+    They are reduced as `scatter_reduce` does, with "prod", "mean", "amax" or "amin".
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError("index_reduce(): Expected reduce to be one of prod, mean, amax or amin "
@@ -197,7 +198,7 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *,
 # -- one value after the other ---------------------------------------------------------------------
 @method()
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """`input` with the elements of `source` written at (or added to) linear positions `index`.
+    """Write the elements of `source` at linear positions `index` of a copy of `input`, or add them.
 
     >>> import tracejit
     >>> tracejit.zeros(2, 2).put(tracejit.tensor([1, -1]), tracejit.tensor([5.0, 6.0])).tolist()
@@ -224,7 +225,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 
 def _check_enough(xp: Any, mask: Any, source: Any) -> Any:
-    """Of each element of the mask, which element of the source goes there (0 where none does)."""
+    """Return which element of the source goes to each element of the mask (0 where none does)."""
     if int(xp.count_nonzero(mask)) > source.size:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     places = xp.cumsum(mask.reshape(-1), dtype=xp.int64) - 1
@@ -239,7 +240,7 @@ masked_places_record = Op(
 
 @method()
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
-    """`input` with the first elements of `source`, one after the other, where `mask` holds.
+    """Write the first elements of `source` into a copy of `input`, in order, where `mask` holds.
 
     >>> import tracejit
     >>> mask = tracejit.tensor([True, False, True])

@@ -1,4 +1,4 @@
-"""Where values belong in ordered ones, and which are among others: searchsorted, bucketize, isin.
+"""Places of values in ordered ones, and membership: searchsorted, bucketize, isin.
 
 In: ordered values along the last dimension, and values. Out: positions, or bools. Programs call the
 array library here. Called by users.
@@ -36,7 +36,7 @@ def _places(xp: Any, ordered: Any, values: Any, *sorter: Any, right: bool, short
 
 
 def _bisected(xp: Any, ordered: Any, values: Any, right: bool) -> Any:
-    """Halving the rest again and again; what nan is compared with lies before the value."""
+    """Halve the rest again and again. An element compared with nan lies before the value."""
     low, high = xp.zeros(values.shape, np.int64), xp.full(values.shape, ordered.shape[-1])
     while (low < high).any():
         middle = (low + high) // 2
@@ -56,7 +56,7 @@ searchsorted_record = Op(
 
 
 def _found(ordered: Any, values: Any, sorter: tuple, right: bool, out_int32: bool) -> Any:
-    """Both in their common dtype; numbers as 0-dim tensors."""
+    """Search with both in their common dtype; numbers as 0-dim tensors."""
     must_be_real("\"searchsorted_out_cpu\" not implemented for '{}'", (ordered, values))
     common = result_type(ordered, values)
     if common is bool_:
@@ -70,12 +70,13 @@ def _found(ordered: Any, values: Any, sorter: tuple, right: bool, out_int32: boo
 @method()
 def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Any = None) -> Any:
-    """The places before which to insert the elements of `input` (a tensor or a number) so that the
-    last dimension of `sorted_sequence` stays in order.
+    """Return the places at which to insert the elements of `input` (a tensor or a number).
+
+    There the last dimension of `sorted_sequence` stays in order.
 
     sorted_sequence (..., n), input (..., m) with the same dimensions before the last, or of any
-    shape where `sorted_sequence` has one; out as `input`, int64 or int32.
-    right, side "right": after equal elements. sorter (..., n): the order of `sorted_sequence`.
+    shape where `sorted_sequence` has one dimension; out as `input`, int64 or int32. right, side
+    "right": after equal elements. sorter (..., n): the order of `sorted_sequence`.
 
     >>> import tracejit
     >>> tracejit.searchsorted(tracejit.tensor([1, 3, 5]), tracejit.tensor([0, 3, 9]), right=True)
@@ -124,8 +125,9 @@ def _check_sorter(ordered: Any, sorter: Any) -> None:
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """The number of the bucket of each element (or of a number): i where boundaries[i - 1] < x <=
-    boundaries[i]; `right`: where boundaries[i - 1] <= x < boundaries[i].
+    """Return the number i of each element's bucket: boundaries[i - 1] < x <= boundaries[i].
+
+    With `right`: boundaries[i - 1] <= x < boundaries[i]. `input` may be a number.
 
     >>> import tracejit
     >>> tracejit.bucketize(tracejit.tensor([3, 6, 9]), tracejit.tensor([1, 3, 5, 7, 9]))
@@ -155,8 +157,9 @@ isin_record = Op(
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Any:
-    """Whether each element of `elements` is among `test_elements`; `invert`: whether it is not.
-    One of the two may be a number.
+    """Return True for each element among `test_elements`; with `invert`, for all others.
+
+    Either argument may be a number.
 
     >>> import tracejit
     >>> tracejit.isin(tracejit.tensor([1, 2, 3]), tracejit.tensor([3, 1]))
@@ -173,7 +176,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
 
 # -- positions -------------------------------------------------------------------------------------
 def unravel_index(indices: Any, shape: Any) -> tuple:
-    """The positions in a tensor of `shape` of linear positions: a tensor for each dimension.
+    """Turn linear positions into positions in a tensor of `shape`: a tensor for each dimension.
 
     >>> import tracejit
     >>> rows, columns = tracejit.unravel_index(tracejit.tensor([1, 5]), (2, 3))
@@ -217,8 +220,9 @@ first_positions_record = Op(
 
 @method()
 def nonzero_static(input: Any, *, size: Any, fill_value: int = -1) -> Any:
-    """The first `size` positions of `nonzero`, filled up with `fill_value`: a shape that depends on
-    no values, so that it does not end a captured program.
+    """Return the first `size` positions of `nonzero`, filled up with `fill_value`.
+
+    The shape depends on no values, so it does not end a captured program.
 
     >>> import tracejit
     >>> tracejit.nonzero_static(tracejit.tensor([1, 0, 3]), size=3).tolist()

@@ -26,12 +26,12 @@ _KINDS = {"sum": (0.0, "sum"), "mean": (0.0, "sum"), "max": (-math.inf, "amax"),
 
 
 def _rule(grad: Any, start: Any, index: Any, data: Any, out: Any, dim: int, reduce: str) -> Any:
-    """An extreme is of the elements that are equal to it, or NaN, and never of `start`."""
+    """Give an extreme's gradient to the elements that equal it, or are NaN, never to `start`."""
     def at(x: Any) -> Any:
         return gather_record(x, index, dim=dim)
 
     def others(flags: Any) -> Any:
-        """How many other elements of an element's segment have a flag."""
+        """Count the other elements of an element's segment that have a flag."""
         flags = convert(flags, grad.dtype)
         none = creation.full_of(grad, tuple(grad.shape), 0, grad.dtype, grad.device)
         return at(scatter_add_record(none, index, flags, dim=dim)) - flags
@@ -58,7 +58,7 @@ _record: Op = Op("segment_reduce", "extern", ("start", "index", "data"), may_fai
 def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any = None,
                    offsets: Any = None, axis: int = 0, unsafe: bool = False,
                    initial: float | None = None) -> Any:
-    """The sum, mean, max, min or product of each segment of dimension `axis`.
+    """Return the sum, mean, max, min or product of each segment of dimension `axis`.
 
     lengths  (..., segments) of integers: how many elements belong to each
     offsets  instead of lengths, (..., segments + 1): where segments begin, and where the last ends
@@ -99,7 +99,7 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
     begin, how = _KINDS[kind]
     begin = begin if initial is None else float(initial)
     count = counts.shape[-1]
-    shape = (*data.shape[:dim], count + 1, *data.shape[dim + 1:])  # one for what is in no segment
+    shape = (*data.shape[:dim], count + 1, *data.shape[dim + 1:])  # the last takes the rest
     start = creation.full_of(data, shape, begin, data.dtype)
     rest = (1,) * (len(data.shape) - dim - 1)
     index = segments.reshape((*segments.shape, *rest)).expand(tuple(data.shape))
@@ -112,7 +112,7 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
 
 
 def _checked(lengths: Any, data: Any) -> Any:
-    """Lengths that are not negative and add up."""
+    """Check that lengths are not negative and add up; return them."""
     positive = within_record(lengths, low=0, high=math.inf,
                              message="lengths contains negative value!")
     size = data.shape[len(lengths.shape) - 1]

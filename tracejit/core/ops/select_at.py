@@ -1,8 +1,7 @@
-"""The view of a tensor at a position of a dimension that another tensor holds, and its twin that
-writes the part back.
+"""View at a position that another tensor holds, and its twin that writes the part back.
 
-In: tensors, an int64 tensor without dimensions. Out: what `select` gives for the number that it
-holds, where only a program will know it. Called by the tracer.
+In: tensors, an int64 tensor without dimensions. Out: the `select` of the number that it holds,
+which only a program will know. Called by the tracer.
 """
 
 from __future__ import annotations
@@ -65,8 +64,11 @@ select_at_scatter_record: Op = Op(
 
 
 def select_at(input: Any, dim: int, index: Any) -> Any:
-    """`input.select(dim, index)`, a view, for an int64 tensor without dimensions, which may be
-    written later. Raises IndexError for a position out of range, when it is looked at."""
+    """Return `input.select(dim, index)`, a view, for an int64 tensor without dimensions.
+
+    That tensor may be written later. Raises IndexError for a position out of range, when it is
+    looked at.
+    """
     ahead = creation.iota(input.shape[dim], index).reshape((1,) * dim + (input.shape[dim],))
     place = read_at(ahead, dim, index).reshape(()).clone()
     return select_at_record(input, place, dim=dim)

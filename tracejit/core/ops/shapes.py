@@ -1,9 +1,10 @@
 """Arithmetic on shapes whose sizes may be symbolic, asking no more of them than an op depends on.
 
 In: tuples of ints and symbolic sizes. Out: tuples of the same, or the error PyTorch would raise.
-Called by every `infer`. A symbolic size is anything with `.hint` and `.same_as`; `==` on it
-records a guard, so this file compares structure first and uses `==` only where the op's meaning
-depends on the answer.
+Called by every `infer`.
+
+A symbolic size is anything with `.hint` and `.same_as`. `==` on it records a guard, so this file
+compares structure first. It uses `==` only where the op's meaning depends on the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Shape = tuple
 
 
 def is_static(size: Any) -> bool:
-    """Whether a size is a plain int.
+    """Return True if a size is a plain int.
 
     >>> is_static(3)
     True
@@ -27,7 +28,7 @@ def is_static(size: Any) -> bool:
 
 
 def hint(size: Any) -> int:
-    """The example's value of a size; records no guard.
+    """Return the example's value of a size; record no guard.
 
     >>> hint(3)
     3
@@ -36,8 +37,9 @@ def hint(size: Any) -> int:
 
 
 def as_size(value: Any) -> Any:
-    """An integer argument: ints and symbolic sizes as they are, all else as int; TypeError for what
-    is none.
+    """Return an integer argument: ints and symbolic sizes as they are, all else as int.
+
+    TypeError for objects that are no integers.
 
     >>> as_size(3), as_size(True)
     (3, 1)
@@ -50,7 +52,7 @@ def as_size(value: Any) -> Any:
 
 
 def symbolic(size: Any) -> Any:
-    """An int that differs between calls as the size that stands for it; sizes as they are.
+    """Return the size that stands for an int that differs between calls; sizes as they are.
 
     >>> symbolic(3)
     3
@@ -59,18 +61,18 @@ def symbolic(size: Any) -> Any:
 
 
 def counted(size: Any) -> Any:
-    """A size that may be -1 for one to be worked out: symbolic only where it is not negative."""
+    """Return a size that may be -1 (to be inferred): symbolic only where it is not negative."""
     size = symbolic(size)
     return size if type(size) is int or size >= 0 else int(size)
 
 
 def is_one(size: Any) -> bool:
-    """Whether a size is known to be 1, by being written or guarded so; records no guard."""
+    """Return True if a size is known to be 1, by being written or guarded so; record no guard."""
     return size == 1 if type(size) is int else same_structure(size, 1)
 
 
 def same_structure(a: Any, b: Any) -> bool:
-    """Whether two sizes are known to be equal; records no guard.
+    """Return True if two sizes are known to be equal; record no guard.
 
     >>> same_structure(2, 2), same_structure(2, 3)
     (True, False)
@@ -82,12 +84,12 @@ def same_structure(a: Any, b: Any) -> bool:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two sizes are equal; guarded where only the example says so."""
+    """Return True if two sizes are equal; guarded where only the example says so."""
     return same_structure(a, b) or bool(a == b)
 
 
 def same(a: Any, b: Any, what: str) -> Any:
-    """`a`, which must equal `b`; RuntimeError(`what`) where it does not. Prefers the static one.
+    """Return one of two equal sizes, the static one if any; RuntimeError(`what`) if they differ.
 
     >>> same(3, 3, "sizes differ")
     3
@@ -98,7 +100,7 @@ def same(a: Any, b: Any, what: str) -> Any:
 
 
 def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes are equal; guarded where only the example says so.
+    """Return True if two shapes are equal; guarded where only the example says so.
 
     >>> same_shape((2, 3), (2, 3)), same_shape((2,), (2, 1))
     (True, False)
@@ -107,12 +109,12 @@ def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def known_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes are known to be equal; records no guard."""
+    """Return True if two shapes are known to be equal; record no guard."""
     return len(a) == len(b) and all(same_structure(x, y) for x, y in zip(a, b))
 
 
 def numel(shape: Iterable[Any]) -> Any:
-    """The number of elements, an int or a symbolic size.
+    """Return the number of elements, an int or a symbolic size.
 
     >>> numel((2, 3)), numel(())
     (6, 1)
@@ -124,7 +126,7 @@ def numel(shape: Iterable[Any]) -> Any:
 
 
 def overflows(shape: Sequence[int], itemsize: int) -> bool:
-    """Whether the bytes of so many elements cannot be counted in 63 bits.
+    """Return True if 63 bits cannot count the bytes of so many elements.
 
     >>> overflows((2, 3), 4), overflows((2**40, 2**40, 0), 4)
     (False, True)
@@ -138,7 +140,7 @@ def overflows(shape: Sequence[int], itemsize: int) -> bool:
 
 
 def check_storage(shape: Sequence[int], itemsize: int) -> None:
-    """RuntimeError if the bytes of so many elements cannot be counted.
+    """Raise RuntimeError if 63 bits cannot count the bytes of so many elements.
 
     >>> check_storage((2, 3), 4)
     """
@@ -147,7 +149,7 @@ def check_storage(shape: Sequence[int], itemsize: int) -> None:
 
 
 def check_memory(shape: Sequence[Any], itemsize: int) -> None:
-    """RuntimeError if no memory holds so many elements; unknown and symbolic sizes are not asked.
+    """Raise RuntimeError if no memory holds so many elements; skip unknown and symbolic sizes.
 
     >>> check_memory((2, 3), 4)
     """
@@ -159,7 +161,7 @@ def check_memory(shape: Sequence[Any], itemsize: int) -> None:
 
 
 def check_numel(shape: Sequence[int]) -> None:
-    """RuntimeError if so many elements cannot be counted in 63 bits.
+    """Raise RuntimeError if 63 bits cannot count so many elements.
 
     >>> check_numel((2, 3))
     """
@@ -168,7 +170,7 @@ def check_numel(shape: Sequence[int]) -> None:
 
 
 def broadcast(*shapes: Sequence[Any]) -> Shape:
-    """The common shape of operands, aligned at their last dimensions.
+    """Return the common shape of operands, aligned at their last dimensions.
 
     >>> broadcast((3, 1), (4,))
     (3, 4)
@@ -200,7 +202,7 @@ def _broadcast_two(a: Sequence[Any], b: Sequence[Any]) -> Shape:
 
 
 def _broadcast_size(x: Any, y: Any) -> Any:
-    """The common size; None where there is none. A literal 1 asks nothing of the other."""
+    """Return the common size; None if there is none. A literal 1 asks nothing of the other."""
     if type(x) is int and type(y) is int:
         return x if x == y or y == 1 else y if x == 1 else None
     if type(x) is int and x == 1 or type(y) is int and y == 1:
@@ -215,7 +217,7 @@ def _broadcast_size(x: Any, y: Any) -> Any:
 
 
 def check_expanded_dims(shape: Sequence[Any], target: Sequence[Any]) -> int:
-    """How many dimensions `target` has before those of `shape`; RuntimeError where it has fewer."""
+    """Count the dimensions of `target` before those of `shape`; RuntimeError if it has fewer."""
     lead = len(target) - len(shape)
     if lead < 0:
         raise RuntimeError(f"expand(tensor{shape_text(shape)}, size={shape_text(target)}): "
@@ -225,7 +227,7 @@ def check_expanded_dims(shape: Sequence[Any], target: Sequence[Any]) -> int:
 
 
 def check_expands(shape: Sequence[Any], target: Sequence[Any]) -> None:
-    """RuntimeError where `shape` does not broadcast to exactly `target`."""
+    """Raise RuntimeError if `shape` does not broadcast to exactly `target`."""
     lead = check_expanded_dims(shape, target)
     for k, size in reversed(list(enumerate(shape))):
         if not _expands(size, target[lead + k]):
@@ -244,12 +246,12 @@ def _expands(size: Any, target: Any) -> bool:
 
 
 def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
-    """A dimension number counted from the front; IndexError with PyTorch's text if out of range.
+    """Count a dimension number from the front; IndexError with PyTorch's text if out of range.
 
     >>> normalize_dim(-1, 3)
     2
 
-    TypeError for what is no integer: a bool there is an argument in the wrong place.
+    TypeError for objects that are no integers: a bool there is an argument in the wrong place.
     """
     if isinstance(dim, bool):
         raise TypeError("argument 'dim' must be int, not bool")
@@ -261,7 +263,9 @@ def normalize_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
 
 
 def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
-    """Sorted dimension numbers from None (all), an int or a sequence; RuntimeError for duplicates.
+    """Return sorted dimension numbers of None (all), an int or a sequence.
+
+    RuntimeError for duplicates.
 
     >>> normalize_dims((-1, 0), 3), normalize_dims(None, 2)
     ((0, 2), (0, 1))
@@ -276,12 +280,12 @@ def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
 
 
 def broadcast_dims(shape: Sequence[Any], target: Sequence[Any]) -> tuple[int, ...]:
-    """The dimensions along which `target` was repeated to make `shape`.
+    """Return the dimensions along which `target` was repeated to make `shape`.
 
     >>> broadcast_dims((2, 3, 4), (3, 1))
     (0, 2)
 
-    What broadcasting learnt (literal or guarded ones) answers without a new guard.
+    Sizes that broadcasting showed to be 1 (literal or guarded) answer without a new guard.
     """
     lead = len(shape) - len(target)
     repeated = [lead + k for k, size in enumerate(target)
@@ -296,7 +300,7 @@ def _repeated(size: Any, original: Any) -> bool:
 
 
 def shape_text(shape: Sequence[Any], brackets: str = "[]") -> str:
-    """A shape as PyTorch's messages print it.
+    """Return a shape as PyTorch's messages print it.
 
     >>> shape_text((2, 3))
     '[2, 3]'

@@ -21,7 +21,7 @@ from tracejit.core.ops.types import FLOATING, asked_dtype, dtype, float64, get_d
 
 def _window(name: str, length: Any, periodic: bool, values: Callable[[Any], Any],
             kind: dtype | None, device: Any, requires_grad: bool) -> Any:
-    """`values` of where each element is between the ends, 0 .. 1."""
+    """Compute `values` of each element's position between the ends, 0 .. 1."""
     kind, count = asked_dtype(kind) or get_default_dtype(), as_size(length)
     if kind.category != FLOATING:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
@@ -37,7 +37,7 @@ def _window(name: str, length: Any, periodic: bool, values: Callable[[Any], Any]
 def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                 layout: Any = None, device: Any = None, pin_memory: bool = False,
                 requires_grad: bool = False) -> Any:
-    """0.5 - 0.5 cos: a window that is 0 at its ends.
+    """Return 0.5 - 0.5 cos: a window that is 0 at its ends.
 
     >>> import tracejit
     >>> tracejit.hann_window(4)
@@ -53,7 +53,7 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
                    beta: float = 0.46, *, dtype: dtype | None = None, layout: Any = None,
                    device: Any = None, pin_memory: bool = False,
                    requires_grad: bool = False) -> Any:
-    """alpha - beta cos: a window that is small at its ends; see `hann_window`."""
+    """Return alpha - beta cos: a window that is small at its ends; see `hann_window`."""
     return _window("hamming_window", window_length, periodic,
                    lambda x: alpha - beta * cos(x * (2 * math.pi)), dtype, device, requires_grad)
 
@@ -61,7 +61,7 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                     layout: Any = None, device: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Any:
-    """0.42 - 0.5 cos + 0.08 cos of twice as much; see `hann_window`."""
+    """Return 0.42 - 0.5 cos + 0.08 cos of twice as much; see `hann_window`."""
     return _window("blackman_window", window_length, periodic,
                    lambda x: 0.42 - 0.5 * cos(x * (2 * math.pi)) + 0.08 * cos(x * (4 * math.pi)),
                    dtype, device, requires_grad)
@@ -70,7 +70,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                     layout: Any = None, device: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Any:
-    """A triangle; see `hann_window`."""
+    """Return a triangle; see `hann_window`."""
     return _window("bartlett_window", window_length, periodic, lambda x: 1 - abs(x * 2 - 1),
                    dtype, device, requires_grad)
 
@@ -78,7 +78,7 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *,
                   dtype: dtype | None = None, layout: Any = None, device: Any = None,
                   pin_memory: bool = False, requires_grad: bool = False) -> Any:
-    """Kaiser's window, whose shape `beta` gives; see `hann_window`."""
+    """Return Kaiser's window, whose shape `beta` gives; see `hann_window`."""
     def values(x: Any) -> Any:
         apart = x * 2 - 1
         return i0(sqrt(clamp_min(1 - apart * apart, 0)) * beta) / i0(full(

@@ -1,9 +1,8 @@
-"""Views of a part of a tensor (slice, select, diagonal, as_strided) and their twins that write
-the part back.
+"""Views of a part of a tensor (slice, select, diagonal, as_strided), and twins that write it back.
 
-In: tensors and positions (ints or symbolic sizes, negative ones as Python's). Out: views;
-`*_scatter` give a new whole in which the part is replaced, `slice_backward` the part among
-zeros. Called by indexing, by users and by gradient rules.
+In: tensors and positions (ints or symbolic sizes, negative ones as Python's). Out: views.
+`*_scatter` give a new whole with another part, `slice_backward` the part among zeros. Called by
+indexing, by users and by gradient rules.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tracejit.core.ops.types import INTEGER, TensorType
 
 
 def part(dim: int, key: Any) -> tuple:
-    """The NumPy index that applies `key` to dimension `dim`; Ellipsis keeps 0-dim results views."""
+    """Return NumPy's index for `key` in dimension `dim`; Ellipsis keeps 0-dim results views."""
     return (*(slice(None),) * dim, key, Ellipsis)
 
 
@@ -43,13 +42,13 @@ def _count(start: Any, stop: Any, step: int) -> Any:
 
 
 def _inside(i: Any, start: Any, stop: Any, step: int) -> Any:
-    """The condition that position i is in the slice."""
+    """Return the condition that position i is in the slice."""
     within = (i >= start) & (i < stop)
     return within if step == 1 else within & ((i - start) % step == 0)
 
 
 def _source(index: Sequence[Any], dim: int, start: Any, step: int) -> list[Any]:
-    """Index in the slice of the element at `index` of the whole."""
+    """Map the `index` of an element of the whole to its index in the slice."""
     moved = index[dim] - start
     return [*index[:dim], moved if step == 1 else moved // step, *index[dim + 1:]]
 
@@ -101,7 +100,7 @@ slice_backward_record: Op = Op(
 
 
 def slice_bounds(size: Any, start: Any, stop: Any, step: Any) -> tuple[Any, Any, int]:
-    """Python's slice as 0 <= start <= stop <= size; ValueError for a step that is not positive."""
+    """Return Python's slice as 0 <= start <= stop <= size; ValueError for a step of 0 or less."""
     step = 1 if step is None else as_size(step)
     if step <= 0:
         raise ValueError("step must be greater than zero")
@@ -117,7 +116,7 @@ def _is_zero(size: Any) -> bool:
 
 
 def _clamped(place: Any, size: Any) -> Any:
-    """`place` counted from the front, within 0 and `size`."""
+    """Count `place` from the front, within 0 and `size`."""
     if place < 0:
         place = size + place
         return 0 if place < 0 else place
@@ -127,7 +126,7 @@ def _clamped(place: Any, size: Any) -> Any:
 
 
 def slice_along(input: Any, dim: int, start: Any = None, stop: Any = None, step: Any = None) -> Any:
-    """input[..., start:stop:step, ...] in dimension `dim`, a view."""
+    """Return input[..., start:stop:step, ...] in dimension `dim`, a view."""
     k = normalize_dim(dim, len(input.shape))
     first, last, by = slice_bounds(input.shape[k], start, stop, step)
     return slice_record(input, dim=k, start=first, stop=last, step=by)
@@ -135,7 +134,7 @@ def slice_along(input: Any, dim: int, start: Any = None, stop: Any = None, step:
 
 @method()
 def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
-    """`length` elements of dimension `dim` from `start` on, a view.
+    """Return `length` elements of dimension `dim` from `start` on, a view.
 
     >>> import tracejit
     >>> tracejit.arange(5).narrow(0, 1, 3).tolist()
@@ -206,7 +205,7 @@ slice_scatter_record: Op = Op(
 @method()
 def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None,
                   step: Any = 1) -> Any:
-    """`input` with input[start:end:step] in dimension `dim` replaced by `src`; a new tensor."""
+    """Return a copy of `input` whose input[start:end:step] in dimension `dim` is `src`."""
     must_be_tensors("slice_scatter", ("src",), (src,))
     k = normalize_dim(dim, len(input.shape))
     first, last, by = slice_bounds(input.shape[k], start, end, step)
@@ -229,7 +228,7 @@ select_record: Op = Op(
 
 
 def position(index: Any, size: Any) -> Any | None:
-    """`index` counted from the front; None where it is out of range."""
+    """Return `index` counted from the front; None if it is out of range."""
     place = symbolic(as_size(index))
     if place < 0:
         place = place + size
@@ -239,7 +238,7 @@ def position(index: Any, size: Any) -> Any | None:
 
 @method()
 def select(input: Any, dim: int, index: Any) -> Any:
-    """Element `index` of dimension `dim`, a view with one dimension less.
+    """Return element `index` of dimension `dim`, a view with one dimension less.
 
     >>> import tracejit
     >>> tracejit.arange(6).reshape(2, 3).select(1, -1).tolist()
@@ -262,7 +261,7 @@ def _write_select(base: Any, src: Any, dim: int, index: Any) -> Any:
 
 @method()
 def select_scatter(input: Any, src: Any, dim: int, index: Any) -> Any:
-    """`input` with its element `index` of dimension `dim` replaced by `src`; a new tensor."""
+    """Return a copy of `input` whose element `index` of dimension `dim` is `src`."""
     k = normalize_dim(dim, len(input.shape))
     place = position(index, input.shape[k])
     if place is None:
@@ -313,7 +312,7 @@ def _diagonal_dims(input: Any, dim1: int, dim2: int) -> tuple[int, int]:
 
 @method()
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The diagonal of two dimensions as a new last one, a view.
+    """Return the diagonal of two dimensions as a new last one, a view.
 
     >>> import tracejit
     >>> tracejit.arange(6).reshape(2, 3).diagonal(1).tolist()
@@ -362,7 +361,7 @@ diagonal_scatter_record: Op = Op(
 
 @method()
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """`input` with its diagonal replaced by `src`; a new tensor."""
+    """Return a copy of `input` whose diagonal is `src`."""
     must_be_tensors("diagonal_scatter", ("src",), (src,))
     a, b = _diagonal_dims(input, dim1, dim2)
     return diagonal_scatter_record(input, src, offset=int(as_size(offset)), dim1=a, dim2=b)
@@ -401,7 +400,7 @@ def _as_strided_rule(grad: Any, input_type: TensorType, size: tuple, stride: tup
 
 def _strided_places(like: Any, shape: Sequence[Any], size: tuple, stride: tuple,
                     offset: Any) -> Any:
-    """Linear positions in a contiguous tensor of `shape` that the view reads, in order."""
+    """Return the linear positions in a contiguous tensor of `shape`, in the order of the view."""
     linear = creation.iota(numel(shape), like)
     return as_strided_record(linear, size=size, stride=stride, offset=offset).reshape(-1)
 
@@ -422,7 +421,7 @@ as_strided_record: Op = Op(
 
 
 def _in_order_of_memory(input: Any) -> Any:
-    """A contiguous view of all elements of a tensor, the dimensions of larger strides first."""
+    """View all elements of a tensor contiguously, the dimensions of larger strides first."""
     if not hasattr(input, "is_contiguous") or input.is_contiguous():
         return input
     strides = [hint(s) for s in input.stride()]
@@ -435,10 +434,10 @@ def _in_order_of_memory(input: Any) -> Any:
 @method()
 def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
                storage_offset: Any = None) -> Any:
-    """Any strided view of the memory of a tensor; strides and the offset count elements.
+    """Return a strided view of the memory of a tensor; strides and the offset count elements.
 
-    RuntimeError where the elements of `input` leave gaps or lie on one another (PyTorch would reach
-    around it into its storage), or where the view would leave it.
+    RuntimeError where the elements of `input` leave gaps or lie on one another, or where the view
+    would leave it. PyTorch would reach around `input` into its storage.
     """
     input = _in_order_of_memory(input)
     own = input.storage_offset() if hasattr(input, "storage_offset") else 0
@@ -464,7 +463,7 @@ def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
 @method()
 def as_strided_scatter(input: Any, src: Any, size: Sequence[Any], stride: Sequence[Any],
                        storage_offset: Any = None) -> Any:
-    """A copy of `input` whose `as_strided` view with these arguments is `src`.
+    """Return a copy of `input` whose `as_strided` view with these arguments is `src`.
 
     >>> import tracejit
     >>> tracejit.zeros(4).as_strided_scatter(tracejit.ones(2), (2,), (2,)).tolist()

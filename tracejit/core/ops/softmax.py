@@ -44,7 +44,7 @@ log_softmax_record = composite(
 
 
 def _implied(name: str, ndim: int) -> int:
-    """The dimension where none is given."""
+    """Return the dimension of a call that gives none."""
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
                   "include dim=X as an argument.", stacklevel=6)
     return 0 if ndim in (0, 1, 3) else 1
@@ -66,7 +66,7 @@ def _along(record: Any, input: Any, dim: int | None, d: dtype | None) -> Any:
 @method()
 @autocasts(cuda="float32")
 def softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
-    """exp(input) divided by its sum along `dim`.
+    """Divide exp(input) by its sum along `dim`.
 
     >>> import tracejit
     >>> tracejit.softmax(tracejit.zeros(2, 4), 1)[0].tolist()
@@ -78,13 +78,13 @@ def softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -
 @method()
 @autocasts(cuda="float32")
 def log_softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
-    """The logarithm of `softmax`, without its rounding."""
+    """Return the logarithm of `softmax`, without its rounding."""
     return _along(log_softmax_record, input, dim, dtype)
 
 
 @autocasts(cuda="float32")
 def softmin(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
-    """`softmax` of -input."""
+    """Return `softmax` of -input."""
     dim = _implied("softmin", len(input.shape)) if dim is None else dim
     return softmax(-input, dim, dtype=dtype)
 
@@ -96,6 +96,7 @@ def _finite(x: Any) -> Any:
 def _logsumexp_body(input: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     x = widened(input)
     sizes = x.real if x.dtype.category == COMPLEX else x
+    # inf - inf is NaN, so infinite maxima are not subtracted.
     largest = _finite(amax_record(sizes, dims=dims, keepdim=True))
     total = log(exp(x - largest).sum(dims, True)) + largest
     return convert(total if keepdim else total.squeeze(dims), input.dtype)
@@ -115,7 +116,7 @@ logsumexp_record = composite("logsumexp", ("input",), _logsumexp_body, infer=_lo
 
 @method()
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
-    """log(sum(exp(input))) over one or several dimensions.
+    """Return log(sum(exp(input))) over one or several dimensions.
 
     >>> import tracejit
     >>> tracejit.logsumexp(tracejit.tensor([1000., 1000.]), 0)

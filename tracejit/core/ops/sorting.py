@@ -1,7 +1,7 @@
 """Order: sort, argsort, topk.
 
 In: a tensor and a dimension. Out: values in order and where they were. Called by users. On the CPU
-a library kernel sorts, for most dtypes, else the array library; the gradient of the values is
+a library kernel sorts most dtypes, else the array library does. The gradient of the values is
 scattered back to where they came from.
 """
 
@@ -30,9 +30,9 @@ def _types(input: Any, dim: int, descending: bool) -> tuple[TensorType, TensorTy
 
 
 def _eager(xp: Any, x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
-    """Equal elements keep their order; nan counts as the largest."""
+    """Sort: equal elements keep their order; nan counts as the largest."""
     keys = x.astype(np.float32) if x.dtype in _HALVES else x
-    if descending:  # the last of the reversed is the first: equal ones stay in order
+    if descending:  # reversed twice, so that equal elements stay in order
         order = xp.flip(xp.argsort(xp.flip(keys, dim), axis=dim, kind="stable"), dim)
         order = x.shape[dim] - 1 - order
     else:
@@ -86,7 +86,7 @@ def _sorted(input: Any, dim: int, descending: bool) -> tuple[Any, Any]:
 
 @method()
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """(values, indices) in order along `dim`; equal elements keep their order, nan comes last.
+    """Return (values, indices) sorted along `dim`; equal elements keep their order, nan comes last.
 
     >>> import tracejit
     >>> values, indices = tracejit.tensor([3.0, 1.0, 2.0]).sort()
@@ -98,13 +98,13 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 @method()
 def msort(input: Any) -> Any:
-    """The values of `sort` along dimension 0."""
+    """Return the values of `sort` along dimension 0."""
     return _sorted(input, 0, False)[0]
 
 
 @method()
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The positions that sort `input` along `dim`.
+    """Return the positions that sort `input` along `dim`.
 
     >>> import tracejit
     >>> tracejit.tensor([3.0, 1.0, 2.0]).argsort(descending=True).tolist()
@@ -115,7 +115,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 
 @method()
 def topk(input: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """(values, indices) of the `k` largest (or smallest) elements along `dim`, in order.
+    """Return (values, indices) of the `k` largest (or smallest) elements along `dim`, in order.
 
     RuntimeError where the dimension has fewer.
 

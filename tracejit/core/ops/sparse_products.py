@@ -1,8 +1,8 @@
-"""Matrices of which few elements are kept, times dense ones.
+"""Sparse matrices times dense ones.
 
 In: where the elements are (2, n), the elements (n,), a dense matrix. Out: a dense matrix. Called by
-`tracejit/sparse/`. Programs call SciPy, or CuPy: the products of an element and a row are added
-one after the other.
+`tracejit/sparse/`. Programs call SciPy, or CuPy: they add the products of an element and a row one
+after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _type(indices: Any, values: Any, dense: Any, size: tuple) -> TensorType:
 
 
 def must_lie_within(indices: Any, size: tuple) -> None:
-    """RuntimeError for a position that a tensor of that size does not have."""
+    """Raise RuntimeError for a position that a tensor of that size does not have."""
     for dim, (places, extent) in enumerate(zip(indices, size)):
         if not places.size:
             continue
@@ -42,7 +42,7 @@ def must_lie_within(indices: Any, size: tuple) -> None:
 
 
 def added_up(indices: Any, values: Any, size: tuple) -> tuple[Any, Any]:
-    """Arrays of positions, each once and in order, and of the sums of what is there."""
+    """Return arrays of positions, each once and in order, and of the sums of the values there."""
     if not len(values):
         return indices, values
     flat = np.ravel_multi_index(tuple(indices), size[:len(indices)])

@@ -27,7 +27,7 @@ _RECTANGULAR = {
 
 
 def _window(name: str, window: Any, win_length: int, n_fft: int, like: Any) -> Any:
-    """The window, ones by default, in the middle of `n_fft` places."""
+    """Return the window, ones by default, in the middle of `n_fft` places."""
     if window is None:
         if win_length > 1:
             warnings.warn("A window was not provided. A rectangular window will be applied"
@@ -50,12 +50,12 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
          window: Any = None, center: bool = True, pad_mode: str = "reflect",
          normalized: bool = False, onesided: bool | None = None,
          return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:
-    """Fourier transforms of `n_fft` elements of a signal times a window, every `hop_length`.
+    """Transform `n_fft` elements of a signal times a window, every `hop_length` elements.
 
     hop_length      None: n_fft // 4
     win_length      of the window, which is padded to n_fft with zeros; None: n_fft
     window          None: ones
-    center          moments are the middles of windows, the signal is padded as `pad_mode` says
+    center          moments are the middles of windows; the signal is padded as `pad_mode` says
     normalized      divided by sqrt(n_fft)
     onesided        frequencies up to the half, as the others follow; None: for real signals
     return_complex  must be True for real signals, or False for pairs of real numbers
@@ -103,7 +103,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
           window: Any = None, center: bool = True, normalized: bool = False,
           onesided: bool | None = None, length: int | None = None,
           return_complex: bool = False) -> Any:
-    """The signal whose `stft` with the same arguments is nearest to `input`.
+    """Return the signal whose `stft` with the same arguments is nearest to `input`.
 
     length  of the signal; None: as far as windows reach
 
@@ -171,7 +171,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
 
 
 def _overlapped(parts: Any, n_fft: int, hop: int, total: Any) -> Any:
-    """(N, moments, n_fft) added up where they overlap: (N, total)."""
+    """Add (N, moments, n_fft) up where they overlap: (N, total)."""
     if parts.is_complex():
         return complex(_overlapped(parts.real, n_fft, hop, total),
                        _overlapped(parts.imag, n_fft, hop, total))

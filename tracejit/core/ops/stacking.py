@@ -1,7 +1,7 @@
-"""Tensors side by side whatever their dimensions, and apart again: atleast_1d, hstack,
-column_stack, hsplit; products of sets: cartesian_prod, combinations; broadcast_tensors.
+"""Tensors of any rank side by side, and apart again: atleast_1d, hstack, column_stack, hsplit.
 
-In: tensors. Out: one, or a tuple of views. Written in cat, split and views. Called by users.
+Also products of sets (cartesian_prod, combinations) and broadcast_tensors. In: tensors. Out: one,
+or a tuple of views. Written in cat, split and views. Called by users.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ atleast_1d, atleast_2d, atleast_3d = map(_of_each, (1, 2, 3))
 
 # -- one beside the other --------------------------------------------------------------------------
 def _pieces(name: str, rank: int, tensors: Sequence[Any]) -> list:
-    """The tensors with at least so many dimensions; RuntimeError where there are none."""
+    """Return the tensors with at least so many dimensions; RuntimeError if there are none."""
     must_be_list(name, tensors)
     if not len(tensors):
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -60,24 +60,24 @@ def _pieces(name: str, rank: int, tensors: Sequence[Any]) -> list:
 
 
 def hstack(tensors: Sequence[Any]) -> Any:
-    """Tensors side by side: along dimension 1, vectors along 0."""
+    """Join tensors along dimension 1, vectors along 0."""
     pieces = _pieces("hstack", 1, tensors)
     return cat(pieces, 0 if len(pieces[0].shape) == 1 else 1)
 
 
 def vstack(tensors: Sequence[Any]) -> Any:
-    """Tensors on top of each other, vectors as rows."""
+    """Join tensors along dimension 0, vectors as rows."""
     return cat(_pieces("vstack", 2, tensors), 0)
 
 
 def row_stack(tensors: Sequence[Any]) -> Any:
-    """`vstack`."""
+    """Call `vstack`."""
     must_be_list("row_stack", tensors)
     return vstack(tensors)
 
 
 def dstack(tensors: Sequence[Any]) -> Any:
-    """Tensors behind each other: along dimension 2, matrices as slices of it.
+    """Join tensors along dimension 2, matrices as slices of it.
 
     >>> import tracejit
     >>> tracejit.dstack([tracejit.tensor([1, 2]), tracejit.tensor([3, 4])]).tolist()
@@ -87,7 +87,7 @@ def dstack(tensors: Sequence[Any]) -> Any:
 
 
 def column_stack(tensors: Sequence[Any]) -> Any:
-    """`hstack` of vectors as columns.
+    """Join tensors as `hstack` does, vectors as columns.
 
     >>> import tracejit
     >>> tracejit.column_stack([tracejit.tensor([1, 2]), tracejit.tensor([3, 4])]).tolist()
@@ -116,7 +116,7 @@ def _split(name: str, least: int, dim: int, input: Any, parts: Any) -> tuple:
 
 @method()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple:
-    """Views cut along dimension 1, of a vector along 0: into equal sections, or before indices.
+    """Cut along dimension 1, a vector along 0, into views: equal sections, or before indices.
 
     >>> import tracejit
     >>> [x.tolist() for x in tracejit.arange(4).hsplit([1, 3])]
@@ -127,13 +127,13 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple:
 
 @method()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple:
-    """Views cut along dimension 0; see `hsplit`."""
+    """Cut along dimension 0 into views; see `hsplit`."""
     return _split("vsplit", 2, 0, input, indices_or_sections)
 
 
 @method()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple:
-    """Views cut along dimension 2; see `hsplit`."""
+    """Cut along dimension 2 into views; see `hsplit`."""
     return _split("dsplit", 3, 2, input, indices_or_sections)
 
 
@@ -144,7 +144,7 @@ def _must_be_vector(x: Any) -> None:
 
 
 def cartesian_prod(*tensors: Any) -> Any:
-    """All ways to take one element of each vector, as rows.
+    """Return all ways to take one element of each vector, as rows.
 
     >>> import tracejit
     >>> tracejit.cartesian_prod(tracejit.tensor([1, 2]), tracejit.tensor([3, 4])).tolist()
@@ -174,7 +174,7 @@ choices_record = Op("choices", "extern", ("input",), infer=_choices_type, eager=
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All ways to take `r` elements of a vector, in its order, as rows.
+    """Return all ways to take `r` elements of a vector, in its order, as rows.
 
     >>> import tracejit
     >>> tracejit.combinations(tracejit.tensor([1, 2, 3])).tolist()
@@ -195,7 +195,7 @@ method("combinations")(combinations)
 
 # -- one shape -------------------------------------------------------------------------------------
 def broadcast_tensors(*tensors: Any) -> tuple:
-    """The tensors expanded to their common shape, as views.
+    """Expand the tensors to their common shape, as views.
 
     >>> import tracejit
     >>> x, y = tracejit.broadcast_tensors(tracejit.zeros(2), tracejit.zeros(3, 1))

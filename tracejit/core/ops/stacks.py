@@ -1,12 +1,12 @@
-"""Stacks: what the iterations of a `while_loop` leave for the loop that goes through them backward.
+"""Stacks: results that the iterations of a `while_loop` leave for its backward loop.
 
 In: sequences of tuples of arrays or Tensors, one tuple for each iteration. Out: an int handle,
-which travels through graphs as a tensor of int64. How many iterations there will be is not known
-when memory is planned, so stacks live here and not in a program's memory. Called by `control` and
-by the runtime, which opens a run around whatever may make stacks.
+which travels through graphs as a tensor of int64. The number of iterations is unknown when memory
+is planned, so stacks live here and not in a program's memory. Called by `control` and by the
+runtime, which opens a run around code that may make stacks.
 
 A run is the outermost program, or the outermost interpretation of a graph. Its stacks live as long
-as a result of it may hold one of their handles, and reading a stack takes nothing off it.
+as a result of it may hold one of their handles. Reading a stack takes nothing off it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracejit.core.ops.types import TensorType, int64
 
 _stacks: dict[int, Sequence[tuple]] = {}
 _numbers = itertools.count(1)
-_references: dict[int, weakref.ref] = {}  # to what keeps stacks, by id
+_references: dict[int, weakref.ref] = {}  # id of a reference to an owner -> the reference
 
 
 class _Current(threading.local):
@@ -33,7 +33,7 @@ _current = _Current()
 
 
 class Run:
-    """The stacks made in one run, and how many results still hold them."""
+    """Stacks made in a run, and how many results still hold them."""
 
     __slots__ = ("handles", "_owners")
 
@@ -42,19 +42,19 @@ class Run:
         self._owners: list[None] = []
 
     def keep(self, owner: Any) -> None:
-        """The stacks of this run stay at least as long as `owner`, a result or its memory."""
+        """Keep the stacks of this run at least as long as `owner`, a result or its memory."""
         if self.handles:
             self._owners.append(None)
-            reference = weakref.ref(owner, self._disown)  # `finalize` would be seen by a recording
+            reference = weakref.ref(owner, self._disown)  # the tracer would see a `finalize`
             _references[id(reference)] = reference
 
     def _disown(self, reference: weakref.ref) -> None:
         _references.pop(id(reference), None)
-        self._owners.pop()  # list operations: a callback may run in any thread
+        self._owners.pop()  # atomic, as a callback may run in any thread
         self.drop()
 
     def drop(self) -> None:
-        """Free the stacks if nobody keeps them."""
+        """Free the stacks if no owner keeps them."""
         if not self._owners:
             for handle in self.handles:
                 _stacks.pop(handle, None)
@@ -62,8 +62,9 @@ class Run:
 
 @contextmanager
 def stack_run() -> Iterator[Run]:
-    """What is run inside belongs together. The caller says with `Run.keep` what outlives it; an
-    inner run is part of the outer one.
+    """Open a run: the stacks made inside belong together.
+
+    The caller says with `Run.keep` which results outlive it. An inner run is part of the outer one.
 
     >>> with stack_run() as run:
     ...     handle = new_stack([(1,), (2,)])
@@ -86,7 +87,7 @@ def stack_run() -> Iterator[Run]:
 
 
 class _Inner(Run):
-    """A run inside another one: its results are the outer one's business."""
+    """Run inside another run, which keeps the results."""
 
     __slots__ = ()
 
@@ -98,7 +99,7 @@ class _Inner(Run):
 
 
 def new_stack(items: Sequence[tuple]) -> int:
-    """A handle for a stack; outside any run it stays until `free_stack`."""
+    """Return a handle for a stack; outside any run it stays until `free_stack`."""
     handle = next(_numbers)
     _stacks[handle] = items
     if _current.run is not None:
@@ -107,7 +108,7 @@ def new_stack(items: Sequence[tuple]) -> int:
 
 
 def stack_of(handle: int) -> Sequence[tuple]:
-    """The stack behind a handle; RuntimeError where it was freed."""
+    """Return the stack behind a handle; RuntimeError if it was freed."""
     found = _stacks.get(handle)
     if found is None:
         raise RuntimeError("the stack of a while_loop is read after it was freed")
@@ -120,11 +121,11 @@ def free_stack(handle: int) -> None:
 
 
 def live_stacks() -> int:
-    """How many stacks there are, for tests of lifetimes."""
+    """Count the stacks, for tests of lifetimes."""
     return len(_stacks)
 
 
 def may_hold_handles(of: TensorType) -> bool:
-    """Whether a value of this type may be a handle, or handles stacked by loops around a loop."""
+    """Return True if a value of this type may be a handle, or handles that outer loops stacked."""
     last = of.shape[-1] if of.shape else None
     return of.dtype is int64 and type(last) is int and last == 1

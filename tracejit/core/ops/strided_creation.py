@@ -1,7 +1,6 @@
-"""Tensors to be written later that lie in memory as asked for: by strides, or by an order of
-dimensions.
+"""Tensors to be written later, laid out by strides, or by an order of dimensions.
 
-In: sizes, and strides or an order. Out: tensors that hold zeros, as `empty`'s do.
+In: sizes, and strides or an order. Out: tensors that hold zeros, as `empty`'s do. Called by users.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tracejit.core.ops.types import dtype
 
 
 def _extent(size: tuple, stride: Sequence[Any]) -> tuple[tuple, Any]:
-    """Checked strides, and how many elements they reach over."""
+    """Return checked strides, and how many elements they reach over."""
     strides = tuple(map(as_size, stride))
     if len(size) != len(strides):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of "
@@ -39,7 +38,7 @@ def _seen(flat: Any, size: tuple, stride: tuple, requires_grad: bool) -> Any:
 @makes_tensors
 def empty_strided(size: Sequence[Any], stride: Sequence[Any], *, dtype: dtype | None = None,
                   device: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor to be written later of these sizes and strides; it holds zeros.
+    """Make a tensor of zeros, to be written later, of these sizes and strides.
 
     >>> import tracejit
     >>> tracejit.empty_strided((2, 3), (1, 2)).stride()
@@ -57,7 +56,7 @@ def empty_strided(size: Sequence[Any], stride: Sequence[Any], *, dtype: dtype | 
 def new_empty_strided(input: Any, size: Sequence[Any], stride: Sequence[Any], *,
                       dtype: dtype | None = None, device: Any = None,
                       requires_grad: bool = False) -> Any:
-    """As `empty_strided`, in the dtype and on the device of `input`.
+    """Make `empty_strided` in the dtype and on the device of `input`.
 
     >>> import tracejit
     >>> tracejit.ones(1).new_empty_strided((2, 3), (1, 2)).tolist()
@@ -73,10 +72,9 @@ def new_empty_strided(input: Any, size: Sequence[Any], stride: Sequence[Any], *,
 def empty_permuted(size: Sequence[Any], physical_layout: Sequence[int], *,
                    dtype: dtype | None = None, device: Any = None,
                    requires_grad: bool = False) -> Any:
-    """A tensor to be written later without gaps, whose dimensions lie in memory in that order; it
-    holds zeros.
+    """Make a tensor of zeros, to be written later, without gaps, in that order of dimensions.
 
-    physical_layout  the dimensions, from the one with the largest stride to that with the smallest
+    physical_layout  dimensions, from the one with the largest stride to that with the smallest
 
     >>> import tracejit
     >>> tracejit.empty_permuted((2, 3, 5), (0, 2, 1)).stride()

@@ -1,7 +1,7 @@
 """Products of tensors along chosen dimensions: cross, kron, tensordot, and sums with products.
 
-In: tensors. Out: tensors. Called by users. All are written in ops; what is a sum of products is
-brought to the record `matmul` by views.
+In: tensors. Out: tensors. Called by users. All are written in ops; views bring sums of products to
+the record `matmul`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, result_type
 
 # -- vectors ---------------------------------------------------------------------------------------
 def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
-    """The cross product of vectors of size 3 along `dim`; the other dimensions broadcast.
+    """Return the cross product of vectors of size 3 along `dim`; the other dimensions broadcast.
 
     >>> import tracejit
     >>> x, y, _ = tracejit.eye(3)
@@ -65,13 +65,14 @@ def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
     shape = shapes.broadcast(input.shape, other.shape)
     a, b = (x if shapes.known_same_shape(x.shape, shape) else broadcast_to(x, shape)
             for x in (input, other))  # fmt: skip
+    # Element i is a[i + 1] b[i + 2] - a[i + 2] b[i + 1], counted modulo 3.
     return roll(a, -1, k) * roll(b, 1, k) - roll(a, 1, k) * roll(b, -1, k)
 
 
 @method()
 @autocasts(cuda="widest")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
-    """`linalg.cross`; where no `dim` is given along the first that is of size 3."""
+    """Call `linalg.cross`; without `dim`, along the first dimension of size 3."""
     must_be_tensors("cross", ("other",), (other,))
     if dim is None:
         sizes = [k for k, size in enumerate(input.shape) if shapes.equal(size, 3)]
@@ -83,7 +84,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
 
 @autocasts(cpu="lower", cuda="lower")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
-    """Sums of products along `dim`, of the conjugate of `x`; the other dimensions broadcast.
+    """Sum products along `dim`, of the conjugate of `x`; the other dimensions broadcast.
 
     >>> import tracejit
     >>> tracejit.linalg.vecdot(tracejit.ones(2, 3), tracejit.ones(3)).tolist()
@@ -108,7 +109,7 @@ def _conjugated(x: Any) -> Any:
 @method()
 @autocasts(cuda="widest")
 def vdot(input: Any, other: Any) -> Any:
-    """`dot`, of the conjugate of `input`."""
+    """Return `dot` of the conjugate of `input` and `other`."""
     must_be_tensors("vdot", ("other",), (other,))
     _same_vectors(input, other)
     return dot(_conjugated(input), other)
@@ -123,7 +124,7 @@ def _same_vectors(a: Any, b: Any) -> None:
 
 @method()
 def ger(input: Any, vec2: Any) -> Any:
-    """`outer`."""
+    """Call `outer`."""
     must_be_tensors("ger", ("vec2",), (vec2,))
     if len(input.shape) != 1:
         raise RuntimeError(
@@ -133,7 +134,7 @@ def ger(input: Any, vec2: Any) -> Any:
 
 
 def vander(x: Any, *, N: int | None = None) -> Any:
-    """The powers 0 to N - 1 (None: as many as there are) of each element, as a new dimension.
+    """Return the powers 0 to N - 1 of each element as a new dimension; N None: `x.shape[-1]`.
 
     >>> import tracejit
     >>> tracejit.linalg.vander(tracejit.tensor([2, 3]), N=3).tolist()
@@ -152,7 +153,7 @@ def vander(x: Any, *, N: int | None = None) -> Any:
 # -- tensors ---------------------------------------------------------------------------------------
 @method()
 def kron(input: Any, other: Any) -> Any:
-    """The Kronecker product: for each element of `input` all of `other` times it.
+    """Return the Kronecker product: for each element of `input` all of `other` times it.
 
     >>> import tracejit
     >>> tracejit.kron(tracejit.tensor([1, 10]), tracejit.tensor([1, 2])).tolist()
@@ -185,10 +186,10 @@ def _contracted(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
 
 @autocasts(cpu="lower", cuda="widest")
 def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
-    """Sums of products over dimensions of both; the other dimensions of `a`, then those of `b`.
+    """Sum products over dimensions of both; keep the other dimensions of `a`, then those of `b`.
 
     dims  how many: the last of `a` and the first of `b`; or two lists of dimensions
-    axes  the same by NumPy's name, which libraries for any kind of array call it
+    axes  the same by NumPy's name: libraries for any kind of array call it so
 
     >>> import tracejit
     >>> tracejit.tensordot(tracejit.ones(2, 3), tracejit.ones(3, 4), 1).shape
@@ -208,7 +209,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
         n, m = a.shape[i], b.shape[j]
         if shapes.equal(n, m):
             continue
-        if shapes.equal(n, 1):
+        if shapes.equal(n, 1):  # broadcast: the one element meets the sum of the others
             b = b.sum(j, True, dtype=b.dtype)
         elif shapes.equal(m, 1):
             a = a.sum(i, True, dtype=a.dtype)
@@ -231,7 +232,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
 
 
 def tensorinv(A: Any, ind: int = 2) -> Any:
-    """The B with tensordot(B, X, ind) = Y where tensordot(A, Y, Y.ndim) = X.
+    """Return the B with tensordot(B, X, ind) = Y where tensordot(A, Y, Y.ndim) = X.
 
     >>> import tracejit
     >>> tracejit.linalg.tensorinv(tracejit.eye(6).reshape(2, 3, 6), ind=2).shape
@@ -251,7 +252,7 @@ def tensorinv(A: Any, ind: int = 2) -> Any:
 
 
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
-    """The X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first.
+    """Return the X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first.
 
     >>> import tracejit
     >>> A = tracejit.eye(6).reshape(2, 3, 6)
@@ -274,7 +275,7 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
 
 # -- sums with products ----------------------------------------------------------------------------
 def _is_one(size: Any) -> bool:
-    """Whether the example's size is 1."""
+    """Return True if the example's size is 1."""
     return shapes.hint(size) == 1
 
 
@@ -282,7 +283,7 @@ def _is_one(size: Any) -> bool:
 @autocasts(cuda="lower")
 @older_order("beta", "alpha")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * (mat @ vec); `input` is (n,) or one number."""
+    """Return beta * input + alpha * (mat @ vec); `input` is (n,) or one number."""
     if len(mat.shape) != 2 or len(vec.shape) != 1 or len(input.shape) > 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {len(input.shape)}, {len(mat.shape)}, "
@@ -312,7 +313,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 @autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * the sum of batch1[i] @ batch2[i]; `input` broadcasts."""
+    """Return beta * input + alpha * the sum of batch1[i] @ batch2[i]; `input` broadcasts."""
     for x in (batch1, batch2):
         if len(x.shape) != 3:
             shapes.normalize_dim(2, len(x.shape))
@@ -343,7 +344,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 @autocasts(cuda="lower")
 @older_order("beta", "alpha")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """beta * input + alpha * outer(vec1, vec2); `input` broadcasts."""
+    """Return beta * input + alpha * outer(vec1, vec2); `input` broadcasts."""
     for x, name in ((vec1, "vec1"), (vec2, "vec2")):
         if len(x.shape) != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(x.shape)}-D")
@@ -375,7 +376,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 @method("trace")
 @autocasts(cpu="float32")
 def matrix_trace(input: Any) -> Any:
-    """The sum of the diagonal of a matrix."""
+    """Sum the diagonal of a matrix."""
     if len(input.shape) != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim "
                            f"{len(input.shape)}")  # fmt: skip
@@ -385,7 +386,7 @@ def matrix_trace(input: Any) -> Any:
 
 
 def diagonal_of_matrices(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """The diagonals of matrices in the last two dimensions, a view.
+    """Return the diagonals of matrices in the last two dimensions, a view.
 
     >>> import tracejit
     >>> tracejit.linalg.diagonal(tracejit.ones(5, 2, 3)).shape

@@ -1,4 +1,4 @@
-"""What numbers a dtype can hold: `finfo` and `iinfo`.
+"""Limits of dtypes: `finfo` and `iinfo`.
 
 In: a dtype. Out: its limits as Python numbers.
 """
@@ -15,11 +15,10 @@ from tracejit.core.ops.types import FLOATING, INTEGER, asked_dtype, dtype, get_d
 
 
 class finfo:
-    """Limits of a floating point dtype; None: of the default one.
+    """Limits of a floating point dtype; None: of the default dtype.
 
-    bits, eps (the distance of 1 to the next number), max, min, tiny and smallest_normal,
-    resolution (10 to minus the digits that are exact), dtype (its name). Of a complex dtype: of
-    its parts.
+    bits, eps (the distance of 1 to the next number), max, min, tiny and smallest_normal, resolution
+    (10 to minus the digits that are exact), dtype (its name). Of a complex dtype: of its parts.
 
     >>> import tracejit
     >>> tracejit.finfo(tracejit.float32).eps

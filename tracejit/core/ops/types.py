@@ -1,10 +1,11 @@
-"""Element types and promotion: what dtype an operation computes in.
+"""Element types and promotion: the dtype in which an operation computes.
 
 In: dtypes, Python scalars, anything with `.dtype` and `.shape`. Out: a `dtype`. Called by every
 op's front end.
+
 Promotion follows PyTorch: dimensioned tensors decide before 0-dim tensors, which decide before
-Python numbers,
-and a lower class only matters where it brings a higher category (bool < int < float < complex).
+Python numbers. A lower class only matters where it brings a higher category (bool < int < float <
+complex).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
-# what PyTorch calls element types in messages
+# PyTorch's names of element types in messages
 SCALAR_NAMES = {
     "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
     "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
@@ -30,7 +31,7 @@ CPP_NAMES = {
 
 
 class dtype:
-    """An element type, e.g. `tracejit.float32`. Instances are singletons, compared with `is`.
+    """Element type, e.g. `tracejit.float32`. Instances are singletons, compared with `is`.
 
     >>> import tracejit
     >>> tracejit.float32.itemsize, tracejit.float32.is_floating_point
@@ -58,11 +59,11 @@ class dtype:
         return self.name not in ("uint8", "bool")
 
     def to_real(self) -> dtype:
-        """The dtype of the parts of a complex number; a real dtype itself."""
+        """Return the dtype of the parts of a complex number; a real dtype itself."""
         return self if self.category != COMPLEX else float32 if self is complex64 else float64
 
     def to_complex(self) -> dtype:
-        """The complex dtype whose parts have this dtype, or hold it: complex64 for halves.
+        """Return the complex dtype whose parts have this dtype, or hold it: complex64 for halves.
 
         RuntimeError for integers.
         """
@@ -74,7 +75,7 @@ class dtype:
         return f"tracejit.{self.name}"
 
     def __str__(self) -> str:
-        """As PyTorch's: programs take what follows "torch.", or compare with "torch.float32".
+        """Return PyTorch's text, as programs take the part behind "torch.", or compare the whole.
 
         >>> str(float32), float32
         ('torch.float32', tracejit.float32)
@@ -92,7 +93,7 @@ class dtype:
 
 
 def require_cpu(device: Any) -> None:
-    """NotImplementedError for complex numbers on another device: nothing there computes with them.
+    """Raise NotImplementedError for complex numbers on another device: none computes with them.
 
     >>> require_cpu(None)
     """
@@ -122,7 +123,7 @@ _OF_NUMPY = {d.numpy: d for d in dtype._by_name.values()}
 
 
 class _Default:
-    """The dtype of new floating point tensors."""
+    """Dtype of new floating point tensors."""
 
     dtype = float32
 
@@ -131,8 +132,10 @@ default = _Default()
 
 
 def rounded(array: Any, to: dtype) -> Any:
-    """An array in another dtype. What is wider than float32 becomes float16 by way of float32, as
-    in PyTorch and in kernels: what is just beside the middle of two halves is rounded twice.
+    """Convert an array to another dtype.
+
+    Floats wider than float32 become float16 by way of float32, as in PyTorch and in kernels. So a
+    number just beside the middle of two halves is rounded twice.
 
     >>> rounded(np.array([1 + 2**-11 + 2**-40]), float16).tolist()
     [1.0]
@@ -143,7 +146,7 @@ def rounded(array: Any, to: dtype) -> Any:
 
 
 def element(number: Any, to: np.dtype) -> Any:
-    """A Python number as a NumPy one, rounded as `rounded` does.
+    """Return a Python number as a NumPy one, rounded as `rounded` does.
 
     >>> element(1 + 2**-11 + 2**-40, float16.numpy)
     np.float16(1.0)
@@ -152,7 +155,7 @@ def element(number: Any, to: np.dtype) -> Any:
 
 
 def dtype_of_numpy(numpy_type: Any) -> dtype:
-    """The dtype of a NumPy dtype; TypeError for those PyTorch has no name for here (uint16, object
+    """Return the dtype of a NumPy dtype; TypeError for those without one here (uint16, object
     ...)."""
     found = _OF_NUMPY.get(np.dtype(numpy_type))
     if found is None:
@@ -164,9 +167,10 @@ def dtype_of_numpy(numpy_type: Any) -> dtype:
 
 
 def asked_dtype(kind: Any) -> Any:
-    """What `dtype=kind` asks for: Python's types of numbers mean the dtype that holds them.
+    """Return the dtype that `dtype=kind` means; Python's types of numbers mean those that hold
+    them.
 
-    None stays None. TypeError for what is no element type.
+    None stays None. TypeError for objects that are no element type.
 
     >>> asked_dtype(bool), asked_dtype(float)
     (tracejit.bool, tracejit.float64)
@@ -182,7 +186,7 @@ def asked_dtype(kind: Any) -> Any:
 
 
 def get_default_dtype() -> dtype:
-    """The dtype of new floating point tensors, float32 unless `set_default_dtype` changed it."""
+    """Return the dtype of new floating point tensors: float32, or that of `set_default_dtype`."""
     return default.dtype
 
 
@@ -198,7 +202,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def dtype_of_number(value: Any) -> dtype:
-    """The dtype a Python number stands for when it meets no tensor."""
+    """Return the dtype that a Python number stands for when it meets no tensor."""
     if isinstance(value, (bool, np.bool_)):
         return bool_
     if isinstance(value, (int, np.integer)):
@@ -211,7 +215,7 @@ def dtype_of_number(value: Any) -> dtype:
 
 
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype both convert to, PyTorch's table.
+    """Return the smallest dtype to which both convert, by PyTorch's table.
 
     >>> import tracejit
     >>> tracejit.promote_types(tracejit.int64, tracejit.float16)
@@ -234,7 +238,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 def result_type(*operands: Any) -> dtype:
-    """The dtype that mixing these tensors and numbers computes in.
+    """Return the dtype in which these tensors and numbers, mixed, compute.
 
     >>> import tracejit
     >>> tracejit.result_type(tracejit.tensor([1], dtype=tracejit.int8), 2.5)
@@ -249,7 +253,7 @@ def result_type(*operands: Any) -> dtype:
             kind, d = 2, dtype_of_number(x)
         else:
             kind = 2 if getattr(x, "is_weak", False) else 0 if len(x.shape) else 1
-            if kind == 2 and d.is_floating_point:
+            if kind == 2 and d.is_floating_point:  # a runtime float counts as a Python float
                 d = default.dtype
         seen = classes[kind]
         classes[kind] = d if seen is None else promote_types(seen, d)
@@ -263,15 +267,14 @@ def result_type(*operands: Any) -> dtype:
 
 
 def promote_across(strong: dtype, weak: dtype) -> dtype:
-    """A lower class brings a higher category: its own dtype decides (complex keeps float's
-    width)."""
+    """Return the dtype of a lower class with a higher category (complex keeps float's width)."""
     if weak.category == COMPLEX and strong.category == FLOATING:
         return complex128 if strong is float64 else complex64
     return weak
 
 
 def can_cast(source: dtype, target: dtype) -> bool:
-    """Whether a result of `source` may be stored in-place in a tensor of `target`."""
+    """Return True if a result of `source` may be stored in-place in a tensor of `target`."""
     source, target = asked_dtype(source), asked_dtype(target)
     return source.category <= target.category and not (
         source.category == INTEGER and target is bool_
@@ -279,14 +282,14 @@ def can_cast(source: dtype, target: dtype) -> bool:
 
 
 def must_cast(source: dtype, target: dtype) -> None:
-    """RuntimeError where a result of `source` has no place in a tensor of `target`."""
+    """Raise RuntimeError if a result of `source` has no place in a tensor of `target`."""
     if not can_cast(source, target):
         raise RuntimeError(f"result type {SCALAR_NAMES[source.name]} can't be cast to the desired "
                            f"output type {SCALAR_NAMES[target.name]}")
 
 
 class TensorType(NamedTuple):
-    """What inference knows of a tensor: sizes are ints or symbolic sizes."""
+    """Type of a tensor, as inference knows it: sizes are ints or symbolic sizes."""
 
     dtype: dtype
     shape: tuple

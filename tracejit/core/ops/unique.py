@@ -1,4 +1,4 @@
-"""Which elements there are, and how often: unique, unique_consecutive, bincount, histc.
+"""Distinct elements and their counts: unique, unique_consecutive, bincount, histc.
 
 In: a tensor. Out: elements without repetition, where each went, counts. Called by users. The array
 library computes them; the sizes of all results but histc's depend on values (`dynamic`).
@@ -28,14 +28,14 @@ from tracejit.core.ops.types import (
 
 
 def _comparable(rows: Any) -> Any:
-    """Rows whose columns NumPy can order."""
+    """Return rows whose columns NumPy can order."""
     if rows.dtype.kind == "V":  # bfloat16
         return rows.astype(np.float32)
     return rows
 
 
 def _rows_array(xp: Any, input: Any, consecutive: bool) -> tuple[Any, Any, Any]:
-    """The rows that differ from the one before, in order; where each row went; how many there were.
+    """Return the rows that differ from the one before, in order; where each row went; counts.
 
     NaN differs from NaN.
     """
@@ -70,7 +70,7 @@ unique_record = Op("unique", "extern", ("input",), outputs=("out", "inverse", "c
 
 
 def _distinct(input: Any, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:
-    """(values, inverse, counts) of elements, or of slices along `dim`."""
+    """Return (values, inverse, counts) of elements, or of slices along `dim`."""
     if input.dtype.category == COMPLEX:
         kind = SCALAR_NAMES[input.dtype.name]
         raise NotImplementedError(f"\"unique\" not implemented for '{kind}'")
@@ -99,10 +99,10 @@ def _asked(found: tuple[Any, Any, Any], return_inverse: bool, return_counts: boo
 @method()
 def unique(input: Any, sorted: bool = True, return_inverse: bool = False,
            return_counts: bool = False, dim: int | None = None) -> Any:
-    """The elements (slices along `dim`) without repetition, in order.
+    """Return the elements (slices along `dim`) without repetition, in order.
 
-    `return_inverse`: also where each element is in the result; `return_counts`: also how often
-    each occurs. NaN differs from NaN.
+    `return_inverse`: also where each element is in the result; `return_counts`: also how often each
+    occurs. NaN differs from NaN.
 
     >>> import tracejit
     >>> tracejit.tensor([3, 1, 3]).unique().tolist()
@@ -114,7 +114,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False,
 @method()
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
-    """The elements (slices along `dim`) that differ from the one before, as `unique` gives them.
+    """Return the elements (slices along `dim`) that differ from the one before, as `unique` does.
 
     >>> import tracejit
     >>> tracejit.tensor([3, 3, 1, 3]).unique_consecutive().tolist()
@@ -140,7 +140,7 @@ bincount_record = Op(
 
 @method()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each integer 0, 1 ... occurs, or the sum of the weights where it does.
+    """Count how often each integer 0, 1 ... occurs, or sum the weights where it does.
 
     >>> import tracejit
     >>> tracejit.tensor([1, 3, 1]).bincount().tolist()
@@ -176,6 +176,7 @@ def _histogram_array(xp: Any, input: Any, bins: int, low: float, high: float) ->
         start, end = start - number(1), end + number(1)
     inside = values[(values >= start) & (values <= end)]
     places = ((inside - start) / (end - start) * number(bins)).astype(np.int64)
+    # The upper end belongs to the last bin.
     return xp.bincount(xp.minimum(places, bins - 1), minlength=bins).astype(input.dtype)
 
 
@@ -186,7 +187,7 @@ histogram_record = Op(
 
 @method()
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """How many elements are in each of `bins` equal parts of min .. max (of the data, if equal).
+    """Count the elements in each of `bins` equal parts of min .. max (of the data, if equal).
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, 2.0, 3.0]).histc(4).tolist()

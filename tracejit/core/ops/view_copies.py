@@ -1,6 +1,6 @@
 """View functions that copy: `permute_copy` is `permute`, and the result has memory of its own.
 
-In: what the view function takes. Out: copies of the views. Called by users.
+In: arguments of the view function. Out: copies of the views. Called by users.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _slice(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: i
 
 
 def _view(input: Any, *asked: Any, **named: Any) -> Any:
-    """In another dtype a view; in another shape memory with gaps may be copied first."""
+    """Return a view in another dtype; in another shape, memory with gaps may be copied first."""
     asked = asked or tuple(named.values())
     return input.view(*asked) if isinstance(asked[0], dtype) else input.reshape(*asked)
 

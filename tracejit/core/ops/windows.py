@@ -34,7 +34,8 @@ def _visits(
     sizes: Sequence[int], out: Sequence[int], kernel: tuple, stride: tuple, padding: tuple,
     dilation: tuple,
 ) -> Iterator[tuple[tuple, tuple]]:  # fmt: skip
-    """For each element of a window: where in (N, C, *kernel, *windows), where in (N, C, *sizes)."""
+    """Yield places in (N, C, *kernel, *windows) and (N, C, *sizes), for each element of a
+    window."""
     for place in product(*map(range, kernel)):
         found = [reach(*each) for each in zip(place, sizes, out, stride, padding, dilation)]
         inside = [r for r in found if r is not None]
@@ -128,7 +129,7 @@ def _check_dtype(name: str, input: Any) -> None:
 
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
            stride: Any = 1) -> Any:  # fmt: skip
-    """Every window of `input`, (N, C, H, W) or (C, H, W), as a column: (N, C * window, windows).
+    """Return every window of (N, C, H, W) or (C, H, W) as a column: (N, C * window, windows).
 
     Arguments are integers, or (rows, columns); padding is with zeros at both ends.
 
@@ -161,8 +162,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
          stride: Any = 1) -> Any:  # fmt: skip
-    """The image (N, C, *output_size) of columns (N, C * window, windows) or (C * window, windows):
-    where windows overlap they are added up.
+    """Add up columns (N, C * window, windows) to the image (N, C, *output_size).
+
+    Columns may also be (C * window, windows).
 
     >>> import tracejit
     >>> tracejit.nn.functional.fold(tracejit.ones(1, 4, 2), (2, 3), 2).tolist()
@@ -215,7 +217,7 @@ def _sliding_eager(xp: Any, x: Any, dim: int, size: int, step: int) -> Any:
 
 
 def _places(like: Any, dim: int, size: Any, step: Any) -> Any:
-    """Where in dimension `dim` each element of each window lies: (windows, size)."""
+    """Return where in dimension `dim` each element of each window lies: (windows, size)."""
     count = (like.shape[dim] - size) // step + 1
     return (creation.iota(count, like) * step).unsqueeze(1) + creation.iota(size, like)
 
@@ -229,7 +231,7 @@ def _sliding_rule(grad: Any, input_type: TensorType, dim: int, size: Any, step: 
 
 
 def _write_sliding(base: Any, src: Any, dim: int, size: Any, step: Any) -> Any:
-    places = _places(base, dim, size, step)  # of windows that overlap the last one is seen
+    places = _places(base, dim, size, step)  # where windows overlap, the last one is seen
     return index_put_record(base, src.movedim(-1, dim + 1), places, dims=(dim,), wrap=False)
 
 
@@ -244,8 +246,9 @@ sliding_record: Op = Op(
 
 @method("unfold")
 def sliding_windows(input: Any, dimension: int, size: Any, step: Any) -> Any:
-    """The windows of `size` elements in a dimension, `step` apart, as a view with their elements in
-    a new last dimension.
+    """View the windows of `size` elements in a dimension, `step` apart.
+
+    Their elements are in a new last dimension.
 
     >>> import tracejit
     >>> tracejit.arange(5).unfold(0, 3, 2).tolist()
