@@ -64,7 +64,7 @@ def script(
 
 
 def _decorated(fn_or_module: Any, options: dict[str, Any]) -> Any:
-    """A compiled function or module; a decorator where nothing is given yet."""
+    """Make a compiled function or module; a decorator where nothing is given yet."""
     if fn_or_module is None:
         return lambda fn: _decorated(fn, options)
     from tracejit.jit.compiled_function import CompiledFunction
@@ -81,7 +81,7 @@ def _decorated(fn_or_module: Any, options: dict[str, Any]) -> Any:
 
 
 def _scripted_module(module: Any, options: dict[str, Any]) -> Any:
-    """The same state behind a module whose `forward` is compiled."""
+    """Put the same state behind a module whose `forward` is compiled."""
     from tracejit.jit.compiled_function import CompiledFunction
     from tracejit.jit.runtime.scripted_module import scripted_module
 
@@ -138,7 +138,7 @@ def trace_module(mod: Any, inputs: dict[str, Any], **options: Any) -> Any:
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function: what traced code calls is captured with it."""
+    """Return the function: what traced code calls is captured with it."""
     return fn
 
 

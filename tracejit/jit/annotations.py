@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035
 
 
 class _BroadcastingList:
-    """A number, or as many numbers as there are dimensions: an annotation that says nothing."""
+    """Annotation that says nothing: a number, or as many numbers as there are dimensions."""
 
     def __getitem__(self, types: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""The whole flow of a call of a captured function: `CompiledFunction.__call__`.
+"""Flow of a whole call of a captured function: `CompiledFunction.__call__`.
 
 In: a Python function and options. Out: a callable with the same results, mutations and errors (C1),
 plus `report()`, `graph()`, `graphs`. Called by `script` and `trace`.
@@ -48,14 +48,14 @@ _forbidden = threading.local()
 
 
 class RecompileError(RuntimeError):
-    """A recompilation happened inside `no_recompile()`; the message names its cause."""
+    """Error for a recompilation inside `no_recompile()`; the message names its cause."""
 
 
 Way = str  # a mode, and " eager" for exact numerics: compared at each call
 
 
 class CompiledFunction:
-    """A captured function. Calling it gives what the plain function would give.
+    """Captured function. Calling it gives what the plain function would give.
 
     >>> import tracejit
     >>> @tracejit.script
@@ -154,7 +154,7 @@ class CompiledFunction:
         return self._instead(entry, arguments, reason)
 
     def _find(self, way: Way, arguments: tuple) -> tuple | None:
-        """The entry that serves these arguments, and what its `find` returned."""
+        """Find the entry that serves these arguments, and what its `find` returned."""
         for kind, entry in self.entries:
             if kind == way:
                 found = entry.find(arguments)
@@ -166,7 +166,8 @@ class CompiledFunction:
         return self.signature.call(self.function, arguments)
 
     def _instead(self, entry: CacheEntry, arguments: tuple, reason: Any) -> Any:
-        """The plain function after its program failed: it raises its own error, or catches it."""
+        """Run the plain function after its program failed: it raises its own error, or catches
+        it."""
         result = self._plain(arguments)
         if entry.catches:
             return result
@@ -251,7 +252,7 @@ class CompiledFunction:
             raise RecompileError(f"{self.__name__} would be recompiled: {found}")
 
     def _compile(self, graph: Graph, way: Way) -> CompiledGraph:
-        """The compiled form of a graph, shared by everything with the same structure."""
+        """Return the compiled form of a graph, shared by everything with the same structure."""
         mode, _, exact = way.partition(" ")
         numerics = exact or "fast"
         assumed = tuple(map(str, graph.scope.guards))
@@ -278,7 +279,8 @@ class CompiledFunction:
         return Report(self.__name__, self.statistics, [e for _, e in self.entries], plainly)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph these arguments are served by, captured on copies of them if there is none yet.
+        """Return the graph that serves these arguments, captured on copies of them if there is none
+        yet.
 
         >>> import tracejit
         >>> f = tracejit.script(lambda x: x + 1)
@@ -288,8 +290,8 @@ class CompiledFunction:
         return self.graph_and_inputs(*args, **kwargs)[0]
 
     def graph_and_inputs(self, *args: Any, **kwargs: Any) -> tuple[Graph, list[Any]]:
-        """The graph that serves these arguments and its inputs (captured on copies if there is none
-        yet)."""
+        """Return the graph that serves these arguments and its inputs (captured on copies if there
+        is none yet)."""
         mode = self.mode or flags.mode
         way = "compiled" if mode == "eager" else mode
         way += " eager" if (self.numerics or flags.numerics) == "eager" else ""
@@ -316,7 +318,7 @@ class CompiledFunction:
 
     @property
     def graphs(self) -> dict[str, str]:
-        """The text of the last program's graph after each stage."""
+        """Text of the last program's graph after each stage."""
         segments = list(self.statistics.segments.values())
         return dict(segments[-1].stages) if segments else {}
 
@@ -340,7 +342,7 @@ class CompiledFunction:
 
 
 class _Bound:
-    """A captured method bound to its instance."""
+    """Captured method bound to its instance."""
 
     def __init__(self, compiled: CompiledFunction, instance: Any):
         self.__func__, self.__self__ = compiled, instance

@@ -64,12 +64,13 @@ class detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on in this thread."""
+    """Return True if anomaly detection is on in this thread."""
     return active.anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether a NaN in a backward is an error while anomaly detection is on, in this thread."""
+    """Return True if a NaN in a backward is an error while anomaly detection is on, in this
+    thread."""
     return active.anomaly_check_nan
 
 
@@ -84,7 +85,7 @@ def apply(node: Any, grads: list) -> Sequence[Any]:
 
 
 def watched(node: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-    """The same of what stands for the node's `apply`."""
+    """Call `run`, which stands for the node's `apply`; on an error or a NaN, warn likewise."""
     try:
         results = run()
     except Exception:

@@ -1,11 +1,11 @@
 """NumPy functions that meet tensors: `Tensor.__array_ufunc__` and `Tensor.__array_function__`.
 
-In: `np.exp(tensor)`, `array * tensor`, `np.mean(tensor)`. Out: what PyTorch returns, which is a
-tensor of NumPy's dtype from ufuncs, a tensor from functions that PyTorch's methods answer, and an
-array from the rest. Whatever has an op runs that op, so that a recording goes on; the rest makes
-arrays of the tensors, which ends a segment and names the function.
+In: `np.exp(tensor)`, `array * tensor`, `np.mean(tensor)`. Out: what PyTorch returns. Ufuncs give a
+tensor of NumPy's dtype. Functions that PyTorch's methods answer give a tensor, the rest an array.
+Whatever has an op runs that op, so that a recording goes on. The rest makes arrays of the tensors,
+which ends a segment and names the function.
 
-An operator between an array and a tensor cannot be told from the ufunc of the same name; it follows
+An operator between an array and a tensor cannot be told from the ufunc of the same name. It follows
 the tensor's rules (its dtypes, the tape), whichever comes first.
 """
 
@@ -79,7 +79,7 @@ def array_ufunc(self: TensorState, ufunc: Any, method: str, *inputs: Any, **kwar
 
 
 def _by_operator(ufunc: Any, inputs: tuple) -> Any:
-    """The operator between an array, or a NumPy number, and a tensor."""
+    """Run the operator between an array, or a NumPy number, and a tensor."""
     function = OPERATORS.get(ufunc)
     if function is None or not any(isinstance(x, (np.ndarray, np.generic)) for x in inputs):
         return NotImplemented
@@ -93,7 +93,7 @@ def _operand(x: Any) -> Any:
 
 
 def _by_op(ufunc: Any, inputs: tuple) -> Any:
-    """The op of a ufunc, in the dtypes that NumPy computes in."""
+    """Run the op of a ufunc, in the dtypes that NumPy computes in."""
     op = UFUNCS.get(ufunc)
     if op is None or not all(_takes_part(x) for x in inputs):
         return NotImplemented
@@ -116,7 +116,7 @@ def _by_op(ufunc: Any, inputs: tuple) -> Any:
 
 
 def _takes_part(x: Any) -> bool:
-    """A tensor whose elements NumPy could see, or a number."""
+    """Return True for a tensor whose elements NumPy could see, or a number."""
     if isinstance(x, TensorState):
         return x._device.type == "cpu" and not x.requires_grad and x._dtype.name != "bfloat16"
     return type(x) in _PLAIN_NUMBERS
@@ -238,7 +238,7 @@ def array_function(self: TensorState, func: Any, types: Any, args: tuple, kwargs
 
 
 def _of_tensors_alone(args: tuple, kwargs: dict) -> bool:
-    """Whether the first argument is the tensor that the function works on."""
+    """Return True if the first argument is the tensor that the function works on."""
     rest = (*args[1:], *kwargs.values())
     first = args[0] if args else next(iter(kwargs.values()), None)
     return isinstance(first, TensorState) and not any(isinstance(x, np.ndarray) for x in rest)

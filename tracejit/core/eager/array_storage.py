@@ -1,7 +1,7 @@
-"""The Storage of an op's result, which NumPy allocated.
+"""Storage of an op's result, which NumPy allocated.
 
-In: a fresh contiguous array. Out: a Storage; its flat block is made when somebody asks for it,
-since most results of small ops die before anybody does.
+In: a fresh contiguous array. Out: a Storage; its flat block is made on demand, since most results
+of small ops die before that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tracejit.core.memory import Storage
 
 
 class ArrayStorage(Storage):
-    """A Storage over one contiguous array."""
+    """Storage over one contiguous array."""
 
     __slots__ = ("_array", "_flat")
 
@@ -26,7 +26,7 @@ class ArrayStorage(Storage):
 
     @property
     def block(self) -> Any:
-        """The bytes, one-dimensional."""
+        """Bytes as a one-dimensional array."""
         if self._flat is None:
             self._flat = self._array.reshape(-1).view("uint8")
         return self._flat

@@ -131,8 +131,10 @@ def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[
 def task_between(outputs: Sequence[Any], places: Sequence[TapeEdge], grads: Sequence[Any],
                  cuts: Mapping[TapeEdge, Callable[[Any], Any]] | None = None,
                  create_graph: bool = False, wanted: Collection[TapeEdge] | None = None) -> Any:
-    """The same for places on the tape, of which some are `wanted`: the engine's run, with all it
-    found."""
+    """Compute gradients between places on the tape, of which some are `wanted`.
+
+    Returns the engine's run, with all it found.
+    """
     targets: dict[TapeEdge, Any] = dict.fromkeys(places if wanted is None else wanted)
     targets |= dict.fromkeys(cuts or ())
     ends = frozenset(node for node, _ in places)
@@ -146,7 +148,8 @@ def _tuple(given: Any) -> tuple:
 
 
 def _themselves(given: Any, outputs: tuple | None) -> tuple:
-    """What gradients are wanted of: of tensors, those that they are; `outputs`: of those alone."""
+    """Resolve tensors whose gradients are wanted to those that they are; `outputs`: only gradients
+    of these count."""
     return tuple([resolve_identity(x, outputs) if isinstance(x, TensorState) else x
                   for x in _tuple(given)])
 
@@ -185,7 +188,7 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
 
 
 def _first_gradient(k: int, like: Any, kind: Any, given: Any) -> Any:
-    """The gradient a backward starts with at result `k`, whose type may be unknown (None)."""
+    """Make the gradient a backward starts with at result `k`, whose type may be unknown (None)."""
     if type(given) is ConditionalGrad:
         return given
     if given is None:

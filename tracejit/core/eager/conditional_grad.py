@@ -1,9 +1,9 @@
 """Gradients that arrive only if a value says so: what branches and loops of a recording send back.
 
 In: deferred gradients with the condition under which there is one. Out: their sums, and what nodes
-make of them. Zeros would not be the same: they become NaN where a derivative is infinite, and what
-no gradient reaches is not run, however its history has been overwritten. Called by the engine and
-by differentiation.
+make of them. Zeros would not be the same: they become NaN where a derivative is infinite. What no
+gradient reaches is not run, however its history has been overwritten. Called by the engine and by
+differentiation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_FLAGS = 4  # in one formula; more become one flag
 
 
 class Condition:
-    """A formula over flags, deferred bool tensors: the answers of these for which it holds."""
+    """Formula over flags, deferred bool tensors: the answers of these for which it holds."""
 
     __slots__ = ("flags", "holds")
 
@@ -30,13 +30,13 @@ class Condition:
         return tuple([answers[id(flag)] for flag in self.flags]) in self.holds
 
     def tensor(self) -> Any:
-        """The formula, computed."""
+        """Compute the formula."""
         return reduce(_or, [reduce(_and, [flag if yes else ~flag
                                           for flag, yes in zip(self.flags, row)])
                             for row in sorted(self.holds)])
 
     def known(self) -> Any:
-        """The answer where all flags have their values, which is after their segment."""
+        """Return the answer where all flags have their values, which is after their segment."""
         if any(flag._storage is None for flag in self.flags):
             return self
         return self.under({id(flag): bool(flag) for flag in self.flags})
@@ -59,12 +59,12 @@ def if_false(flag: Any) -> Condition:
 
 
 def either(*conditions: Any) -> Any:
-    """Whether one of the conditions holds; each is a Condition or a bool."""
+    """Return whether one of the conditions holds; each is a Condition or a bool."""
     return reduce(lambda a, b: _joined(a, b, lambda x, y: x or y), conditions, False)
 
 
 def both(*conditions: Any) -> Any:
-    """Whether all of the conditions hold."""
+    """Return whether all of the conditions hold."""
     return reduce(lambda a, b: _joined(a, b, lambda x, y: x and y), conditions, True)
 
 
@@ -86,7 +86,7 @@ def _joined(a: Any, b: Any, of: Callable[[bool, bool], bool]) -> Any:
 
 
 class ConditionalGrad:
-    """A gradient that arrives if `condition` holds; else `grad` means nothing."""
+    """Gradient that arrives if `condition` holds; else `grad` means nothing."""
 
     __slots__ = ("grad", "condition")
 
@@ -98,13 +98,13 @@ class ConditionalGrad:
 
 
 def condition_of(grad: Any) -> Any:
-    """When there is a gradient: True, False or a Condition."""
+    """Return when there is a gradient: True, False or a Condition."""
     return grad.condition if type(grad) is ConditionalGrad else grad is not None
 
 
 def grad_of(grad: Any) -> Any:
-    """The gradient of a leaf: the same leaves are met through all sides of a branch, so that it
-    arrives in any case."""
+    """Return the gradient of a leaf, which arrives in any case: all sides of a branch meet the same
+    leaves."""
     return grad.grad if type(grad) is ConditionalGrad else grad
 
 
@@ -117,7 +117,7 @@ def under(condition: Any, grad: Any) -> Any:
 
 
 def added(a: Any, b: Any) -> Any:
-    """The sum of two gradients of which one at least is uncertain."""
+    """Add two gradients of which one at least is uncertain."""
     one, other = condition_of(a), condition_of(b)
     if one is True:
         return where(other.tensor(), a + b.grad, a)
@@ -139,13 +139,14 @@ def resolved(grads: Iterable[Any]) -> list[Any]:
 
 
 def through(apply: Callable[[list], Sequence[Any]], grads: Sequence[Any]) -> list[Any]:
-    """What a node makes of gradients of which some are uncertain."""
+    """Return what a node makes of gradients of which some are uncertain."""
     condition = either(*map(condition_of, grads))
     return [None if g is None else under(condition, g) for g in apply(filled(grads))]
 
 
 def filled(grads: Sequence[Any]) -> list[Any]:
-    """The gradients for a node that runs if one of them arrives: zeros for the others then."""
+    """Return the gradients for a node that runs if one of them arrives: zeros for the others
+    then."""
     given = [condition_of(g) for g in grads if g is not None]
     alike = all(c is given[0] for c in given)
     return [g if type(g) is not ConditionalGrad else g.grad if alike else g.or_zeros()

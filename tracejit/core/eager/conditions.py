@@ -12,7 +12,8 @@ from tracejit.core.ops.types import bool_
 
 
 def _check_with(error_type: type, cond: Any, message: Any = None) -> None:
-    """An error of this type, with the text that `message` gives, where the condition is False.
+    """Raise an error of this type, with the text that `message` gives, where the condition is
+    False.
 
     TypeError where the condition is no bool, or `message` cannot be called.
     """

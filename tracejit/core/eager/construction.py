@@ -46,7 +46,8 @@ NOT_FLOATING = "Only Tensors of floating point and complex dtype can require gra
 def tensor(data: Any, *, dtype: dtype | None = None, device: Any = None,
            requires_grad: bool = False,
            pin_memory: bool = False) -> Any:
-    """A new leaf that holds a copy of `data`: a number, nested sequences, an array or a tensor.
+    """Make a new leaf that holds a copy of `data`: a number, nested sequences, an array or a
+    tensor.
 
     Without `dtype`: bool, int64 or the default floating dtype for Python numbers, the data's own
     for arrays. A tensor of one element, of any shape, counts as a number of its dtype in a
@@ -76,7 +77,7 @@ def marked(made: Any, requires_grad: bool) -> Any:
 
 
 def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
-    """A new tensor holding a copy of data."""
+    """Make a new tensor holding a copy of data."""
     kind = asked_dtype(kind)
     if isinstance(data, TensorState):
         return data.detach().to(kind or data._dtype).to(as_device(device or data._device)).clone()
@@ -104,8 +105,11 @@ _PIECES = 64  # elements that are still joined one by one
 
 
 def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
-    """A tensor of one number, or of nested ones of which some are known only when a program runs;
-    None for data of another kind."""
+    """Make a tensor of one number, or of nested ones of which a program knows some only when it
+    runs.
+
+    None for data of another kind.
+    """
     shape: list[int] = []
     leaves = [data]
     while leaves and all(isinstance(x, (list, tuple)) for x in leaves):
@@ -136,12 +140,12 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
 
 
 def _is_symbolic(x: Any) -> bool:
-    """Whether this stands for a number, or a size, of which a program does not know the value."""
+    """Return True if x stands for a number, or a size, whose value a program does not know."""
     return bool(getattr(x, "is_weak", False)) or hasattr(type(x), "same_as")
 
 
 def as_array(data: Any, kind: dtype | None) -> np.ndarray:
-    """A fresh contiguous array of `data` in PyTorch's dtype for it, or in `kind`."""
+    """Make a fresh contiguous array of `data` in PyTorch's dtype for it, or in `kind`."""
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.array(data, order="C")
         return array if kind is None else rounded(array, kind)
@@ -184,7 +188,7 @@ def _check_real(kind: dtype | None) -> None:
 
 
 def _leaves(data: Any) -> list[Any]:
-    """What nested lists and tuples hold."""
+    """List what nested lists and tuples hold."""
     leaves = [data]
     while any(isinstance(x, (list, tuple)) for x in leaves):
         leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
@@ -215,8 +219,10 @@ def _checked(data: Any, kind: dtype | None, leaves: list[Any]) -> np.ndarray:
 
 
 def _of_huge(array: np.ndarray, leaves: list[Any], kind: dtype | None) -> np.ndarray:
-    """The array, or one of floats where ints beyond 64 bits become such: that they do in no dtype
-    of integers, nor by themselves, is a ValueError."""
+    """Return the array, or one of floats where ints beyond 64 bits become floats.
+
+    ValueError for such ints in a dtype of integers, or by themselves.
+    """
     numbers = set(map(type, leaves))
     if not numbers <= {bool, int, float, complex} or int not in numbers:
         return array
@@ -273,7 +279,7 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
 
 
 def from_numpy(array: np.ndarray) -> Any:
-    """A tensor over an array's memory: writes to either show in both.
+    """Make a tensor over an array's memory: writes to either show in both.
 
     Raises TypeError for what is no array or has a dtype that tensors do not have, ValueError for
     negative strides.
@@ -295,8 +301,10 @@ def from_numpy(array: np.ndarray) -> Any:
 
 
 def _over(array: np.ndarray) -> Any:
-    """A tensor over the memory of an array that others go on with: a tracer has to do at once what
-    is done to either."""
+    """Make a tensor over the memory of an array that others go on with.
+
+    A tracer has to do at once what is done to either.
+    """
     if active.tracer is not None:
         active.tracer.break_graph(None, "an array shows a tensor's memory",
                                   "use tracejit.tensor(array), which copies")
@@ -308,8 +316,10 @@ def _over(array: np.ndarray) -> Any:
 
 
 def from_array(array: np.ndarray) -> Any:
-    """A tensor over the memory of an array that nobody goes on with, or of which the tensor is only
-    read at once; a tracer, which reads it later, gets a copy."""
+    """Make a tensor over the memory of an array that no other code goes on with.
+
+    Also where the tensor is only read at once; a tracer, which reads it later, gets a copy.
+    """
     if active.tracer is not None:
         return active.tracer.constant(of_array(array.copy()))
     made = of_array(array)
@@ -318,7 +328,7 @@ def from_array(array: np.ndarray) -> Any:
 
 
 class _Capsule:
-    """A producer that hands out a capsule that there is; NumPy refuses what is not on the CPU."""
+    """Producer that hands out a capsule that there is; NumPy refuses what is not on the CPU."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -331,8 +341,10 @@ class _Capsule:
 
 
 class _Writable:
-    """The memory of an array that NumPy made read-only: capsules of before DLPack 1.0 do not say
-    whether it is, and PyTorch writes to it."""
+    """Memory of an array that NumPy made read-only, to be written as PyTorch does.
+
+    Capsules of before DLPack 1.0 do not say if it is read-only.
+    """
 
     def __init__(self, array: np.ndarray) -> None:
         self._kept = array
@@ -341,8 +353,9 @@ class _Writable:
 
 
 def from_dlpack(source: Any) -> Any:
-    """A tensor over the memory of any DLPack producer, on the CPU or on CUDA, or of a capsule of
-    memory of the CPU.
+    """Make a tensor over the memory of any DLPack producer, on the CPU or on CUDA.
+
+    Takes a capsule of memory of the CPU too.
 
     >>> import numpy as np, tracejit
     >>> tracejit.from_dlpack(np.array([1.0, 2.0], np.float32))

@@ -23,7 +23,7 @@ class Conversion(TensorState):
     __slots__ = ()
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """The tensor as another dtype, on another device, or as another tensor is in both.
+        """Convert the tensor to another dtype, another device, or to those of another tensor.
 
         `to(dtype)`, `to(device, dtype=None)`, `to(other)`; keywords dtype, device, non_blocking,
         copy, memory_format.
@@ -39,17 +39,17 @@ class Conversion(TensorState):
         return self.clone() if copy and moved is self else moved
 
     def cpu(self, *, memory_format: Any = None) -> Any:
-        """The tensor in main memory."""
+        """Return the tensor in main memory."""
         return to_device(self, as_device("cpu"))
 
     def cuda(self, device: Any = None, non_blocking: bool = False,
              memory_format: Any = None) -> Any:
-        """The tensor on a CUDA device; DeviceUnavailable, saying what to install, where there is
-        none."""
+        """Return the tensor on a CUDA device; DeviceUnavailable, saying what to install, where
+        there is none."""
         return to_device(self, as_device("cuda" if device is None else device))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the tensor's type, or the tensor as another type.
+        """Return the name of the tensor's type, or the tensor as another type.
 
         >>> import tracejit
         >>> tracejit.tensor([1.0]).type()
@@ -69,11 +69,11 @@ class Conversion(TensorState):
         return self.to(dtype)
 
     def type_as(self, other: Any) -> Any:
-        """The tensor in the dtype and on the device of another."""
+        """Return the tensor in the dtype and on the device of another."""
         return self.to(other)
 
     def get_device(self) -> int:
-        """The number of the CUDA device; -1 on the CPU."""
+        """Return the number of the CUDA device; -1 on the CPU."""
         return -1 if self._device.type != "cuda" else self._device.index or 0
 
 

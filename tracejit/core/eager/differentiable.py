@@ -1,4 +1,4 @@
-"""What autograd shows of a tensor: requires_grad, grad, grad_fn, hooks, backward, detach, data.
+"""Autograd's view of a tensor: requires_grad, grad, grad_fn, hooks, backward, detach, data.
 
 In: user code. Out: the tape and the engine behind PyTorch's names, with its errors. Mixed into
 Tensor.
@@ -58,8 +58,11 @@ class Differentiable(TensorState):
         self.requires_grad_(value)
 
     def module_load(self, other: Any, assign: bool = False) -> Any:
-        """What `load_state_dict` exchanges this tensor with, given one of the state dict, where
-        `__future__.set_swap_module_params_on_conversion` asked for it; subclasses override it."""
+        """Return what `load_state_dict` exchanges this tensor with, given one of the state dict.
+
+        Used where `__future__.set_swap_module_params_on_conversion` asked for it; subclasses
+        override it.
+        """
         return other.detach() if assign else self.copy_(other).detach()
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
@@ -142,7 +145,7 @@ class Differentiable(TensorState):
         return hooks.retains_grad(self)
 
     def detach(self) -> Any:
-        """The same memory as a tensor without history.
+        """Return a tensor without history over the same memory.
 
         >>> import tracejit
         >>> x = tracejit.tensor([1.0], requires_grad=True)

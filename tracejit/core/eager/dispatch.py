@@ -65,7 +65,7 @@ def _made_in_inference(x: TensorState) -> bool:
 
 
 def is_view(result: Any, source: TensorState) -> bool:
-    """Whether the result of a view op really looks at its operand's memory (a reshape may copy)."""
+    """Return True if the result of a view op looks at its operand's memory (a reshape may copy)."""
     if result._storage is None:
         return bool(result._traced.views)
     return result._storage is source._storage
@@ -77,7 +77,7 @@ def install_library(run: Callable[[Op, tuple, dict], Any]) -> None:
 
 
 def by_library(op: Op, arrays: tuple, attributes: dict) -> Any:
-    """What a library kernel gives for NumPy arrays; None where NumPy is to compute it."""
+    """Run a library kernel on NumPy arrays; return None where NumPy is to compute the result."""
     for run in _library if all(type(x) is np.ndarray for x in arrays) else ():
         found = run(op, tuple([of_array(np.asarray(x, order="C")) for x in arrays]), attributes)
         if found is not None:
@@ -149,8 +149,7 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
 
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
-    """A composite without an eager form runs the body it is written in; its own rules differentiate
-    it."""
+    """Run the body of a composite without an eager form; its own rules differentiate it."""
     before = active.grad_enabled
     active.grad_enabled = False
     try:
@@ -163,7 +162,7 @@ def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def _unshared(result: Any, operands: tuple) -> Any:
-    """A body may hand an operand back, or a view of one: a result must be a tensor of its own."""
+    """Return a result as a tensor of its own: a body may hand an operand back, or a view of one."""
     if result._view is None and all(result is not x for x in operands):
         return result
     if meta.is_meta(result):
@@ -172,7 +171,7 @@ def _unshared(result: Any, operands: tuple) -> Any:
 
 
 def _infer(op: Op, operands: tuple, attributes: dict) -> Any:
-    """The results' types; pointwise ones are remembered, they depend on types alone."""
+    """Infer the results' types; pointwise ones are remembered, they depend on types alone."""
     if op.kind != "pointwise" or attributes:
         return op.infer(*operands, **attributes)
     key: tuple = (op,)
@@ -191,7 +190,7 @@ def _infer(op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def _owned(array: Any, kind: TensorType, arrays: list, device: Any) -> Any:
-    """A result as a contiguous tensor that shares memory with no operand."""
+    """Return a result as a contiguous tensor that shares memory with no operand."""
     if type(array) is not np.ndarray:
         if device.type == "cpu":
             array = np.asarray(array)
@@ -223,7 +222,8 @@ def _shares(array: Any, arrays: list) -> bool:
 
 def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any, op: Op,
             attributes: dict) -> Any:
-    """A view op's result over the operand's storage; where the library had to copy, its own."""
+    """Make a view op's result over the operand's storage; where the library had to copy, over its
+    own."""
     storage = source._storage
     assert storage is not None
     if array.size == 0:
@@ -242,20 +242,20 @@ def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any, op: 
 
 
 def _skipped(op: Op, attributes: dict, source: TensorState) -> int:
-    """How many elements a view of none starts after those of its source."""
+    """Return how many elements a view of none starts after those of its source."""
     start = attributes.get({"slice": "start", "select": "index"}.get(op.name))
     return 0 if start is None else start * strides_of(source)[attributes["dim"]]
 
 
 def replace_run(run: Callable[..., Any]) -> Callable[..., Any]:
-    """What computes an op from now on, as `run(op, operands, attributes)`; returns what did."""
+    """Set what computes an op from now on, as `run(op, operands, attributes)`; return what did."""
     global _run
     before, _run = _run, run
     return before
 
 
 def _common_device(operands: tuple) -> Any:
-    """The one device of the operands; 0-dim CPU tensors go along with any other."""
+    """Return the one device of the operands; 0-dim CPU tensors go along with any other."""
     tensors = [x for x in operands if isinstance(x, TensorState)]
     devices = list(dict.fromkeys(x._device for x in tensors))
     strong = list(dict.fromkeys(x._device for x in tensors if x._shape or x._device.type != "cpu"))

@@ -24,7 +24,7 @@ _BACKENDS = "einops._backends"
 
 
 class _Symbolic(tuple):
-    """A shape that is no key of a cache: its sizes are known only when a program runs."""
+    """Shape that is no key of a cache: its sizes are known only when a program runs."""
 
     __hash__ = None  # type: ignore[assignment]
 

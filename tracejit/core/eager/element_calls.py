@@ -29,8 +29,9 @@ def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
 
 
 def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
-    """Overwrite each element with what the function gives for it and that of another tensor, which
-    has the same dtype and is broadcast; errors as of `apply_`.
+    """Overwrite each element with what the function gives for it and that of another tensor.
+
+    The other tensor has the same dtype and is broadcast; errors as of `apply_`.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, 2.0]).map_(tracejit.tensor(3.0), lambda x, y: x * y)
@@ -40,7 +41,7 @@ def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 
 def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
-    """The same of two other tensors."""
+    """Overwrite each element likewise, from those of two other tensors."""
     return _called("map2_", self, (x, y), callable)
 
 

@@ -27,7 +27,7 @@ _MOST_NESTED = 64  # dimensions that an array may have
 
 
 def holds_tensors(data: Any, depth: int = 0) -> bool:
-    """Whether a nested sequence has a tensor in it. TypeError for one that holds itself."""
+    """Return True if a nested sequence has a tensor in it. TypeError for one that holds itself."""
     if not isinstance(data, _LISTS):
         return False
     if depth > _MOST_NESTED:
@@ -57,7 +57,7 @@ def read_elements(data: Any, kind: dtype | None) -> tuple[Any, dtype]:
 
 
 def common_dtype(data: Any) -> dtype:
-    """The dtype that holds all that nested sequences hold."""
+    """Return the dtype that holds all that nested sequences hold."""
     return functools.reduce(promote_types, set(_dtypes(data)))
 
 

@@ -1,4 +1,4 @@
-"""The engine: walks the tape backward from some results and delivers gradients.
+"""Engine that walks the tape backward from some results and delivers gradients.
 
 In: roots with their gradients, from `backward()` and `grad()`. Out: `.grad` of leaves, or the
 gradients asked for. Nodes run in order of their making, newest first, each when all its consumers
@@ -29,7 +29,7 @@ TapeEdge = tuple[Node, int]
 
 
 class Task:
-    """One run of the engine.
+    """Single run of the engine.
 
     targets   places whose gradients are asked for -> results; None: everything reachable runs
     sinks     nodes that run although nothing behind them is a target: AccumulateGrad nodes, which
@@ -70,8 +70,10 @@ class Task:
                 self._push(node)
 
     def _discover(self, roots: list[TapeEdge]) -> list[Node]:
-        """All nodes behind the roots, of those known to run; counts for each how many consumers
-        must run before it."""
+        """List all nodes behind the roots, of those known to run.
+
+        Counts for each how many consumers must run before it.
+        """
         seen: dict[Node, None] = {}
         stack = []
         for node, number in roots:
@@ -94,21 +96,21 @@ class Task:
         return list(seen)
 
     def _new_edges(self, node: Node, number: int) -> list[Any]:
-        """The edges of a node to which this result leads, and none before."""
+        """List the edges of a node to which this result leads, and none before."""
         taken = self.taken.setdefault(node, set())
         new = [k for k in node.edges_behind(number) if k not in taken]
         taken.update(new)
         return [node.edges[k] for k in new]
 
     def _edges(self, node: Node) -> Sequence[Any]:
-        """The edges of a node along which gradients may go in this run."""
+        """List the edges of a node along which gradients may go in this run."""
         taken = self.taken.get(node) if node.partial_edges else None
         if taken is None:
             return node.edges
         return [edge if k in taken else None for k, edge in enumerate(node.edges)]
 
     def _find_needed(self, nodes: list[Any]) -> None:
-        """Which nodes must run so that targets and sinks get their gradients."""
+        """Find the nodes that must run so that targets and sinks get their gradients."""
         self.running = running = set(self.sinks)
         for node in sorted(nodes, key=_age):
             if node in self.ends:
@@ -121,7 +123,7 @@ class Task:
                 running.add(node)
 
     def _leads(self, place: TapeEdge) -> bool:
-        """Whether a gradient of a result of a node is needed."""
+        """Return True if a gradient of a result of a node is needed."""
         node, number = place
         if node.stage < 0:
             return node in self.running or node in self.asked  # type: ignore[operator]
@@ -129,11 +131,12 @@ class Task:
         return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]
 
     def reaches(self, place: TapeEdge) -> bool:
-        """Whether a gradient of a result of a node is to be computed in this run."""
+        """Return True if this run computes a gradient of a result of a node."""
         return place[0] in self.reached if self.running is None else self._leads(place)
 
     def _push(self, node: Node) -> None:
-        """The newest nodes come first; leaves before all others, as they became ready."""
+        """Put a node in the queue: the newest come first; leaves before all others, as they became
+        ready."""
         self.pushed += 1
         leaf = type(node) is AccumulateGrad
         heapq.heappush(self.ready, (self.pushed - _LEAVES if leaf else -node.sequence, node))
@@ -204,7 +207,8 @@ class Task:
         self._pass_on(self._edges(node), results)
 
     def _stops(self, node: Any, grads: list) -> int:
-        """A part of a captured call of which some results keep their gradients."""
+        """Tell a part of a captured call which results keep their gradients; return what that
+        frees, as bits."""
         found: int = node.stops([k for k, grad in enumerate(grads)
                                  if grad is not None and (node, k) in self.targets])  # type: ignore[operator]
         return found
@@ -276,8 +280,11 @@ class Task:
             self._pass_on(known, results, in_order=True)
 
     def _follows(self, node: Node, parts: dict[Node, list]) -> bool:
-        """Whether all gradients of a node come from parts that run now, or are there already, and
-        nobody looks at them."""
+        """Return True if all gradients of a node come from parts that run now, or are there
+        already.
+
+        False where user code can look at them.
+        """
         count = sum(e is not None and e[0] is node for part in parts for e in self._edges(part))
         return (
             count == self.waiting[node]
@@ -288,7 +295,8 @@ class Task:
         )
 
     def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:
-        """The gradients that parts of a captured call give, if only where they are needed."""
+        """Compute the gradients that parts of a captured call give, if only where they are
+        needed."""
         wanted = [self._wanted(node.edges) for node in parts]
         shown = [self._shown(node.edges) for node in parts] if first.call and first.asks else ()
         if active.anomaly and not (first.call and first.watched):
@@ -297,7 +305,7 @@ class Task:
         return first.apply_all(parts, wanted, shown)
 
     def _wanted(self, edges: Sequence[Any]) -> int:
-        """The edges along which gradients shall go, as bits; -1: all."""
+        """Return the edges along which gradients shall go, as bits; -1: all."""
         if self.running is None:
             return -1
         mask = [e is not None and self._leads(e) for e in edges]
@@ -306,8 +314,8 @@ class Task:
         return sum(1 << k for k, yes in enumerate(mask) if yes)
 
     def _shown(self, edges: Sequence[Any]) -> int:
-        """The edges at which somebody looks at gradients, as bits: all but leaves that add them
-        up."""
+        """Return the edges where user code may look at gradients, as bits: all but leaves that add
+        them up."""
         found = 0
         for k, edge in enumerate(edges):
             if edge is not None:
@@ -412,7 +420,7 @@ def _sum(held: Any, grad: Any) -> Any:
 
 
 def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:
-    """The same where one of the gradients is sparse."""
+    """Accumulate in the same way where one of the gradients is sparse."""
     if held is None:
         variable._grad = grad if active.grad_enabled else grad.detach().clone()
     elif active.grad_enabled or not isinstance(held, TensorState) and isinstance(grad, TensorState):
@@ -435,7 +443,7 @@ def _retain(result: TensorState, grad: Any) -> None:
 
 
 def _plain(grad: Any) -> Any:
-    """A gradient taken over forgets that it was made as a view of a dead tensor."""
+    """Make a gradient taken over forget that it was made as a view of a dead tensor."""
     if grad._view is not None:
         grad._view = None
     return grad

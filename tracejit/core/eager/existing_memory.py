@@ -32,9 +32,9 @@ _NOT_STATED = ("asarray: without requires_grad the result requires grad as obj d
 @makes_tensors
 def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool | None = None) -> Any:
-    """`obj` (a tensor, an array, a DLPack producer, a buffer, numbers) as a tensor.
+    """Return `obj` (a tensor, an array, a DLPack producer, a buffer, numbers) as a tensor.
 
-    copy: True for memory of its own, False for `obj`'s memory or a ValueError; else a copy is made
+    copy: True for memory of its own, False for `obj`'s memory or a ValueError. Else a copy is made
     where dtype or device ask for one. requires_grad: as `obj` does, if not given.
 
     >>> import tracejit
@@ -72,7 +72,7 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: b
 
 
 def _over(obj: Any, kind: dtype | None) -> Any:
-    """A tensor over the memory of what has some; None for what has none, as numbers."""
+    """Make a tensor over the memory of what has some; None for what has none, as numbers."""
     if isinstance(obj, TensorState):
         return obj
     if isinstance(obj, np.ndarray):
@@ -90,7 +90,7 @@ def _over(obj: Any, kind: dtype | None) -> Any:
 
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Any:
-    """A vector over the memory of a bytes-like object, without a copy.
+    """Make a vector over the memory of a bytes-like object, without a copy.
 
     count: how many elements (-1: all there are), offset: of the first, in bytes.
 
@@ -129,7 +129,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
 
 def from_file(filename: Any, shared: bool | None = None, size: int = 0, *,
               dtype: dtype | None = None, device: Any = None) -> Any:
-    """A vector of `size` elements whose memory is a file's first bytes.
+    """Make a vector of `size` elements whose memory is a file's first bytes.
 
     shared: whether writes reach the file, which is made, or made longer, as needed; else they stay
     with the tensor. RuntimeError where the file cannot be read, or is too short.

@@ -22,7 +22,7 @@ class ForeignLayouts:
 
     @property
     def grad_dtype(self: Any) -> Any:
-        """The dtype of a gradient: the tensor's own, None where it can have none."""
+        """Dtype of a gradient: the tensor's own, None where it can have none."""
         return self.dtype if self.dtype.category >= FLOATING else None
 
     @property
@@ -34,7 +34,7 @@ class ForeignLayouts:
 
     @property
     def _cdata(self) -> int:
-        """A number of the tensor's own while it lives."""
+        """Number of the tensor's own while it lives."""
         return id(self)
 
     def is_distributed(self) -> bool:
@@ -49,7 +49,7 @@ class ForeignLayouts:
         return self.data_ptr()
 
     def dequantize(self: Any) -> Any:
-        """The values as float32; of what is not quantized, a conversion."""
+        """Return the values as float32; of what is not quantized, a conversion."""
         return self.float()
 
     def _is_all_true(self: Any) -> Any:
@@ -93,7 +93,7 @@ class ForeignLayouts:
         raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
     def record_stream(self, s: Any) -> None:
-        """Nothing: memory is reused only after all work on it."""
+        """Do nothing: memory is reused only after all work on it."""
 
     def index(self, positions: Any, dims: Any) -> NoReturn:
         """NotImplementedError: a name for named dimensions."""

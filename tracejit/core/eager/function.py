@@ -31,7 +31,7 @@ from tracejit.core.ops.types import FLOATING, TensorType
 
 
 class FunctionCtx:
-    """What forward and backward tell each other."""
+    """Data that forward and backward give each other."""
 
     saved_for_backward: tuple = ()
     saved_for_forward: tuple | None = None
@@ -66,12 +66,13 @@ class FunctionCtx:
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for outputs that nothing depends on."""
+        """Choose if backward gets zeros (the default) or None for outputs that nothing depends
+        on."""
         self.materialize_grads = value
 
 
 class FunctionNode(Node, FunctionCtx):
-    """The node of one `apply`: PyTorch's ctx."""
+    """Node of one `apply`: PyTorch's ctx."""
 
     function: Any
     needs_input_grad: tuple = ()
@@ -86,7 +87,7 @@ class FunctionNode(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple:
-        """What `save_for_backward` was given; in `jvp`, what `save_for_forward` was."""
+        """Tensors given to `save_for_backward`; in `jvp`, those given to `save_for_forward`."""
         if self.saved_for_forward is not None:
             return self.saved_for_forward
         if self._freed:
@@ -145,7 +146,7 @@ class FunctionNode(Node, FunctionCtx):
 
 
 def _expandable(shape: Sequence[Any], grad: Sequence[Any]) -> bool:
-    """Whether a gradient of shape `grad` may be summed to `shape`."""
+    """Return True if a gradient of shape `grad` may be summed to `shape`."""
     if known_same_shape(shape, grad):
         return True
     if len(grad) < len(shape):
@@ -197,7 +198,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """The op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
+        """Compute the op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
         raise NotImplementedError("You must implement the forward function for custom "
                                   "autograd.Function.")
 
@@ -321,7 +322,8 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
 
 
 def _write_through(x: Any, node: Any, number: int) -> None:
-    """A view that forward wrote to gets its history, and its base that of the write through it."""
+    """Set the history of a view that forward wrote to, and its base's to that of the write through
+    it."""
     written = alias(x)
     set_history(written, node, number)
     rebase(x, written)
@@ -338,7 +340,7 @@ def _check_dirty(x: Any) -> None:
 
 
 def _own(x: Any, args: tuple, dirty: tuple) -> Any:
-    """An output as a tensor of its own: an input handed back unchanged becomes an alias."""
+    """Return an output as a tensor of its own: an input handed back unchanged becomes an alias."""
     if any(x is y for y in dirty):
         return x
     return alias(x) if any(x is y for y in args) or x._requires_grad else x

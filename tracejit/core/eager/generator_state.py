@@ -1,7 +1,7 @@
 """Generators that a captured function reads or sets by hand.
 
 In: what is about to happen to a generator (`ops.generators` says so). Out: a break in the recording
-that runs in this thread, if one does: what it drew so far is drawn first, so that seeds and states
+that runs in this thread, if one does. What it drew so far is drawn first, so that seeds and states
 are those of the plain function. Draws themselves are recorded and need none of this.
 """
 

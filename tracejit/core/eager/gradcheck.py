@@ -29,7 +29,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
               raise_exception: bool = True, nondet_tol: float = 0.0,
               check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
               **ignored: Any) -> bool:
-    """Whether the gradients of `func` at `inputs` agree with central differences.
+    """Return True if the gradients of `func` at `inputs` agree with central differences.
 
     func returns one tensor or a tuple; inputs that require grad are checked, and should be float64.
     With raise_exception=False the answer is False instead of a GradcheckError.
@@ -83,7 +83,7 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
 
 
 def checked_inputs(inputs: tuple) -> list:
-    """The inputs that require grad; ValueError where none does."""
+    """List the inputs that require grad; ValueError where none does."""
     checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]
     if not checked:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
@@ -100,7 +100,7 @@ def checked_inputs(inputs: tuple) -> list:
 
 
 def _floating(found: Any) -> list:
-    """The outputs of floating point, and complex ones."""
+    """List the outputs of floating point, and complex ones."""
     outputs = found if isinstance(found, (tuple, list)) else (found,)
     return [y for y in outputs if isinstance(y, TensorState) and y._dtype.category >= FLOATING]
 
@@ -135,7 +135,7 @@ def parts(x: Any) -> np.ndarray:
 
 
 def unit(x: Any, k: int) -> Any:
-    """A tensor like x whose part `k` is 1, the others 0."""
+    """Make a tensor like x whose part `k` is 1, the others 0."""
     seed = np.zeros(x.numel(), x._dtype.numpy)
     seed.view(x._dtype.to_real().numpy)[k] = 1
     return _tensor(seed.reshape(tuple(x.shape)))
@@ -146,8 +146,10 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def numerical(func: Callable, inputs: tuple, x: Any, eps: float) -> list[np.ndarray]:
-    """Central differences, one Jacobian (parts of x, parts of the output) for each output of
-    floating point: each part of x is moved by eps in place and back."""
+    """Compute central differences: each part of x is moved by eps in place and back.
+
+    Returns one Jacobian (parts of x, parts of the output) for each output of floating point.
+    """
     memory = pairs(np, x.array) if x._dtype.is_complex else x.array
 
     def values() -> list[np.ndarray]:
@@ -193,7 +195,7 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
                   raise_exception: bool = True, nondet_tol: float = 0.0,
                   check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
                   **ignored: Any) -> bool:
-    """Whether second derivatives agree with differences of first ones; see `gradcheck`.
+    """Return True if second derivatives agree with differences of first ones; see `gradcheck`.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], dtype=tracejit.float64, requires_grad=True)

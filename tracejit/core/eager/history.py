@@ -1,8 +1,8 @@
-"""What an in-place write does to the tape: the tensor's history becomes that of what was written.
+"""Effects of an in-place write on the tape: the tensor's history becomes that of what was written.
 
-In: a tensor about to be written, and the result. Out: new nodes for the tensor, for the base it
-views, and a copy of its old value where the op's own gradient needs it. Called by `writing.store`
-and custom Functions.
+In: a tensor about to be written, and the result. Out: new nodes for the tensor and the base it
+views, and a copy of its old value where the op's gradient needs it. Called by `writing.store` and
+custom Functions.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ _DEPTH_OF_AN_OP = 3
 
 
 def keep_original(self: TensorState, node: Node, since: int) -> None:
-    """Where the op that writes `self` saved it, save a copy instead: its old value is needed, by
-    right. Nodes from before `since` are of other ops, whose backward has to raise."""
+    """Save a copy of `self` where the op that writes it saved it: its gradient needs the old value.
+
+    Nodes from before `since` are of other ops, whose backward has to raise.
+    """
     original = None
     level = [node]
     for _ in range(_DEPTH_OF_AN_OP):
@@ -56,7 +58,7 @@ def keep_original(self: TensorState, node: Node, since: int) -> None:
 
 
 def _original(self: TensorState) -> Saved:
-    """A copy of a tensor as it is now, with the history it has now."""
+    """Copy a tensor as it is now, with the history it has now."""
     copy = alias(self).clone()
     if self._requires_grad:
         copy._node, copy._output_nr = edge_of(self)
@@ -96,7 +98,7 @@ def _rebase(base: TensorState, node: Node, number: int) -> None:
 
 
 def _keep_written(node: Node, number: int, self: TensorState, result: Any) -> None:
-    """What the node saved of its result is now `self`: later writes to it are noticed, its copy is
+    """Make the node save `self` as its result: later writes to it are noticed, its copy is
     freed."""
     if not isinstance(node, OpNode) or node.outputs is None:
         return
@@ -115,7 +117,7 @@ def set_history(x: TensorState, node: Node, number: int) -> None:
 
 
 class Overwrite(Node):
-    """A write that does not read: what was there before gets zeros."""
+    """In-place write that does not read: what was there before gets zeros."""
 
     __slots__ = ("type",)
 
@@ -134,8 +136,10 @@ class Overwrite(Node):
 
 
 class CopySlices(Node):
-    """A write through a view: the base's gradient outside the view goes on, inside it goes to what
-    was written."""
+    """In-place write through a view: the base's gradient goes on outside the view.
+
+    Inside the view it goes to what was written.
+    """
 
     __slots__ = ("steps", "base_type", "source_type")
 

@@ -15,7 +15,7 @@ from tracejit.core.eager.state import TensorState
 
 
 def replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
-    """What a tensor hook makes of a gradient; None keeps it."""
+    """Return what a tensor hook makes of a gradient; None keeps it."""
     new = hook(grad)
     if new is None:
         return grad

@@ -28,7 +28,7 @@ class TensorHooks:
 
 
 def hooks_of(x: TensorState) -> TensorHooks:
-    """The tensor's hooks, made on first use."""
+    """Return the tensor's hooks, made on first use."""
     if x._hooks is None:
         x._hooks = TensorHooks()
     return x._hooks
@@ -79,7 +79,7 @@ def retain_grad(x: TensorState) -> None:
 
 
 def retains_grad(x: TensorState) -> bool:
-    """Whether `retain_grad` was called on a result."""
+    """Return True if `retain_grad` was called on a result."""
     node = grad_fn_of(x)
     if node is None or node.extras is None:
         return False

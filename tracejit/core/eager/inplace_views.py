@@ -30,7 +30,7 @@ from tracejit.core.ops.shapes import numel
 
 
 def _views_of(x: TensorState) -> list[View]:
-    """The records of views whose parent is x, or stands for it."""
+    """List the records of views whose parent is x, or stands for it."""
     seen = [one for one in (x, *standing_for(x))
             if one._view is not None and (type(one._view) is not View or one._view.viewed)]
     return [v for one in seen for v in referrers([one])
@@ -44,7 +44,7 @@ def _concrete(x: TensorState) -> None:
 
 
 def _stand_in(self: TensorState, views: list[View]) -> Any:
-    """A tensor that is what `self` is now, in its history and before its views."""
+    """Make a tensor that is what `self` is now, in its history and before its views."""
     tracer = active.tracer
     if self._traced is not None and tracer is not None:
         old = tracer.alias(self)
@@ -100,7 +100,7 @@ def _turn(self: Any, result: Any) -> None:
 
 
 def _as_before(view: View, before: Any) -> None:
-    """What became another view is of the origin it was of, whatever the mode is now."""
+    """Keep the origin that a tensor had before it became another view, whatever the mode is now."""
     view.origin = None
     if type(before) is View:
         view.origin, view.version, view.output = before.origin, before.version, before.output
@@ -149,8 +149,10 @@ def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
 
 
 def detached_from_views(x: Any) -> None:
-    """The tensor is about to look at other memory: views of it go on with what they look at, and it
-    is a view no more."""
+    """Prepare a tensor that is about to look at other memory.
+
+    Views of it go on with what they look at, and it is a view no more.
+    """
     views, followers = _views_of(x), standing_for(x)
     if views:
         _stand_in(x, views)
@@ -207,7 +209,7 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
 
 @method()
 def resize(self: Any, *sizes: Any) -> Any:
-    """The elements in another shape: PyTorch's older name of `reshape`."""
+    """Return the elements in another shape: PyTorch's older name of `reshape`."""
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     shape = sizes_given(sizes)
     if numel(shape) != numel(self.shape):
@@ -221,5 +223,5 @@ def resize(self: Any, *sizes: Any) -> Any:
 
 @method()
 def resize_as(self: Any, tensor: Any) -> Any:
-    """The elements in the shape of another tensor; see `resize`."""
+    """Return the elements in the shape of another tensor; see `resize`."""
     return resize(self, *tensor.shape)

@@ -31,7 +31,7 @@ NOT_A_LEAF = (
 
 
 def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
-    """The elements as a NumPy array: the tensor's memory, or a copy of it when that is not on the
+    """Return the elements as a NumPy array: the tensor's memory, or a copy when that is not on the
     CPU."""
     if active.tracer is not None:
         active.tracer.break_graph(x, reason, hint)
@@ -49,7 +49,7 @@ def _on_host(x: TensorState) -> np.ndarray:
 
 
 def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
-    """A NumPy array over the tensor's memory.
+    """Make a NumPy array over the tensor's memory.
 
     RuntimeError for a tensor that requires grad in grad mode, TypeError for one that is not on the
     CPU.
@@ -64,7 +64,7 @@ def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
 
 
 def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
-    """The array over a tensor's memory, for the user to keep."""
+    """Return the array over a tensor's memory, for the user to keep."""
     if active.tracer is not None:
         active.tracer.exposes(x)
     if x._storage is not None:
@@ -78,7 +78,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 
 
 def number_of(x: TensorState) -> Any:
-    """The only element of a concrete tensor."""
+    """Return the only element of a concrete tensor."""
     check_item(x)
     array = x.array if x._device.type == "cpu" else x.array.get()
     return wide(array).item()
@@ -111,7 +111,7 @@ class Interchange(TensorState):
     __slots__ = ()
 
     def item(self) -> Any:
-        """The only element as a Python number; RuntimeError if there are more or none.
+        """Return the only element as a Python number; RuntimeError if there are more or none.
 
         >>> import tracejit
         >>> tracejit.tensor([2.5]).item()
@@ -123,13 +123,13 @@ class Interchange(TensorState):
         return number_of(self) if active.tracer is None else active.tracer.item(self)
 
     def tolist(self) -> Any:
-        """The elements as nested lists (a number for a 0-dim tensor)."""
+        """Return the elements as nested lists (a number for a 0-dim tensor)."""
         return wide(elements(self, "tolist() was called")).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """A NumPy array over the same memory.
+        """Make a NumPy array over the same memory.
 
-        `force=True` detaches and copies to the CPU as needed; without it, RuntimeError for a tensor
+        `force=True` detaches and copies to the CPU as needed. Without it, RuntimeError for a tensor
         that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
@@ -147,8 +147,10 @@ class Interchange(TensorState):
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        """The memory as a DLPack capsule; BufferError for a tensor that requires grad, TypeError
-        for a stream that is no number."""
+        """Return the memory as a DLPack capsule.
+
+        BufferError for a tensor that requires grad, TypeError for a stream that is no number.
+        """
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         if stream is not None and not isinstance(stream, int):
@@ -184,7 +186,8 @@ class Interchange(TensorState):
         return complex(self._only())
 
     def _only(self) -> Any:
-        """The element, for Python's own conversions: ValueError if there are more or none."""
+        """Return the element, for Python's own conversions: ValueError if there are more or
+        none."""
         if numel(shape_of(self)) != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self.item()
@@ -258,7 +261,7 @@ class Interchange(TensorState):
 def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tuple | None,
             kind: dtype, place: device,
             requires_grad: bool, attributes: dict) -> Any:
-    """A leaf from its fields: what pickles and deep copies call."""
+    """Make a leaf from its fields: what pickles and deep copies call."""
     made = make(storage, offset, shape, strides, kind, place)
     made.__class__ = cls
     made._requires_grad = requires_grad

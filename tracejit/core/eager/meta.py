@@ -22,19 +22,20 @@ NO_ITEM = "Tensor.item() cannot be called on meta tensors"
 
 
 def is_meta(x: Any) -> bool:
-    """Whether an operand is a tensor without values, or a device is that of such tensors."""
+    """Return True if an operand is a tensor without values, or a device is that of such tensors."""
     place = x._device if isinstance(x, TensorState) else x
     return isinstance(place, device) and place.type == "meta"
 
 
 def tensor_of(kind: TensorType) -> Any:
-    """A tensor of a type, contiguous."""
+    """Make a contiguous tensor of a type."""
     storage = allocate(numel(kind.shape) * kind.dtype.itemsize, META)
     return make(storage, 0, tuple(kind.shape), None, kind.dtype, META)
 
 
 def tensors_of(op: Op, types: Any) -> Any:
-    """What an op that makes no view gives; NotImplementedError where sizes depend on values."""
+    """Make the results of an op that makes no view; NotImplementedError where sizes depend on
+    values."""
     if op.dynamic:
         raise NotImplementedError(f"{op.name}: the sizes of its result depend on values, which "
                                   "meta tensors do not have")
@@ -42,7 +43,7 @@ def tensors_of(op: Op, types: Any) -> Any:
 
 
 def viewed(op: Op, arrays: list, attributes: dict) -> np.ndarray | None:
-    """The array that a view op looks at; None where it has to copy."""
+    """Return the array that a view op looks at; None where it has to copy."""
     if op.name != "reshape":
         found: np.ndarray = op.eager(np, *arrays, **attributes)  # type: ignore[misc]
         return found

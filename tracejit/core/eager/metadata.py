@@ -1,4 +1,4 @@
-"""What a tensor says about itself without looking at its elements.
+"""Properties of a tensor that need no look at its elements.
 
 In: the tensor's fields, or the tracer's answers while a function is recorded. Out: PyTorch's
 properties and methods. Mixed into Tensor.
@@ -26,7 +26,7 @@ from tracejit.core.ops.shapes import normalize_dim, numel
 
 
 class layout:
-    """How elements are laid out: strided, or sparse_coo; the others have names to ask for.
+    """Layout of elements: strided, or sparse_coo; the others have names to ask for.
 
     >>> import tracejit
     >>> tracejit.tensor([1]).layout
@@ -49,8 +49,9 @@ sparse_bsr, sparse_bsc, _mkldnn = layout("sparse_bsr"), layout("sparse_bsc"), la
 
 
 class memory_format:
-    """An order of elements in memory, as PyTorch names them; here they lie in row-major order
-    whichever is asked for.
+    """Order of elements in memory, as PyTorch names it.
+
+    Here elements lie in row-major order whichever is asked for.
 
     >>> import tracejit
     >>> tracejit.channels_last
@@ -124,14 +125,14 @@ class Metadata(TensorState):
 
     @property
     def _base(self) -> Any:
-        """The tensor that this one is a differentiable view of, or None."""
+        """Tensor that this one is a differentiable view of, or None."""
         self._told("_base")
         self = resolve_identity(self)
         base, steps = chain_of(self)
         return base if steps else None
 
     def _forget_view(self) -> Any:
-        """The tensor itself, which is no view from now on: only it looks at its memory."""
+        """Return the tensor itself, which is no view from now on: only it looks at its memory."""
         if active.tracer is None and type(self._view) is View:
             self._view = None
         return self
@@ -141,7 +142,7 @@ class Metadata(TensorState):
         return bool(chain_of(resolve_identity(self))[1])
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or its size along one dimension.
+        """Return the shape, or its size along one dimension.
 
         >>> import tracejit
         >>> tracejit.zeros(2, 3).size(-1)
@@ -176,7 +177,8 @@ class Metadata(TensorState):
         return strides if dim is None else strides[normalize_dim(dim, len(strides), False)]
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-        """The dimensions from the one with the largest steps in memory to the one with the least.
+        """Return the dimensions from the one with the largest steps in memory to the one with the
+        least.
 
         ambiguity_check: True for a RuntimeError where several orders fit, or memory formats, of
         which exactly one has to fit then.
@@ -209,12 +211,13 @@ class Metadata(TensorState):
         return tuple(order)
 
     def _can_view(self, shape: tuple) -> bool:
-        """Whether `view` may give this shape, where sizes are symbolic; else strides tell."""
+        """Return True if `view` may give this shape, where sizes are symbolic; else strides
+        tell."""
         return active.tracer is None or active.tracer.can_view_as(self, shape)
 
     def _selected(self, dim: int, index: Any) -> Any:
-        """The view at a position of a dimension that a tensor holds, where only a tracer knows
-        which; else None."""
+        """Return the view at a position that a tensor holds, where only a tracer knows it; else
+        None."""
         tracer = active.tracer
         return None if tracer is None else tracer.selected(self, dim, index)
 
@@ -222,7 +225,7 @@ class Metadata(TensorState):
         return self._offset if active.tracer is None else active.tracer.offset(self)
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         self._needed("data_ptr() was read")
         storage: Any = self._storage
         if not storage.nbytes or not self.numel() or self._device.type == "meta":
@@ -230,7 +233,7 @@ class Metadata(TensorState):
         return storage.ptr + self._offset * self._dtype.itemsize
 
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
-        """Whether elements lie in row-major order without gaps."""
+        """Return True if elements lie in row-major order without gaps."""
         if active.tracer is not None:
             return active.tracer.is_contiguous(self)
         return is_contiguous(self)
@@ -245,7 +248,7 @@ class Metadata(TensorState):
         return self._dtype.is_signed
 
     def is_inference(self) -> bool:
-        """Whether the tensor was made in inference mode."""
+        """Return True if the tensor was made in inference mode."""
         self._told("is_inference()")
         return self._view is not None and family_of(self).inference
 
@@ -258,7 +261,10 @@ class Metadata(TensorState):
             active.tracer.break_graph(self, reason)
 
     def _told(self, what: str) -> None:
-        """What no guard looks at is read: of the caller's tensors it may differ in another call."""
+        """Break the graph where code reads what no guard looks at, of a tensor made outside.
+
+        In another call it may differ.
+        """
         if active.tracer is not None and self._traced is None:
             active.tracer.break_graph(self, f"{what} of a tensor made outside is read")
 

@@ -18,7 +18,7 @@ from tracejit.core.eager.recording import active, as_captured, ever
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops on tensors that require grad are recorded on the tape.
+    """Return True if ops on tensors that require grad are recorded on the tape.
 
     >>> import tracejit
     >>> with tracejit.no_grad():
@@ -29,7 +29,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether new tensors are inference tensors.
+    """Return True if new tensors are inference tensors.
 
     >>> import tracejit
     >>> tracejit.is_inference_mode_enabled()
@@ -39,7 +39,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Mode:
-    """A context manager that is also a decorator; entering twice nests."""
+    """Context manager that is also a decorator; entering twice nests."""
 
     def __init__(self) -> None:
         self._saved: list[tuple[bool, bool]] = []
@@ -76,7 +76,7 @@ class _Mode:
 
 def _decorated_generator(again: Callable[[], _Mode],
                          function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator that runs in the mode, and is left by it at every yield."""
+    """Make a generator that runs in the mode, and leaves it at every yield."""
 
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -102,7 +102,7 @@ def _decorated_generator(again: Callable[[], _Mode],
 
 
 class _PlainMode(_Mode):
-    """A mode without arguments: `@no_grad` works without parentheses."""
+    """Mode without arguments: `@no_grad` works without parentheses."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         mode = super().__new__(cls)
@@ -177,7 +177,8 @@ class set_grad_enabled(_Mode):
 
 
 class set_multithreading_enabled(ContextDecorator):
-    """Whether a backward may use several threads, which it does not: as a call, or for a block.
+    """Permission for a backward to use several threads, which it does not: as a call, or for a
+    block.
 
     >>> import tracejit
     >>> with tracejit.autograd.set_multithreading_enabled(False):

@@ -30,7 +30,7 @@ FREED = (
 
 
 class Extras:
-    """What few nodes have: hooks, metadata, the forward traceback."""
+    """Parts that few nodes have: hooks, metadata, the forward traceback."""
 
     __slots__ = ("metadata", "hooks", "prehooks", "tensor_hooks", "retained", "traceback")
 
@@ -44,7 +44,7 @@ class Extras:
 
 
 class Node:
-    """A function of the autograd graph; `edges[k]` says where the gradient of operand k goes."""
+    """Function of the autograd graph; `edges[k]` says where the gradient of operand k goes."""
 
     __slots__ = ("edges", "sequence", "extras", "__weakref__")
     edges: tuple[Edge, ...]
@@ -66,7 +66,7 @@ class Node:
         raise NotImplementedError
 
     def edges_behind(self, number: int) -> Iterable[int]:
-        """Of a node with partial edges: the numbers of the edges to which a result leads."""
+        """Return the numbers of the edges to which a result leads, of a node with partial edges."""
         return range(len(self.edges))
 
     def release(self) -> None:
@@ -77,7 +77,8 @@ class Node:
         return through(self.apply, grads)
 
     def indifferent(self) -> bool:
-        """Whether nobody can tell if the node runs for gradients that do not arrive."""
+        """Return True if user code cannot tell whether the node runs for gradients that do not
+        arrive."""
         return False
 
     def extra(self) -> Extras:
@@ -99,7 +100,7 @@ class Node:
 
     @property
     def metadata(self) -> dict:
-        """A dictionary for the user's own notes on this node."""
+        """Dictionary for the user's own notes on this node."""
         return self.extra().metadata
 
     def register_hook(self, hook: Callable) -> Any:
@@ -116,9 +117,10 @@ class Node:
 
 
 class RemovableHandle:
-    """What registering a hook returns; `remove()` takes the hook out, also as a context manager.
+    """Handle of a registered hook; `remove()` takes the hook out, also as a context manager.
 
     hooks_dict: where the hook is, under the handle's `id`; without `hook` the caller puts it there.
+
     extra_dict: a further dictionary, or several, that may know the number.
     """
 
@@ -132,7 +134,7 @@ class RemovableHandle:
             hooks_dict[self.id] = hook
 
     def hooks_dict_ref(self) -> dict:
-        """Where the hook is."""
+        """Return the dictionary that holds the hook."""
         return self.hooks
 
     def __setstate__(self, state: dict) -> None:
@@ -152,7 +154,7 @@ class RemovableHandle:
 
 
 class AccumulateGrad(Node):
-    """The sink of a leaf: adds what arrives to `variable.grad`."""
+    """Sink of a leaf: adds what arrives to `variable.grad`."""
 
     __slots__ = ("variable",)
 
@@ -165,8 +167,10 @@ class AccumulateGrad(Node):
 
 
 class LeafSink:
-    """What a leaf has in the place of a node, as long as it lives: it finds the sink that graphs
-    hold, which holds the leaf."""
+    """Stand-in for a node at a leaf, as long as the leaf lives.
+
+    Finds the sink that graphs hold, which holds the leaf.
+    """
 
     __slots__ = ("found",)
 
@@ -174,7 +178,7 @@ class LeafSink:
         self.found: Callable[[], AccumulateGrad | None] = nobody
 
     def of(self, leaf: TensorState) -> AccumulateGrad:
-        """The sink of the leaf, made where no graph holds one."""
+        """Return the sink of the leaf, made where no graph holds one."""
         node = self.found()
         if node is None:
             node = AccumulateGrad(canonical(leaf))
@@ -183,11 +187,11 @@ class LeafSink:
 
 
 def nobody() -> None:
-    """What a weak reference to nothing gives."""
+    """Return None, as a weak reference to nothing does."""
 
 
 def edge_of(x: TensorState) -> tuple[Node, int]:
-    """Where the gradient of a tensor that requires grad goes."""
+    """Return where the gradient of a tensor that requires grad goes."""
     node = x._node
     if node is None:
         node = x._node = LeafSink()
@@ -197,7 +201,7 @@ def edge_of(x: TensorState) -> tuple[Node, int]:
 
 
 class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor goes: the node that made it, and which of its results it is.
+    """Goal of a tensor's gradient: the node that made the tensor, and which of its results it is.
 
     ownership_token  the type of that result, where it is known
     """
@@ -208,7 +212,8 @@ class GradientEdge(NamedTuple):
 
 
 def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:
-    """Whether gradients of tensors would arrive at any leaf but those whose sinks are `own`."""
+    """Return True if gradients of tensors would arrive at any leaf but those whose sinks are
+    `own`."""
     stack = [edge_of(x)[0] for x in tensors if x._requires_grad]
     seen = set(stack)
     while stack:
@@ -225,7 +230,8 @@ def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:
 
 def reaches(tensors: Iterable[Any], place: tuple[Node, int],
             stop: tuple[Node, int] | None = None) -> bool:
-    """Whether gradients of tensors (or edges) arrive at a place, other than by way of `stop`."""
+    """Return True if gradients of tensors (or edges) arrive at a place, other than by way of
+    `stop`."""
     stack = [(x.node, x.output_nr) if type(x) is GradientEdge else edge_of(x)
              for x in tensors if type(x) is GradientEdge or x._requires_grad]
     seen = set()
@@ -240,6 +246,6 @@ def reaches(tensors: Iterable[Any], place: tuple[Node, int],
 
 
 def grad_fn_of(x: TensorState) -> Node | None:
-    """The node that made x; None for leaves."""
+    """Return the node that made x; None for leaves."""
     node = x._node
     return None if type(node) is LeafSink else node

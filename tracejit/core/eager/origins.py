@@ -32,7 +32,7 @@ _ONE_OF_SEVERAL = (
 
 
 def origin_of(parent: TensorState) -> str | None:
-    """The origin of a view that is made of `parent` now."""
+    """Return the origin of a view that is made of `parent` now."""
     if not active.grad_enabled:
         return INFERENCE if active.inference else NO_GRAD
     view = canonical(parent)._view
@@ -52,7 +52,7 @@ def piece(x: TensorState, name: str, number: int) -> None:
 
 
 def standing(x: TensorState) -> int:
-    """How a view stands: 0, CUT or LOST."""
+    """Return how a view stands: 0, CUT or LOST."""
     x = canonical(x)
     view = x._view
     if type(view) is not View or x._dtype.category < FLOATING:
@@ -67,8 +67,11 @@ def standing(x: TensorState) -> int:
 
 
 def is_older(x: TensorState) -> bool:
-    """Whether a view without history was made before its base required grad, and nothing was
-    written since: as long as that is so, no gradient gets from it there."""
+    """Return True if a view without history is older than its base's requires_grad and not written
+    since.
+
+    As long as that is so, no gradient gets from it there.
+    """
     view: Any = x._view
     return (view.generation >= 0 and not x._requires_grad and grad_fn_of(x) is None
             and version_of(x) == view.version)

@@ -1,4 +1,4 @@
-"""The functions, methods and properties that ask classes and modes, and the gates before them.
+"""Functions, methods and properties that ask classes and modes, and the gates before them.
 
 In: the public modules. Out: gates (`core/ops/gates.py`) before all that PyTorch asks classes in.
 Called once there is somebody to ask, and by `tracejit.overrides`.
@@ -77,7 +77,7 @@ _BINARY = frozenset(_OPERATORS) - {"__neg__", "__pos__", "__abs__", "nelement"} 
 
 
 class Overridable(NamedTuple):
-    """A public function that asks: where it is found, its name there, and what it is."""
+    """Public function that asks: where it is found, its name there, and what it is."""
 
     place: Any
     module: str
@@ -86,7 +86,7 @@ class Overridable(NamedTuple):
 
 
 def functions() -> Iterator[Overridable]:
-    """All functions of modules that ask classes."""
+    """Yield all functions of modules that ask classes."""
     for module in _OF_MODULES:
         place = importlib.import_module(module)
         for name, found in list(vars(place).items()):
@@ -106,7 +106,7 @@ def _asks(module: str, name: str, found: Any) -> bool:
 
 
 def methods() -> Iterator[Overridable]:
-    """All methods of tensors that ask their classes."""
+    """Yield all methods of tensors that ask their classes."""
     for base in Tensor.__mro__[:-1]:
         for name, found in list(vars(base).items()):
             private = name.startswith("_") and not name.startswith("__")
@@ -115,7 +115,7 @@ def methods() -> Iterator[Overridable]:
 
 
 def properties() -> Iterator[Overridable]:
-    """All properties of tensors that ask their classes."""
+    """Yield all properties of tensors that ask their classes."""
     for base in Tensor.__mro__[:-1]:
         for name, found in list(vars(base).items()):
             if isinstance(found, property) and name not in _OWN_PROPERTIES:
@@ -123,7 +123,7 @@ def properties() -> Iterator[Overridable]:
 
 
 def title(entry: Overridable) -> str:
-    """The name that messages give: PyTorch's."""
+    """Return the name that messages give: PyTorch's."""
     module = {"tracejit": "torch", "Tensor": "torch.Tensor"}.get(
         entry.module, entry.module.replace("tracejit", "torch"))
     if entry.module == "tracejit" and entry.name in _IN_PYTHON["tracejit"].split():
@@ -181,7 +181,7 @@ class _IterationGate(Gate):
 
 
 def _stand_property(entry: Overridable) -> None:
-    """A gate before what reads, and what writes, a property."""
+    """Put gates before what reads, writes and deletes a property."""
     found = entry.found
     for accessor, told, kind in ((found.fget, found.__get__, "__get__"),
                                  (found.fset, found.__set__, "__set__"),
@@ -191,7 +191,7 @@ def _stand_property(entry: Overridable) -> None:
 
 
 def _name(function: Any, name: str) -> None:
-    """A function that a decorator made bears the name it is found under."""
+    """Give a function that a decorator made the name it is found under."""
     if function.__name__ in ("call", "function", "<lambda>", "new", "in_place"):
         function.__name__ = function.__qualname__ = name
 
@@ -212,7 +212,7 @@ _run_record = Op.__call__
 
 
 def _through_gate(self: Op, *operands: Any, **attributes: Any) -> Any:
-    """A call of a record: through its gate, if it is public."""
+    """Call a record: through its gate, if it is public."""
     gate = overriding.gates.get(self)
     if gate is None:
         return _run_record(self, *operands, **attributes)

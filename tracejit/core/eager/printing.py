@@ -59,7 +59,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
 
 
 class Formatter:
-    """How the elements of one tensor print: all in one width, fixed or scientific."""
+    """Format of one tensor's elements: all in one width, fixed or scientific."""
 
     def __init__(self, array: np.ndarray):
         self.kind = array.dtype.kind
@@ -116,7 +116,7 @@ def text(x: TensorState) -> str:
 
 
 def elements(array: np.ndarray, indent: int) -> str:
-    """The elements, `indent` characters from the edge."""
+    """Return the elements as text, `indent` characters from the edge."""
     if array.size == 0:
         return "[]"
     summarize = array.size > options.threshold
@@ -126,7 +126,7 @@ def elements(array: np.ndarray, indent: int) -> str:
 
 
 def _edges(array: np.ndarray) -> np.ndarray:
-    """The elements that a summary shows."""
+    """Return the elements that a summary shows."""
     for axis, size in enumerate(array.shape):
         if size > 2 * options.edgeitems:
             ends = np.r_[: options.edgeitems, size - options.edgeitems : size]

@@ -1,4 +1,4 @@
-"""The switch between running and recording, and what a tracer must be able to do.
+"""Switch between running and recording, and what a tracer must be able to do.
 
 The eager room asks `active.tracer` wherever a deferred tensor behaves differently; capture installs
 itself there for the thread that records. The tape is not different: it records over deferred
@@ -16,11 +16,12 @@ from tracejit.core.ops.record import Op
 
 
 class Tracer(Protocol):
-    """What `capture.tracer.Tracer` offers to Tensor.
+    """Methods of `capture.tracer.Tracer` that Tensor uses.
 
     The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
-    one's memory. mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes
-    no graph.
+    one's memory.
+
+    mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes no graph.
     """
 
     mapped: bool
@@ -87,7 +88,7 @@ class Tracer(Protocol):
 
 
 class Active(threading.local):
-    """What is switched on in this thread."""
+    """Switches of this thread."""
 
     tracer: Tracer | None = None
     grad_enabled: bool = True
@@ -106,7 +107,7 @@ active = Active()
 
 
 class _Ever:
-    """What any thread ever switched on: until then nobody need look."""
+    """Switches that any thread ever turned on: until then no code need look."""
 
     inference = False
     op_by_op = False
@@ -117,8 +118,8 @@ ever = _Ever()
 
 
 def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What to call instead of a user's function: where it is captured, one whose control flow is in
-    sight."""
+    """Return what to call instead of a user's function: while captured, one with its control flow
+    in sight."""
     tracer = active.tracer
     return function if tracer is None else tracer.convert_call(function)
 

@@ -22,7 +22,8 @@ def check_memory(types: Any) -> None:
 
 
 def out_of_memory(types: Any, error: MemoryError) -> OutOfMemory:
-    """The error of results that could not be allocated; the array library's where values size."""
+    """Make the error of results that could not be allocated; the array library's where values
+    size."""
     kinds = (types,) if type(types) is TensorType else types
     if any(None in kind.shape for kind in kinds):
         return OutOfMemory(f"DefaultCPUAllocator: can't allocate memory: {error}")

@@ -1,4 +1,4 @@
-"""What nodes keep of the forward computation, and how they notice that it was overwritten.
+"""Tensors that nodes keep of the forward computation, and the check that they were not overwritten.
 
 In: operands and results of ops. Out: the same tensors at backward, or the error that names the one
 that was written since. Called by the tape and custom Functions.
@@ -20,7 +20,7 @@ from tracejit.core.ops.shapes import shape_text
 
 
 def version_of(x: TensorState) -> int:
-    """How often the memory behind x was written."""
+    """Return how often the memory behind x was written."""
     family, tracer = counting_family(x), active.tracer
     if family is not None:
         return family.version  # type: ignore[return-value]
@@ -30,7 +30,7 @@ def version_of(x: TensorState) -> int:
 
 
 def versions_of(tensors: Sequence[TensorState]) -> list[int]:
-    """The same of each."""
+    """Return the versions of tensors."""
     if active.tracer is not None:
         return [version_of(x) for x in tensors]
     return [version_of(x) if x._view is not None or x._storage is None else x._storage.version
@@ -38,7 +38,7 @@ def versions_of(tensors: Sequence[TensorState]) -> list[int]:
 
 
 def over_same_memory(x: TensorState) -> Any:
-    """A tensor over the same memory, off the tape and of no family of views."""
+    """Make a tensor over the same memory, off the tape and of no family of views."""
     if active.tracer is not None:
         return active.tracer.alias(x)
     t = make(x._storage, x._offset, x._shape, x._strides, x._dtype, x._device)
@@ -58,7 +58,7 @@ def detached(x: TensorState) -> Any:
 
 
 def alias(x: TensorState) -> Any:
-    """A tensor over the same memory without history, off the tape."""
+    """Make a tensor over the same memory without history, off the tape."""
     t = over_same_memory(x)
     view = x._view
     if view is not None and (family_of(x).version is not None or family_of(x).inference):
@@ -67,8 +67,10 @@ def alias(x: TensorState) -> Any:
 
 
 class TensorLabel(NamedTuple):
-    """What an error says of a tensor that was written: its type, the name of the node that made it,
-    if any, and which of that node's results it is."""
+    """Label of a written tensor in an error: its type, and the node and result number that made it.
+
+    The name of the node is empty if there is none.
+    """
 
     dtype: Any
     device: Any
@@ -79,20 +81,22 @@ class TensorLabel(NamedTuple):
 
 def label_of(x: TensorState, node: Node | None, number: int, shape: tuple | None = None
              ) -> TensorLabel:
-    """The same of a tensor that is this result of a node; `shape`: as it was recorded."""
+    """Label a tensor that is this result of a node; `shape`: as it was recorded."""
     shape = shape_of(x) if shape is None else shape
     return TensorLabel(x._dtype, x._device, shape, "" if node is None else node.name(), number)
 
 
 def label_of_itself(x: TensorState, shape: tuple | None = None) -> TensorLabel:
-    """The same of a tensor by its own history."""
+    """Label a tensor by its own history."""
     return label_of(x, grad_fn_of(x), x._output_nr, shape)
 
 
 def label_now(itself: weakref.ref | None, before: TensorLabel, shape: tuple | None = None,
               family: AliasFamily | None = None) -> TensorLabel:
-    """The same of a result that may be gone: `before` until it has a history of its own. Of what is
-    gone its family knows it."""
+    """Label a result that may be gone: `before` until it has a history of its own.
+
+    Of what is gone its family knows it.
+    """
     x = None if itself is None else itself()
     if x is None:
         written = None if family is None else family.written_by
@@ -102,7 +106,7 @@ def label_now(itself: weakref.ref | None, before: TensorLabel, shape: tuple | No
 
 
 class SavedResult:
-    """The memory of a result that a node keeps without holding the tensor of the user's.
+    """Memory of a result that a node keeps without holding the tensor of the user's.
 
     label   what an error says of it
     itself  the user's tensor, if that is what is kept
@@ -129,7 +133,7 @@ PACKED = -1  # the version of what is kept by whoever packed it
 
 @contextmanager
 def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
-    """What nodes keep meanwhile, they keep as what `packer` gives; None: the tensors themselves."""
+    """Keep what nodes keep meanwhile as what `packer` gives; None: the tensors themselves."""
     before, active.packer = active.packer, packer
     try:
         yield
@@ -138,7 +142,7 @@ def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
 
 
 class KeptHistory:
-    """The history of a tensor that is kept in another form."""
+    """History of a tensor that is kept in another form."""
 
     __slots__ = ("edge", "sink")
 
@@ -148,7 +152,7 @@ class KeptHistory:
         self.sink = tensor._node if grad_fn_of(tensor) is None else None
 
     def of(self, value: TensorState) -> Any:
-        """A tensor with that history over the memory of `value`, which has its elements."""
+        """Make a tensor with that history over the memory of `value`, which has its elements."""
         found = alias(value)
         if self.edge is not None:
             (found._node, found._output_nr), found._requires_grad = self.edge, True
@@ -157,7 +161,7 @@ class KeptHistory:
 
 
 class Saved:
-    """An operand kept for backward, with the version it had, and which result of a node it was."""
+    """Operand kept for backward, with the version it had, and which result of a node it was."""
 
     __slots__ = ("tensor", "version", "number", "__weakref__")
 
@@ -198,8 +202,7 @@ class Saved:
 
 
 class SavedOutput:
-    """A result kept by the node that made it: as an alias, so that node and tensor form no
-    cycle."""
+    """Result kept by the node that made it: as an alias, so that node and tensor form no cycle."""
 
     __slots__ = ("tensor", "version", "node", "number", "__weakref__")
 
@@ -240,7 +243,7 @@ def check_version(x: TensorState, expected: int, node: Node | None, number: int)
 
 
 def modified(label: TensorLabel, version: int, expected: int) -> RuntimeError:
-    """The error of a backward that needs what was written since."""
+    """Make the error of a backward that needs what was written since."""
     shape = shape_text(ended_to_hints(label.shape))
     what = f"[{tensor_type_name(label.dtype, label.device)} {shape}]"
     made = f", which is output {label.number} of {label.made}," if label.made else ""
@@ -257,7 +260,7 @@ def modified(label: TensorLabel, version: int, expected: int) -> RuntimeError:
 
 
 class Unsaved:
-    """What is remembered of an operand or result that no rule reads: its type."""
+    """Type of an operand or result that no rule reads."""
 
     __slots__ = ("dtype", "shape", "device")
 

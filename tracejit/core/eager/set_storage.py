@@ -86,7 +86,10 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
 
 
 def _count(self: Any, version: int) -> None:
-    """Where it looks now others' writes are counted; what saved this tensor has to see its own."""
+    """Count the tensor's own writes from `version` on, for what saved it.
+
+    The memory it looks at now counts others' writes.
+    """
     if type(self._view) is not View:
         inference = self._view is not None and self._view.inference
         self._view = AliasFamily(version, inference)

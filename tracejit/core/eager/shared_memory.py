@@ -20,7 +20,7 @@ from tracejit.core.eager.writing import take_memory
 
 
 class SharedMemory(TensorState):
-    """Where the elements lie, as other processes see it."""
+    """Place of the elements, as other processes see it."""
 
     __slots__ = ()
 
@@ -48,7 +48,8 @@ class SharedMemory(TensorState):
         return self
 
     def is_shared(self) -> bool:
-        """Whether processes forked later share the elements; those of CUDA tensors count so."""
+        """Return True if processes forked later share the elements; those of CUDA tensors count
+        so."""
         if self._device.type == "cuda":
             return True
         if active.tracer is not None:
@@ -56,7 +57,7 @@ class SharedMemory(TensorState):
         return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:
-        """A copy; nothing is pinned."""
+        """Return a copy; nothing is pinned."""
         return self.clone()
 
     def is_pinned(self, device: Any = None) -> bool:
@@ -78,7 +79,7 @@ def shared_array(nbytes: int) -> np.ndarray:
 
 
 def is_shared_array(array: Any) -> bool:
-    """Whether processes forked later share an array's memory."""
+    """Return True if processes forked later share an array's memory."""
     while isinstance(array, np.ndarray):
         array = array.base
     # the pool's own mapped blocks are private; their base is the mapping itself

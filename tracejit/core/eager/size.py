@@ -15,7 +15,7 @@ from tracejit.core.ops.shapes import broadcast, hint
 
 
 class Size(tuple):
-    """The shape of a tensor.
+    """Shape of a tensor.
 
     >>> import tracejit
     >>> s = tracejit.Size([2, 3])
@@ -29,7 +29,7 @@ class Size(tuple):
         return tuple.__new__(cls, [_as_size(x, k) for k, x in enumerate(sizes)])
 
     def numel(self) -> Any:
-        """The number of elements of a tensor of this shape."""
+        """Return the number of elements of a tensor of this shape."""
         total: Any = 1
         for size in self:
             total = total * size
@@ -63,7 +63,7 @@ class Size(tuple):
 
 
 def _as_size(x: Any, place: int) -> Any:
-    """An item of a Size; TypeError for what is no integer."""
+    """Return an item of a Size; TypeError for what is no integer."""
     if type(x) is int or type(x) is not bool and is_int(x):
         return x
     try:
@@ -74,7 +74,7 @@ def _as_size(x: Any, place: int) -> Any:
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The common shape of tensors of these shapes.
+    """Return the common shape of tensors of these shapes.
 
     >>> import tracejit
     >>> tracejit.broadcast_shapes((2, 1), (3,))

@@ -55,7 +55,7 @@ def _nbytes(x: Any) -> int:
 
 
 class _Gradient(TensorState):
-    """A gradient of no elements; where it is not taken over, None is."""
+    """Gradient of no elements; where it is not taken over, None is."""
 
     __slots__ = ()
 

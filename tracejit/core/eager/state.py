@@ -1,8 +1,8 @@
-"""What a tensor is made of: its fields, and the cheapest way to make one.
+"""Fields of a tensor, and the cheapest way to make one.
 
-In: a Storage and a layout. Out: Tensors. `make` is called for every result of every op and by
-compiled programs, so it only fills slots; what is rarely needed (strides of contiguous tensors, the
-NumPy array) is worked out on demand.
+In: a Storage and a layout. Out: Tensors. `make` only fills slots: every result of every op calls
+it, and so do compiled programs. Strides of contiguous tensors and the NumPy array, which are rarely
+needed, are worked out on demand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_DATA = "Cannot copy out of meta tensor; no data!"
 
 
 class TensorState(Operators):
-    """The fields of a tensor.
+    """Fields of a tensor.
 
     _storage, _offset, _shape, _strides, _dtype, _device
                     where and how its elements lie; offset and strides count elements; strides None:
@@ -66,7 +66,7 @@ class TensorState(Operators):
 
     @property
     def array(self) -> Any:
-        """The elements as an array over the tensor's own memory (NumPy; CuPy for CUDA)."""
+        """Elements as an array over the tensor's own memory (NumPy; CuPy for CUDA)."""
         array = self._array
         if array is None:
             check_known(self)
@@ -87,7 +87,7 @@ def install_class(tensor_class: type) -> None:
 
 def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | None, dtype: dtype,
          device: Any) -> Any:
-    """A tensor over `storage`; offset and strides in elements, strides None where it is
+    """Make a tensor over `storage`; offset and strides in elements, strides None where it is
     contiguous."""
     t: Any = _new(_class[0])
     t._storage = storage
@@ -108,7 +108,7 @@ def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | No
 
 
 def of_result(array: Any, dtype: dtype, device: Any) -> Any:
-    """The tensor that owns a fresh contiguous array."""
+    """Make the tensor that owns a fresh contiguous array."""
     if device is not CPU and dtype.is_complex:
         require_cpu(device)
     t = make(ArrayStorage(array, device), 0, array.shape, None, dtype, device)
@@ -117,7 +117,8 @@ def of_result(array: Any, dtype: dtype, device: Any) -> Any:
 
 
 def of_array(array: Any, device: Any = CPU) -> Any:
-    """A tensor over an existing array's memory: any strides that PyTorch allows (not negative)."""
+    """Make a tensor over an existing array's memory: any strides that PyTorch allows (not
+    negative)."""
     kind = dtype_of_numpy(array.dtype)
     if array.flags.c_contiguous:
         return of_result(array, kind, device)
@@ -159,7 +160,7 @@ def strides_of(x: TensorState) -> tuple:
 
 
 def is_contiguous(x: TensorState) -> bool:
-    """Whether elements lie in row-major order without gaps; sizes 1 may have any stride."""
+    """Return True if elements lie in row-major order without gaps; sizes 1 may have any stride."""
     if x._strides is None:
         return True
     step = 1
@@ -179,7 +180,8 @@ def check_known(x: TensorState) -> None:
 
 
 def laid_out(x: TensorState) -> Any:
-    """An array that lies as the tensor does; of a tensor without values, nobody may read it."""
+    """Return an array that lies as the tensor does; of a tensor without values, no code may read
+    it."""
     return _array_over(x) if x._device.type == "meta" else x.array
 
 
@@ -199,5 +201,5 @@ def _array_over(x: TensorState) -> Any:
 
 
 def public_shape(x: TensorState) -> Size:
-    """What `x.shape` is."""
+    """Return what `x.shape` is."""
     return tuple.__new__(Size, shape_of(x))

@@ -17,7 +17,7 @@ from tracejit.core.memory.storage import RELEASED
 
 
 def is_resizable(storage: Storage) -> bool:
-    """Whether nobody else looks at the memory: no array, no other library."""
+    """Return True if no array and no other library looks at the memory."""
     return storage not in shown and (storage.block is RELEASED or not storage.readonly)
 
 
@@ -49,12 +49,12 @@ def resize(storage: Storage, nbytes: int) -> None:
 
 
 def extent(x: Any) -> int:
-    """How many bytes of its storage a tensor reaches; 0 of one that has no elements."""
+    """Return how many bytes of its storage a tensor reaches; 0 of one that has no elements."""
     return extent_of(x._offset, x._shape, strides_of(x)) * x._dtype.itemsize
 
 
 def extent_of(offset: int, shape: tuple, strides: tuple) -> int:
-    """The same in elements, of a layout."""
+    """Return the extent of a layout, in elements."""
     if 0 in shape:
         return 0
     return int(offset + sum((n - 1) * s for n, s in zip(shape, strides)) + 1)

@@ -47,12 +47,12 @@ def _exempt() -> list[Any]:
 
 
 def exempt_getters() -> set[Any]:
-    """The getters whose results stay what they are."""
+    """Return the getters whose results stay what they are."""
     return {found.__get__ for found in _exempt()}
 
 
 def converted(result: Any, cls: type) -> Any:
-    """A result, or the tensors in a list or tuple of results, as objects of a class."""
+    """Convert a result, or the tensors in a list or tuple of results, to objects of a class."""
     if cls is overriding.tensor_class():
         return result
     if isinstance(result, TensorState):
@@ -64,7 +64,7 @@ def converted(result: Any, cls: type) -> Any:
 
 
 def watch(cls: type) -> None:
-    """A class of tensors was made: functions ask it from now on, unless it has no say."""
+    """Make functions ask a new class of tensors from now on, unless it has no say."""
     if overriding.carries(cls):
         overriding.stand_gates()
 

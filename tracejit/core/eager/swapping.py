@@ -74,13 +74,13 @@ def swap_tensors(t1: Any, t2: Any) -> None:
 
 
 def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
-    """Who keeps what `x` is now, and shall keep `other`."""
+    """List the holders of what `x` is now, which shall keep `other`."""
     return [(r, _HOLDERS[type(r)], other) for r in referrers([x])
             if type(r) in _HOLDERS and not (type(r) is View and r.op is None)]
 
 
 def _poison(x: Any) -> None:
-    """The sink of a leaf, if there is one, must not run; the leaf gets another one."""
+    """Forbid the sink of a leaf, if there is one, to run; the leaf gets another one."""
     if type(x._node) is LeafSink:
         sink = x._node.found()
         if sink is not None:

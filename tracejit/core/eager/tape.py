@@ -1,4 +1,4 @@
-"""The tape: every op that ran on tensors that require grad, as a node.
+"""Tape: every op that ran on tensors that require grad, as a node.
 
 In: ops just run, from dispatch (`attach`), and compiled calls (`record_custom`). Out:
 `tensor.grad_fn` and the graph behind it, which the engine walks. Nothing here looks at elements, so
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class OpNode(Node):
-    """An op's application; its subclasses carry PyTorch's names."""
+    """Application of an op; its subclasses carry PyTorch's names."""
 
     __slots__ = ("op", "operands", "outputs", "attributes", "needed", "keeps", "symbolic")
     op: Op
@@ -76,7 +76,7 @@ class OpNode(Node):
 
 
 def saved_by_name(node: OpNode, name: str) -> Any:
-    """An operand, output or attribute that a node keeps."""
+    """Return an operand, output or attribute that a node keeps."""
     if node.operands is None:
         raise RuntimeError(FREED)
     if name == "result":
@@ -165,7 +165,7 @@ _NO_PARTS: frozenset[int] = frozenset()
 
 
 class CustomNode(Node):
-    """One node for a whole computation whose backward is a callable (a compiled call)."""
+    """Node for a whole computation whose backward is a callable (a compiled call)."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
     opaque = partial_edges = True
@@ -208,7 +208,7 @@ class CustomNode(Node):
         self.free(self.frees)
 
     def free(self, parts: frozenset[int]) -> None:
-        """These parts are freed."""
+        """Free these parts."""
         self.over |= parts
         if self.freeing is None or self.freeing.all_over(self.over):
             self.backward, self.saved = None, ()
@@ -223,7 +223,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
     """Make `outputs` the results of one node called `name` with edges to `inputs` (tensors, edges).
 
     backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
-    None) for each input; with create_graph it must run differentiable ops. Tensors in `saved` must
+    None) for each input. With create_graph it must run differentiable ops. Tensors in `saved` must
     not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
     Floating outputs require grad afterwards.
     `freeing`: what of it a backward frees, by itself (`autodiff.branch_freed`); default:

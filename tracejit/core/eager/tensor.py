@@ -32,7 +32,7 @@ from tracejit.core.ops.operators import Operators
 
 
 class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, ForeignLayouts):
-    """A multi-dimensional array with autograd; PyTorch's names and semantics.
+    """Multi-dimensional array with autograd; PyTorch's names and semantics.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0, 2.0], requires_grad=True)
@@ -76,7 +76,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None,
                    requires_grad: bool = False) -> Any:
-        """A new leaf from data, of this tensor's dtype and on its device."""
+        """Make a new leaf from data, of this tensor's dtype and on its device."""
         if isinstance(data, Tensor):
             warnings.warn(
                 "To copy construct from a tensor, it is recommended to use "
@@ -88,14 +88,14 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     @staticmethod
     def _make_subclass(cls: type, data: Any, require_grad: bool = False) -> Any:
-        """A leaf of a subclass over the memory of `data`."""
+        """Make a leaf of a subclass over the memory of `data`."""
         made = alias(data)
         made.__class__ = cls
         made._requires_grad = require_grad
         return made
 
     def as_subclass(self, cls: type) -> Any:
-        """The same memory as an instance of a subclass, with the tensor's history."""
+        """Return the same memory as an instance of a subclass, with the tensor's history."""
         with overriding.asked(classes=False):
             made = self.view_as(self)
         made.__class__ = cls
@@ -103,27 +103,29 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     @staticmethod
     def of_array(array: Any, device: Any = CPU) -> Any:
-        """A tensor over an array's memory; a copy for a tracer, as ops on it run later."""
+        """Make a tensor over an array's memory; a copy for a tracer, as ops on it run later."""
         return of_array(array, device) if active.tracer is None else from_array(array)
 
     @staticmethod
     def of_data(data: Any) -> Any:
-        """A tensor of nested Python numbers, which a tracer may know as its own."""
+        """Make a tensor of nested Python numbers, which a tracer may know as its own."""
         return new_tensor(data)
 
     @staticmethod
     def deferred(traced: Any, dtype: Any, device: Any) -> Any:
-        """A tensor whose elements a tracer will compute; `traced` is the tracer's state for it."""
+        """Make a tensor whose elements a tracer will compute; `traced` is the tracer's state for
+        it."""
         made = make(None, 0, (), None, dtype, device)
         made._traced = traced
         return made
 
     def become(self, other: Any) -> None:
-        """A deferred tensor gets the memory of a concrete one; its history stays."""
+        """Give a deferred tensor the memory of a concrete one; its history stays."""
         writing.take_memory(self, other)
 
     def is_set_to(self, tensor: Any) -> bool:
-        """Whether both tensors look at the same memory in the same way; False of no memory."""
+        """Return True if both tensors look at the same memory in the same way; False of no
+        memory."""
         if active.tracer is not None:
             active.tracer.break_graph(self, "is_set_to() was called")
             active.tracer.break_graph(tensor, "is_set_to() was called")

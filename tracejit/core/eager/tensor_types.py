@@ -1,4 +1,4 @@
-"""The older names of tensors by element type: `FloatTensor`, `cuda.LongTensor`.
+"""Older names of tensors by element type: `FloatTensor`, `cuda.LongTensor`.
 
 In: sizes or data, as in `FloatTensor(2, 3)` and `LongTensor([1, 2])`. Out: tensors of that type;
 `isinstance` asks for dtype and device, `tensor.type(LongTensor)` converts. Programs written for
@@ -24,7 +24,7 @@ from tracejit.core.ops.types import SCALAR_NAMES, dtype, set_default_dtype
 
 
 class TensorType(type):
-    """The class of such a name."""
+    """Class of such a name."""
 
     dtype: dtype
     device: str
@@ -74,7 +74,7 @@ class TensorType(type):
 
 
 def _named(place: str, names: Iterable[str]) -> dict[str, TensorType]:
-    """The types of these dtypes on a device, by name."""
+    """Make the types of these dtypes on a device, by name."""
     module = "tracejit" if place == "cpu" else f"tracejit.{place}"
     return {
         f"{scalar}Tensor": TensorType(
@@ -96,8 +96,9 @@ _OF_NEW = {
 
 
 def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
-    """A tensor of this one's type from sizes or data: PyTorch's older name of `new_empty` and
-    `new_tensor`.
+    """Make a tensor of this one's type from sizes or data.
+
+    PyTorch's older name of `new_empty` and `new_tensor`.
 
     >>> import tracejit
     >>> tracejit.zeros(1).new([1, 2])

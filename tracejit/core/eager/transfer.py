@@ -16,7 +16,7 @@ from tracejit.core.ops.types import TensorType
 
 
 def _copied(xp: Any, array: Any, device: Any) -> Any:
-    """The elements on `device`; a fresh array also where they are there already."""
+    """Copy the elements to `device`; a fresh array also where they are there already."""
     if device.type == "meta":
         return array  # of which nothing but the type is used
     if device.type == "cpu":
@@ -46,7 +46,7 @@ def to_device(x: Any, place: Any) -> Any:
 
 
 def numbered(place: device) -> device:
-    """A device with its number: plain "cuda" is the current one."""
+    """Return a device with its number: plain "cuda" is the current one."""
     if place.type != "cuda" or place.index is not None:
         return place
     cupy = array_module(place)

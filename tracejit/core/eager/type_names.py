@@ -11,12 +11,12 @@ from tracejit.core.ops.types import SCALAR_NAMES, dtype, get_default_dtype
 
 
 def scalar_name(d: dtype) -> str:
-    """The scalar type of a dtype, e.g. "Float" of float32."""
+    """Return the scalar type of a dtype, e.g. "Float" of float32."""
     return SCALAR_NAMES[d.name]
 
 
 def tensor_type_name(d: dtype, device: Any = None) -> str:
-    """The name of a tensor type, e.g. "tracejit.cuda.FloatTensor"."""
+    """Return the name of a tensor type, e.g. "tracejit.cuda.FloatTensor"."""
     place = "" if device is None or device.type == "cpu" else f"{device.type}."
     return f"tracejit.{place}{scalar_name(d)}Tensor"
 

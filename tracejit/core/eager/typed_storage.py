@@ -43,7 +43,7 @@ def _warn() -> None:
 
 
 class TypedStorage:
-    """An `UntypedStorage` whose bytes are elements of a dtype.
+    """Sequence of elements of a dtype over an `UntypedStorage`'s bytes.
 
     >>> import warnings, tracejit
     >>> warnings.simplefilter("ignore")
@@ -56,7 +56,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The first `size` elements of a file; a class of one dtype has it, e.g. FloatStorage.
+        """Read the first `size` elements of a file; a class of one dtype has it, e.g. FloatStorage.
 
         With `shared` writes reach the file. RuntimeError where it cannot be read, or is too short.
         """
@@ -88,7 +88,7 @@ class TypedStorage:
 
     # -- what it is ----------------------------------------------------------------------------
     def untyped(self) -> UntypedStorage:
-        """The bytes."""
+        """Return the bytes."""
         return self._untyped_storage
 
     @property
@@ -107,37 +107,38 @@ class TypedStorage:
     filename = None
 
     def nbytes(self) -> int:
-        """How many bytes there are."""
+        """Return the number of bytes."""
         return self._untyped_storage.nbytes()
 
     def element_size(self) -> int:
-        """How many bytes an element has."""
+        """Return the number of bytes of an element."""
         return self.dtype.itemsize
 
     def size(self) -> int:
-        """How many elements there are."""
+        """Return the number of elements."""
         return self.nbytes() // self.dtype.itemsize
 
     __len__ = size
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return self._untyped_storage.data_ptr()
 
     def get_device(self) -> int | None:
-        """The number of the CUDA device; None on the CPU."""
+        """Return the number of the CUDA device; None on the CPU."""
         return self._untyped_storage.get_device()
 
     def resizable(self) -> bool:
-        """Whether `resize_` may be called."""
+        """Return True if `resize_` may be called."""
         return self._untyped_storage.resizable()
 
     def pickle_storage_type(self) -> str:
-        """The name of the class for this dtype, e.g. FloatStorage."""
+        """Return the name of the class for this dtype, e.g. FloatStorage."""
         return f"{SCALAR_NAMES[self.dtype.name]}Storage"
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the type; with one of these classes or its name, a storage of that type."""
+        """Return the name of the type; with one of these classes or its name, a storage of that
+        type."""
         place = "cuda." if self.is_cuda else ""
         if dtype is None:
             return f"tracejit.{place}{self.pickle_storage_type()}"
@@ -159,7 +160,7 @@ class TypedStorage:
         block[: block.nbytes // size * size].view(self.dtype.numpy)[key] = value
 
     def tolist(self) -> list:
-        """All elements."""
+        """Return all elements."""
         return wide(self._elements()).tolist()
 
     def __iter__(self) -> Iterator[Any]:
@@ -192,29 +193,29 @@ class TypedStorage:
         return TypedStorage(wrap_storage=memory, dtype=self.dtype)
 
     def _to(self, kind: dtype) -> TypedStorage:
-        """The elements in another dtype."""
+        """Convert the elements to another dtype."""
         made = TypedStorage(self.size(), dtype=kind, device=self.device)
         made._write(slice(None), rounded(self._elements(), kind))
         return made
 
     def _new_shared(self, size: int) -> TypedStorage:
-        """A storage of `size` elements in memory that processes forked later share."""
+        """Make a storage of `size` elements in memory that processes forked later share."""
         return self._over(self._untyped_storage._new_shared(size * self.dtype.itemsize))
 
     def is_shared(self) -> bool:
-        """Whether processes forked later share the memory."""
+        """Return True if processes forked later share the memory."""
         return self._untyped_storage.is_shared()
 
     def clone(self) -> TypedStorage:
-        """A storage of its own with the same elements."""
+        """Make a storage of its own with the same elements."""
         return self._over(self._untyped_storage.clone())
 
     def cpu(self) -> TypedStorage:
-        """A storage with the same elements on the CPU."""
+        """Return a storage with the same elements on the CPU."""
         return self._over(self._untyped_storage.cpu())
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """A storage with the same elements on a CUDA device."""
+        """Return a storage with the same elements on a CUDA device."""
         return self._over(self._untyped_storage.cuda(device))
 
     def __copy__(self) -> TypedStorage:
@@ -231,7 +232,7 @@ TypedStorage.__module__ = "tracejit.storage"
 
 
 class StorageType(type):
-    """The class of `FloatStorage` and its kin."""
+    """Class of `FloatStorage` and its kin."""
 
     dtype: dtype
 
@@ -239,7 +240,7 @@ class StorageType(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, wrap_storage: Any = None) -> Any:
-        """A storage of this dtype of that many elements, or of these."""
+        """Make a storage of this dtype of that many elements, or of these."""
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
@@ -253,7 +254,7 @@ CLASSES = {
 
 
 def typed(storage: Storage, kind: dtype) -> TypedStorage:
-    """A storage as elements of a dtype, without the warning."""
+    """Return a storage as elements of a dtype, without the warning."""
     made = object.__new__(TypedStorage)
     made.dtype, made._untyped_storage = kind, storage_object(storage)
     return made
@@ -276,7 +277,7 @@ for _name, _kind in {
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether an object is a storage.
+    """Return True if an object is a storage.
 
     >>> import tracejit
     >>> tracejit.is_storage(tracejit.ones(1).untyped_storage())
@@ -287,7 +288,8 @@ def is_storage(obj: Any) -> bool:
 
 @method()
 def storage(self: Any) -> TypedStorage:
-    """The memory that holds the elements, as a sequence of its dtype; see `untyped_storage`."""
+    """Return the memory that holds the elements, as a sequence of its dtype; see
+    `untyped_storage`."""
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
 
 
@@ -301,5 +303,5 @@ def _typed_storage(self: Any) -> TypedStorage:
 
 @method()
 def storage_type(self: Any) -> StorageType:
-    """The class of storages of this dtype."""
+    """Return the class of storages of this dtype."""
     return CLASSES[f"{SCALAR_NAMES[self.dtype.name]}Storage"]

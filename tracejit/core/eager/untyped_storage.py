@@ -27,7 +27,7 @@ _known: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()  # by i
 
 
 class UntypedStorage:
-    """The bytes that tensors look at; equal to no other object.
+    """Bytes that tensors look at; equal to no other object.
 
     `UntypedStorage(n)` has n bytes of any content, `UntypedStorage([1, 2])` these, and
     `UntypedStorage()` none.
@@ -62,7 +62,7 @@ class UntypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The first bytes of a file, which are read as they are asked for.
+        """Return the first bytes of a file, which are read as they are asked for.
 
         With `shared` writes reach the file, which is made, or made longer, as needed; else they
         stay here. RuntimeError where the file cannot be read, or is too short.
@@ -82,7 +82,7 @@ class UntypedStorage:
 
     # -- what it is ----------------------------------------------------------------------------
     def nbytes(self) -> int:
-        """How many bytes there are; 0 where the memory was given back."""
+        """Return the number of bytes; 0 where the memory was given back."""
         return asked(self).nbytes
 
     size = __len__ = nbytes
@@ -92,7 +92,7 @@ class UntypedStorage:
         return 1
 
     def data_ptr(self) -> int:
-        """The address of the first byte; 0 where there is none."""
+        """Return the address of the first byte; 0 where there is none."""
         storage = asked(self)
         return storage.ptr if storage.nbytes and storage.device.type != "meta" else 0
 
@@ -109,11 +109,11 @@ class UntypedStorage:
         return self._storage.device.type == "cuda"
 
     def get_device(self) -> int | None:
-        """The number of the CUDA device; None on the CPU, as in PyTorch."""
+        """Return the number of the CUDA device; None on the CPU, as in PyTorch."""
         return self._storage.device.index or 0 if self.is_cuda else None
 
     def resizable(self) -> bool:
-        """Whether `resize_` may be called: no array looks at the memory."""
+        """Return True if `resize_` may be called: no array looks at the memory."""
         return is_resizable(asked(self))
 
     def is_pinned(self, device: Any = "cuda") -> bool:
@@ -121,7 +121,7 @@ class UntypedStorage:
         return False
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the type; RuntimeError where another type is asked for."""
+        """Return the name of the type; RuntimeError where another type is asked for."""
         if dtype is not None and dtype not in (type(self), _TYPE_NAME):
             raise RuntimeError(f"an UntypedStorage has no type {dtype}")
         return _TYPE_NAME if dtype is None else self
@@ -132,7 +132,7 @@ class UntypedStorage:
 
     # -- its bytes -----------------------------------------------------------------------------
     def tolist(self) -> list[int]:
-        """All bytes."""
+        """Return all bytes."""
         return on_host(asked(self)).tolist()
 
     def __iter__(self) -> Iterator[int]:
@@ -179,7 +179,7 @@ class UntypedStorage:
     def resize_(self, size: int) -> UntypedStorage:
         """Give the storage another size; what fits of its content stays, new bytes are zeros.
 
-        After `resize_(0)` tensors over it keep their shape but have no elements to read, until it
+        After `resize_(0)` tensors over it keep their shape. They have no elements to read until it
         is resized again.
 
         >>> import tracejit
@@ -192,8 +192,8 @@ class UntypedStorage:
         >>> x.copy_(tracejit.tensor([3.0, 4.0]))
         tensor([3., 4.])
 
-        RuntimeError for sizes that are no ints or negative, for memory that arrays look at, and for
-        sizes between 0 and what tensors over it need.
+        RuntimeError for sizes that are no ints or negative, and for memory that arrays look at.
+        Also for sizes between 0 and what tensors over it need.
         """
         if not isinstance(size, int):
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
@@ -204,24 +204,25 @@ class UntypedStorage:
 
     # -- others --------------------------------------------------------------------------------
     def clone(self) -> UntypedStorage:
-        """A storage of its own with the same bytes."""
+        """Make a storage of its own with the same bytes."""
         return storage_object(copied(asked(self)))
 
     @classmethod
     def _new_shared(cls, size: int) -> UntypedStorage:
-        """A storage of `size` bytes in memory that processes forked later share."""
+        """Make a storage of `size` bytes in memory that processes forked later share."""
         return storage_object(storage_of_array(shared_array(size)))
 
     def is_shared(self) -> bool:
-        """Whether processes forked later share the memory; those of CUDA devices count so."""
+        """Return True if processes forked later share the memory; those of CUDA devices count
+        so."""
         return self.is_cuda or is_shared_array(asked(self).block)
 
     def new(self) -> UntypedStorage:
-        """An empty storage on the same device."""
+        """Make an empty storage on the same device."""
         return storage_object(allocate(0, self._storage.device))
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """A storage with the same bytes on a device: itself where it is there."""
+        """Return a storage with the same bytes on a device: itself where it is there."""
         where = as_device(device)
         storage = asked(self)
         if where == storage.device:
@@ -231,15 +232,15 @@ class UntypedStorage:
         return storage_object(made)
 
     def cpu(self) -> UntypedStorage:
-        """A storage with the same bytes on the CPU: itself where it is there."""
+        """Return a storage with the same bytes on the CPU: itself where it is there."""
         return self.to(device="cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """A storage with the same bytes on a CUDA device."""
+        """Return a storage with the same bytes on a CUDA device."""
         return self.to(device="cuda" if device is None else device)
 
     def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
-        """A copy; nothing is pinned."""
+        """Return a copy; nothing is pinned."""
         return self.clone()
 
     def __copy__(self) -> UntypedStorage:
@@ -264,7 +265,7 @@ _TYPE_NAME = "tracejit.storage.UntypedStorage"
 
 
 def storage_object(storage: Storage) -> UntypedStorage:
-    """The object that stands for a Storage: the same one as long as somebody holds it."""
+    """Return the object that stands for a Storage: the same one as long as it is held."""
     found = _known.get(id(storage))
     if found is None:
         found = object.__new__(UntypedStorage)
@@ -274,14 +275,14 @@ def storage_object(storage: Storage) -> UntypedStorage:
 
 
 def asked(self: UntypedStorage) -> Storage:
-    """The Storage, which is about to be read or written: no recording sees that."""
+    """Return the Storage, which is about to be read or written: no recording sees that."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "a storage was read or written", "use tensors")
     return self._storage
 
 
 def on_host(storage: Storage) -> np.ndarray:
-    """Its bytes, on the CPU."""
+    """Return its bytes, on the CPU."""
     if storage.device.type == "meta":
         raise NotImplementedError(NO_DATA)
     if storage.block is RELEASED:
@@ -291,7 +292,7 @@ def on_host(storage: Storage) -> np.ndarray:
 
 
 def writable(storage: Storage) -> Any:
-    """Its bytes, which are about to be written."""
+    """Return its bytes, which are about to be written."""
     if storage.readonly:
         raise ValueError("assignment destination is read-only: the memory belongs to an array that "
                          "may not be written")
@@ -300,7 +301,8 @@ def writable(storage: Storage) -> Any:
 
 
 def _span(key: slice, storage: Storage) -> tuple[int, int]:
-    """The first byte that a slice means, and the one after its last; RuntimeError for steps."""
+    """Return the first byte that a slice means, and the one after its last; RuntimeError for
+    steps."""
     start, stop, step = key.indices(storage.nbytes)
     if step != 1:
         raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is "
@@ -309,7 +311,7 @@ def _span(key: slice, storage: Storage) -> tuple[int, int]:
 
 
 def _part(storage: Storage, start: int, stop: int) -> Storage:
-    """A Storage over a part of the memory, which cannot be resized."""
+    """Make a Storage over a part of the memory, which cannot be resized."""
     show(storage)
     made = Storage(storage.block[start:stop], stop - start, storage.device)
     show(made)
@@ -317,7 +319,7 @@ def _part(storage: Storage, start: int, stop: int) -> Storage:
 
 
 def position(key: Any, count: int, of: Any) -> int:
-    """The index, from 0, that a subscript means; IndexError where there is none."""
+    """Return the index, from 0, that a subscript means; IndexError where there is none."""
     if not isinstance(key, int):
         raise TypeError(f"can't index a {type(of).__module__}.{type(of).__name__} with "
                         f"{type(key).__name__}")
@@ -327,7 +329,7 @@ def position(key: Any, count: int, of: Any) -> int:
 
 
 def listing(of: Any, items: list, what: str) -> str:
-    """A storage as text: an element a line, then what it is."""
+    """Return a storage as text: an element a line, then what it is."""
     lines = "\n ".join(map(str, items))
     name = f"{type(of).__module__}.{type(of).__name__}"
     return f" {lines}\n[{name}({what}) of size {len(items)}]"
@@ -347,7 +349,7 @@ def _bytes_of(content: Any) -> np.ndarray:
 
 @method()
 def untyped_storage(self: Any) -> UntypedStorage:
-    """The memory that holds the elements, as bytes.
+    """Return the memory that holds the elements, as bytes.
 
     >>> import tracejit
     >>> x = tracejit.zeros(2, 3)

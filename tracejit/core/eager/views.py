@@ -11,7 +11,7 @@ from typing import Any
 
 
 class AliasFamily:
-    """What a tensor and all views of it share.
+    """State that a tensor and all its views share.
 
     generation  how often the base's history was replaced by a write
     version     None: the Storage's counter counts writes; an int for `.data`, which counts its own
@@ -29,7 +29,7 @@ class AliasFamily:
 
 
 class View:
-    """`op(parent, *operands, **attributes)` looks at the parent's memory.
+    """Record of a view: `op(parent, *operands, **attributes)` looks at the parent's memory.
 
     op          None: the tensor is no view, it stands for the parent itself
     generation  the family's, when this view's own history was made
@@ -53,13 +53,13 @@ class View:
 
 
 def family_of(x: Any) -> AliasFamily:
-    """The family of a tensor whose `_view` is set."""
+    """Return the family of a tensor whose `_view` is set."""
     view = x._view
     return view if type(view) is AliasFamily else view.family
 
 
 def counting_family(x: Any) -> AliasFamily | None:
-    """Of what is from `.data` the family, which counts writes to it; None: its Storage does."""
+    """Return the family that counts writes to what is from `.data`; None: its Storage does."""
     if x._view is None:
         return None
     family = family_of(x)
@@ -67,7 +67,7 @@ def counting_family(x: Any) -> AliasFamily | None:
 
 
 def chain_of(x: Any) -> tuple[Any, list[View]]:
-    """The base of a view, and the view ops that lead from it to x."""
+    """Return the base of a view, and the view ops that lead from it to x."""
     steps = []
     while type(x._view) is View:
         if x._view.op is not None:
@@ -77,14 +77,14 @@ def chain_of(x: Any) -> tuple[Any, list[View]]:
 
 
 def canonical(x: Any) -> Any:
-    """The tensor that x stands for: itself, or the one it turned out to be."""
+    """Return the tensor that x stands for: itself, or the one it turned out to be."""
     while type(x._view) is View and x._view.op is None:
         x = x._view.parent
     return x
 
 
 def family_made(x: Any) -> AliasFamily:
-    """The family of a tensor, made where it has none."""
+    """Return the family of a tensor, made where it has none."""
     if x._view is None:
         x._view = AliasFamily()
     return family_of(x)
@@ -102,7 +102,8 @@ def stand_for(x: Any, other: Any) -> None:
 
 
 def standing_for(x: Any) -> list:
-    """The tensors that stand for x: they follow it wherever it gets another history or memory."""
+    """Return the tensors that stand for x: they follow it wherever it gets another history or
+    memory."""
     if x._view is None:
         return []
     held = [r() for r in family_of(x).stand_ins]

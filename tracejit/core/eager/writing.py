@@ -53,8 +53,8 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
     overwrites  the result is no op of `self`: what was there before gets zeros
     since       the number of the op's first node
 
-    Raises RuntimeError for leaves that require grad (in grad mode), for results that are larger
-    than `self` or of a dtype of a higher kind, and for tensors whose elements share memory.
+    Raises RuntimeError for leaves that require grad (in grad mode), and for tensors whose elements
+    share memory. Also for results that are larger than `self` or of a dtype of a higher kind.
     """
     check_writable(self)
     must_cast(result._dtype, self._dtype)
@@ -62,7 +62,7 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
 
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
-    """The checks of an in-place op that need no result; `overlap`: elements may share memory."""
+    """Check what an in-place op needs before its result; `overlap`: elements may share memory."""
     repeats = not overlap and shared_dims(self)  # first: it may find that this is another tensor
     if self._view is not None:
         self = canonical(self)
@@ -81,8 +81,11 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
 
 
 def leaf_error(self: TensorState) -> str | None:
-    """Why a tensor that requires grad must not be written in grad mode: it is a leaf, or sees one.
-    None where it may be."""
+    """Return why a tensor that requires grad must not be written in grad mode: it is a leaf, or
+    sees one.
+
+    None where it may be.
+    """
     base, steps = chain_of(self)
     if steps:
         if grad_fn_of(base) is None or grad_fn_of(self) is None:
@@ -92,7 +95,8 @@ def leaf_error(self: TensorState) -> str | None:
 
 
 def shared_dims(self: TensorState) -> list[int]:
-    """The dimensions along which elements share memory, as those of an expanded tensor do."""
+    """Return the dimensions along which elements share memory, as those of an expanded tensor
+    do."""
     tracer = active.tracer
     if tracer is not None:
         shared = tracer.shared(self)
@@ -156,7 +160,8 @@ def write_memory(self: TensorState, result: Any) -> None:
 
 
 def writable_array(self: TensorState) -> np.ndarray:
-    """The array over the tensor's memory; the one NumPy made by broadcasting refuses writes."""
+    """Return the array over the tensor's memory; the one NumPy made by broadcasting refuses
+    writes."""
     if not self.array.flags.writeable:
         self._array = None
     return self.array

@@ -38,7 +38,7 @@ from tracejit.jit.ir.graph import Graph, Value
 
 
 class Gradients:
-    """What `capture.subgraph` asks for."""
+    """Gradient makers that `capture.subgraph` asks for."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value],
                 sides: list[tuple[SubgraphTracer, list[Tensor]]], wrt: list[Tensor],
@@ -51,7 +51,7 @@ class Gradients:
 
 
 class CondGradient:
-    """The gradient of a `cond`: each side is computed again and pulled back.
+    """Gradient of a `cond`: each side is computed again and pulled back.
 
     tracked  numbers of the results that require grad
     from_one_side  for each of them the only side whose value anybody reads, or None
@@ -86,7 +86,8 @@ class CondGradient:
                       for x in outputs]
 
     def _regions(self, one: SideGradient, other: SideGradient) -> tuple:
-        """Both regions, the places of gradients among the results, when they arrive."""
+        """Make both regions, the places of gradients among the results, and the rule for when they
+        arrive."""
         reached = [k for k, _ in enumerate(self.wrt) if k in one.grads or k in other.grads]
         told = [k for k in reached if k in one.told or k in other.told]
         place = {k: number for number, k in enumerate(reached)}
@@ -123,7 +124,7 @@ class CondGradient:
         self, side: tuple[SubgraphTracer, list[Tensor]],
         memories: dict[FunctionalStorage, InnerSave], given: list[Tensor], results: list[Tensor]
     ) -> BranchSaves:
-        """What a side keeps of what is outside, and of its results."""
+        """Find what a side keeps of what is outside, and of its results."""
         region, _ = side
         found = []
         for item in region.lifted.values():
@@ -145,7 +146,7 @@ class CondGradient:
 
 
 class SideGradient:
-    """The gradient of one side.
+    """Gradient of one side.
 
     grads  by the number of the input: what arrives there
     told   by the number: when it does, where that is for the program to know
@@ -164,11 +165,12 @@ class SideGradient:
         self.told = {k: c for k, c in zip(numbers, conditions) if isinstance(c, Value)}
 
     def reached(self, number: int) -> frozenset[int]:
-        """The tangents that reach an input."""
+        """Return the tangents that reach an input."""
         return self.masks[number] if number in self.grads else frozenset()
 
     def made(self, keys: list[Value], likes: dict[int, TensorType], told: list[int]) -> Graph:
-        """The region: tangents, flags and captured values -> gradients, and when they arrive."""
+        """Make the region: tangents, flags and captured values -> gradients, and when they
+        arrive."""
         outputs = [self.grads[k] if k in self.grads else zeros_of(self.tangents[0], kind)
                    for k, kind in likes.items()]
         outputs += [self.told[k] if k in self.told
@@ -180,7 +182,7 @@ class SideGradient:
 
 
 class ArrivalRule:
-    """When the gradients that a `cond` gives arrive.
+    """Rule that says when the gradients that a `cond` gives arrive.
 
     sides   for each input, for both sides: the tangents that reach it there
     told    for each input the number of the result that says so, where the sides compute it

@@ -43,7 +43,7 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 
 @dataclass
 class JointGraph:
-    """A differentiated recording.
+    """Differentiated recording.
 
     outputs   results that require grad
     inputs    tensors to which gradients flow, in the order in which these come
@@ -92,7 +92,7 @@ def differentiate(
     tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     results: Collection[FunctionalStorage] = (),
 ) -> JointGraph | None:
-    """The joint graph of a recording; None where its tape was already freed by a backward inside.
+    """Make the joint graph of a recording; None where a backward inside already freed its tape.
     `results`: memory that the call made and gives away."""
     if retaining(outputs, tracer.first_node):
         raise NotCacheable("retain_grad() of what the call made, for a later backward")
@@ -108,7 +108,7 @@ def differentiate(
 
 
 class _Differentiation:
-    """One run of the engine over the tape of a recording."""
+    """Run of the engine over the tape of a recording."""
 
     def __init__(self, tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
                  results: Collection[FunctionalStorage], forward: set[Node], cut: bool):
@@ -124,7 +124,7 @@ class _Differentiation:
         self.arrived: dict[TapeEdge, Any] = {}
 
     def joint(self) -> JointGraph | None:
-        """What the run gives; see `differentiate`."""
+        """Run the engine and return what it gives; see `differentiate`."""
         tracer = self.tracer
         deferred = list(tracer.deferred)
         quiet = [(x, x._hooks) for x in self.inputs]
@@ -178,7 +178,8 @@ class _Differentiation:
         return task
 
     def _arrive(self, place: TapeEdge, grad: Any) -> Any:
-        """What goes on where the history is cut: a gradient that a backward is given there."""
+        """Return what goes on where the history is cut: a gradient that a backward is given
+        there."""
         if type(grad) is ConditionalGrad:
             raise _Uncut
         self.arrived[place] = grad
@@ -238,11 +239,11 @@ def _readable(
     tracer: Any, outputs: Sequence[Tensor], results: Collection[FunctionalStorage],
     unsure: Collection[FunctionalStorage]
 ) -> tuple[set[Value], dict[Value, FunctionalStorage]]:
-    """The inputs that a backward may read: numbers, and memory whose tensors the tape itself keeps.
-    What the call has left in such memory, where it wrote or made it -> the memory.
+    """Find the inputs that a backward may read: numbers, and memory whose tensors the tape itself
+    keeps. Map what the call has left in such memory, where it wrote or made it, to the memory.
 
-    Other memory the caller may change before the backward, as with the plain function; so with
-    results that it keeps only if the program goes one way: `unsure`.
+    The caller may change other memory before the backward, as with the plain function. So with
+    results that the tape keeps only if the program goes one way: `unsure`.
     """
     memories = {item.traced.memory.input for item in tracer.lifted_tensors()}
     found = {v for v in tracer.graph.inputs if v not in memories}

@@ -25,7 +25,7 @@ from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
 class TapeBoundary(Node):
-    """Where a part of the tape ends: at what it was given, whose history lies behind."""
+    """End of a part of the tape: at what it was given, whose history lies behind."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class TapeBoundary(Node):
 
 
 class NotDifferentiable(Node):
-    """The history of gradients whose derivatives nobody knows."""
+    """History of gradients whose derivatives nobody knows."""
 
     __slots__ = ("output_count",)
 
@@ -56,7 +56,7 @@ def without_derivatives(made: Sequence[Any], edges: Sequence[Edge]) -> None:
 
 
 def at(like: Any, node: Any, number: int) -> Any:
-    """A tensor over the same memory that is an output of a node."""
+    """Make a tensor over the same memory that is an output of a node."""
     made = alias(like)
     made._node, made._output_nr, made._requires_grad = node, number, True
     return made
@@ -66,7 +66,9 @@ Source = tuple[list[int], list[tuple[Op, dict]]]
 
 
 class EagerVjp:
-    """operands  of the node, off the tape
+    """Backward that runs the node again over tensors, on the tape, and goes back through that.
+
+    operands  of the node, off the tape
     sources   for each input of the tape's node the places among the operands at which it is, and
               as what view of these
     numbers   for each result of the tape's node the number of the output
@@ -114,7 +116,7 @@ class EagerVjp:
 
 
 def _source(traced: FunctionalTensor, given: Sequence[Any]) -> Source | None:
-    """Where a tensor is among what a node is given."""
+    """Find where a tensor is among what a node is given."""
     value, whole = traced.read(), traced.memory.value
     places = [k for k, v in enumerate(given) if v is value]
     if places:
@@ -126,8 +128,8 @@ def _source(traced: FunctionalTensor, given: Sequence[Any]) -> Source | None:
 
 
 def eager_vjp(parent: Any, inputs: Sequence[Any], results: Sequence[Tensor]) -> EagerVjp | None:
-    """What runs again the node that `results` are outputs of, on the way back to `inputs`; None
-    where it is not the inputs as they are that the node was given."""
+    """Make what runs the node of `results` again, on the way back to `inputs`. None where the node
+    was not given the inputs as they are."""
     values = [parent.traced(x).read() for x in results]
     node = values[0].node
     if any(v.node is not node for v in values):

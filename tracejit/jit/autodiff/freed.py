@@ -1,8 +1,9 @@
-"""What of a call's history is freed, where its tape was laid again: the call's own backwards and
-those through the tape free the same.
+"""Record of what is freed of a call's history, where its tape was laid again. The call's own
+backwards and those through the tape free the same.
 
 In: the parts of the history that are freed by themselves, the nodes of the call's stages, nodes of
-tapes that were laid. Out: both are told what the other freed. Used by `rebuilt_tape.py` and
+tapes that were laid.
+Out: both are told what the other freed. Used by `rebuilt_tape.py` and
 `jit/runtime/later_backward.py`.
 """
 
@@ -21,7 +22,7 @@ Part = tuple[int, int]  # the number of a node of the tape, which of its parts, 
 
 
 class Freed:
-    """The parts of one call's history that are freed.
+    """Parts of one call's history that are freed.
 
     parts   for each stage, for each bit of what it frees: the parts
     stages  the nodes that stand for the stages, as long as somebody holds them
@@ -36,18 +37,18 @@ class Freed:
             self.over |= self._of(number, node.freed)
 
     def add(self, node: Any, number: int) -> None:
-        """A node of a tape that is laid."""
+        """Add a node of a tape that is laid."""
         node.number, node.call_freed = number, self
         self.laid.add(node)
         node.lose(self.over)
 
     def by_stage(self, number: int, bits: int) -> None:
-        """A backward of the call has freed these bits of a stage."""
+        """Free what a backward of the call has freed: these bits of a stage."""
         self.free(self._of(number, bits))
 
     def free(self, gone: set[Part]) -> None:
-        """All that stands for these parts is freed with them: once the backward is over, which may
-        run through a stage and what was laid of it as well, where the plain one runs once."""
+        """Free all that stands for these parts with them, once the backward is over. It may run
+        through a stage and what was laid of it as well, where the plain one runs once."""
         if active.freeing is None:
             self._free(gone)
         else:
@@ -71,7 +72,7 @@ class Freed:
 
 
 class _LaidNode:
-    """A node that tells what a backward frees of it, and is told."""
+    """Node that tells what a backward frees of it, and is told."""
 
     __slots__ = ()
     number: int
@@ -84,7 +85,7 @@ class _LaidNode:
         self.call_freed.free({(self.number, k) for k in parts})
 
     def lose(self, parts: Collection[Part]) -> None:
-        """These are freed, some of them perhaps its own."""
+        """Take note that these are freed, some of them perhaps its own."""
         own = {k for number, k in parts if number == self.number}
         if WHOLE in own:
             super().release()  # type: ignore[misc]
@@ -94,5 +95,5 @@ class _LaidNode:
 
 @functools.cache
 def laid_class(kind: type[Node]) -> Any:
-    """The class of such nodes of a kind; it bears the same name."""
+    """Make the class of such nodes of a kind; it bears the same name."""
     return type(kind.__name__, (_LaidNode, kind), {"__slots__": ("number", "call_freed")})

@@ -1,9 +1,9 @@
 """Gradients that are views: of what arrived, or of memory that other gradients look at as well.
 
-In: the deferred gradients of a recording. Out: for each what it is a view of, and by which steps,
-so that whoever asks a captured call for it is given what the plain function gives: the same
-strides, the very tensor that arrived. Called by `differentiate.py` and
-`jit/runtime/backward_plan.py`.
+In: the deferred gradients of a recording.
+Out: for each what it is a view of, and by which steps. Whoever asks a captured call for it gets
+what the plain function gives: the same strides, the very tensor that arrived. Called by
+`differentiate.py` and `jit/runtime/backward_plan.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Step = tuple[Op, dict]
 
 
 class GradientView(NamedTuple):
-    """What a gradient is a view of.
+    """Description of what a gradient is a view of.
 
     tangent  the number of the gradient that arrived, or -1
     memory   else what stands for the memory
@@ -60,7 +60,7 @@ def gradient_views(tracer: Any, grads: Sequence[Any], tangents: Sequence[Any]
 
 
 def chain(value: Value) -> tuple[Value, list[Step]]:
-    """What a value is a view of, and the steps from there; `detach()` is none."""
+    """Return what a value is a view of, and the steps from there; `detach()` is none."""
     steps: list[Step] = []
     while value.node is not None and len(value.node.inputs) == 1 and (
             value.node.op.views or value.node.op is stop_gradient):
@@ -71,7 +71,7 @@ def chain(value: Value) -> tuple[Value, list[Step]]:
 
 
 def seen_from(value: Value, steps: Sequence[Step]) -> Value | None:
-    """The value that is seen through these steps as `value`, if the graph says so."""
+    """Return the value that is seen through these steps as `value`, if the graph says so."""
     for op, _ in reversed(steps):
         if value.node is None or value.node.op is not op:
             return None
@@ -80,7 +80,7 @@ def seen_from(value: Value, steps: Sequence[Step]) -> Value | None:
 
 
 def look(tensor: Any, steps: Sequence[Step], sizes: Mapping[str, int]) -> Any:
-    """A tensor seen through steps."""
+    """Look at a tensor through steps."""
     with no_grad():
         for op, attributes in steps:
             tensor = op(tensor, **{k: substitute(v, dict(sizes)) for k, v in attributes.items()})

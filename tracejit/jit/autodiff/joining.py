@@ -1,8 +1,9 @@
-"""A backward graph in which what one stage gives goes to the next.
+"""Backward graph in which what one stage gives goes to the next.
 
 In: a graph with an input for the gradient at each place where the history is cut, and what the
-stages above send there. Out: the graph without the cuts. Called when a backward goes through
-several stages of a call at once, which is one program then.
+stages above send there.
+Out: the graph without the cuts. Called when a backward goes through several stages of a call at
+once, which is one program then.
 """
 
 from __future__ import annotations

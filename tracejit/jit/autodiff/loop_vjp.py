@@ -1,9 +1,10 @@
-"""The gradient of a loop is a loop that runs the other way.
+"""Gradient of a loop: a loop that runs the other way.
 
-In: a recorded loop body about to become a node. Out: what the forward loop keeps of each iteration
-(`residuals`), the body of the gradient loop, and the node of the tape that runs it. Gradients of
-what iterations carry go from each iteration to the one before; those of what all iterations read
-are summed up; those of scanned slices are stacked. Called through `capture.subgraph` by `loops.py`.
+In: a recorded loop body about to become a node.
+Out: what the forward loop keeps of each iteration (`residuals`), the body of the gradient loop, and
+the node of the tape that runs it. Gradients of what iterations carry go from each iteration to the
+one before. Those of what all iterations read are summed up; those of scanned slices are stacked.
+Called through `capture.subgraph` by `loops.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from tracejit.jit.ir.graph import Graph, Value
 
 
 def gradient_of(node: Any) -> LoopGradient | None:
-    """The gradient of a loop; None where no gradient flows through it."""
+    """Make the gradient of a loop; None where no gradient flows through it."""
     made = LoopGradient(node)
     return made if made.found else None
 
@@ -75,7 +76,7 @@ class LoopGradient:
 
     @property
     def surely_runs(self) -> bool:
-        """Whether there is an iteration in each call."""
+        """True if there is an iteration in each call."""
         return not self.region.may_run_zero_times
 
     def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
@@ -91,7 +92,8 @@ class LoopGradient:
         self._keep(list(dict.fromkeys(v for plan in self.plans for v in plan.saved)))
 
     def _alike(self, plan: LoopVjp) -> bool:
-        """Whether in each iteration the same gradients arrive, if those of all results do."""
+        """Return True if the same gradients arrive in each iteration, where those of all results
+        do."""
         rest = [c for c in (*plan.scan_conditions, *(c for _, _, c in plan.summed))
                 if c is not False]
         tracked = [c.var.end._requires_grad for c in self.carried_vars]
@@ -100,7 +102,8 @@ class LoopGradient:
                         for c, goes in zip(plan.carried_conditions, tracked)))
 
     def _check_written(self, outputs: list[Any]) -> None:
-        """What an iteration keeps for its gradient, the next one must not write."""
+        """Raise RegionRefused where an iteration writes what the one before kept for its
+        gradient."""
         region = self.region
         lasting = {region.traced(s.start).memory for s in self.body.carried_vars if s.is_tensor}
         written = {m for m in lasting | set(region.copies) if m.mutations}
@@ -112,7 +115,7 @@ class LoopGradient:
 
     def _masks(self, outputs: list[Any], wrt: list[Any], invariant: list[Any],
                outer: list[Any]) -> None:
-        """Which results reach which inputs, through any number of iterations."""
+        """Find which results reach which inputs, through any number of iterations."""
         direct = reaching(outputs, wrt)
         numbers = {id(c): k for k, c in enumerate(
             [c for c in self.carried_vars if c.var.end._requires_grad])}
@@ -140,8 +143,8 @@ class LoopGradient:
 
     def _check_histories(self, outputs: list[Any], direct: list[frozenset[int]],
                          beyond: list[Tensor | None]) -> int:
-        """Which leaves a result reaches must not depend on how often the body ran: at least as
-        often as is returned.
+        """Refuse loops where the leaves that a result reaches depend on how often the body ran.
+        Return how often it runs at least.
 
         direct  for what an iteration starts from and reads, the outputs that it reaches
         beyond  for the same, the tensor outside whose history goes on from there
@@ -156,7 +159,7 @@ class LoopGradient:
             [c for c in self.carried_vars if c.var.end._requires_grad])}
 
         def after(before: list[set]) -> list[set]:
-            """What outputs reach, given what variables reached before the iteration."""
+            """Return what outputs reach, given what variables reached before the iteration."""
             return [mine.union(*(before[j] for j in range(count) if k in direct[j]))
                     for k, mine in enumerate(own)]
 
@@ -243,13 +246,13 @@ class LoopGradient:
                       freeing=self._freed())
 
     def _freed(self) -> BranchFreed:
-        """What is freed, if there is an iteration."""
+        """Tell what is freed, if there is an iteration."""
         sure = not self.region.may_run_zero_times
         return BranchFreed([self.freed] if sure else [self.freed, ()], len(self.outputs),
                            None if sure else self.node.count)
 
     def _kept(self, results: list[Tensor]) -> OuterSaves:
-        """What iterations keep of what is outside."""
+        """Find what iterations keep of what is outside."""
         node, body, region, parent = self.node, self.body, self.region, self.node.parent
         places: list[tuple[Any, Tensor, int | None]] = [
             (x, r, -1) for x, r in zip(self.outputs, results)]
@@ -285,7 +288,7 @@ class LoopGradient:
         return OuterSaves([BranchSaves(found, decide), *others], first, held)
 
     def _within(self, memory: FunctionalStorage, iteration: int | None) -> InnerSave:
-        """How history keeps memory, now or in a later iteration."""
+        """Tell how history keeps memory, now or in a later iteration."""
         tracked = [k for k, c in enumerate(self.carried_vars) if c.var.end._requires_grad]
         when: dict[int, list[SavePredicate] | None] = {}
         for number, tests in self.memories[memory].when.items():
@@ -303,7 +306,7 @@ class LoopGradient:
 
     def _backward(self, plan: LoopVjp, kept: Sequence[Tensor], types: list[TensorType], count: int,
                   masked: ControlFlowVjp | None) -> ControlFlowVjp:
-        """The node of a plan, to be recorded when gradients arrive."""
+        """Make the node of a plan, to be recorded when gradients arrive."""
         node, body, graph = self.node, self.body, self.region.graph
         sums = [GradSum(graph, x, g, c) for x, g, c in plan.summed if g is not None]
         tracked = [c.var.end._requires_grad for c in self.carried_vars]
@@ -368,7 +371,8 @@ class LoopGradient:
 
 def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | None]
            ) -> list[frozenset[int]]:
-    """The results that what variables are before the loop reaches, if it runs at least so often.
+    """Find the results that variables, as they are before the loop, reach if it runs at least so
+    often.
 
     direct  the results that they reach through one iteration
     own     the number of each variable's own result
@@ -385,7 +389,7 @@ def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | Non
 
 
 class LoopVjp:
-    """How the gradient goes through one iteration.
+    """Gradient through one iteration.
 
     tangents, flags   of what the iteration gives: their gradients, and when they arrive (or none:
                       always)
@@ -407,7 +411,7 @@ class LoopVjp:
 
 
 class GradSum:
-    """The gradient of what all iterations read: summed up from one to the next."""
+    """Gradient of what all iterations read: summed up from one to the next."""
 
     def __init__(self, graph: Graph, tensor: Tensor, grad: Value, condition: Any):
         self.tensor, self.condition = tensor, condition
@@ -417,7 +421,7 @@ class GradSum:
 
 
 class ArrivalRule:
-    """When the gradients that a loop gives arrive.
+    """Rule that says when the gradients that a loop gives arrive.
 
     reached  for each input the tangents that reach it
     told     for each input the number of the result that says so, where the loop computes it
@@ -448,7 +452,7 @@ def _select(graph: Graph, condition: Any, value: Value, other: Value | None) -> 
 
 
 def _held(graph: Graph, condition: Any, kind: TensorType) -> Value:
-    """A condition as a value."""
+    """Return a condition as a value."""
     if isinstance(condition, Value):
         return condition
     attributes = {"shape": (), "value": condition, "dtype": bool_, "device": kind.device}

@@ -1,11 +1,11 @@
-"""What history within branches and loops keeps of tensors outside: none of it may be written before
-a backward.
+"""Record of what history within branches and loops keeps of tensors outside: none of it may be
+written before a backward.
 
-In: for each of two ways the program may take, memory and the results whose history keeps it; what a
-branch within a branch keeps depends on values of the outer one, which are computed again where
-somebody wrote such memory. Out: the error that eager mode raises where some was written and that
-way was taken; where a value decides that, the value is needed. Made by `cond_vjp.py` and
-`loop_vjp.py` for their nodes.
+In: for each of two ways the program may take, memory and the results whose history keeps it. What a
+branch within a branch keeps depends on values of the outer one. These are computed again where
+somebody wrote such memory.
+Out: the error that eager mode raises where some was written and that way was taken. Where a value
+decides that, the value is needed. `cond_vjp.py` and `loop_vjp.py` make it for their nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tracejit.jit.ir.interpret import interpret
 
 
 class SavePredicate(NamedTuple):
-    """What decides, within a region, whether something is kept: its values, and a test of them.
+    """Values that decide, within a region, whether something is kept, and a test of them.
     `iteration`: where the region is a loop's body the iteration it must hold in; None: any."""
 
     values: tuple[Value, ...]
@@ -41,7 +41,7 @@ Decide = Callable[[Sequence[Tensor], Sequence[SavePredicate]], list[bool]]
 
 
 class InnerSave(NamedTuple):
-    """How history within a region keeps memory.
+    """Record of how history within a region keeps memory.
 
     when    the results whose history does, and when
     age     of the latest node that does: a backward meets it first
@@ -59,8 +59,8 @@ class InnerSave(NamedTuple):
 
 
 class OuterSave(NamedTuple):
-    """What a way keeps: memory, and how; a tensor over it, and the one of the program's outside
-    that is what is kept within, if there is one."""
+    """Record of what a way keeps: memory, and how, with a tensor over it. `itself`: the tensor of
+    the program's outside that is what is kept within, if there is one."""
 
     memory: FunctionalStorage
     within: InnerSave
@@ -69,14 +69,14 @@ class OuterSave(NamedTuple):
 
 
 class BranchSaves(NamedTuple):
-    """One way through a node: what it keeps; for what the node holds, which tests hold."""
+    """Way through a node: what it keeps; for what the node holds, which tests hold."""
 
     kept: Sequence[OuterSave]
     decide: Decide | None = None
 
 
 class SaveRecord:
-    """What is kept if its way is taken.
+    """Record of what is kept if its way is taken.
 
     always  also if not
     flag    what alone decides, otherwise, if something does, and `sense`: what it must be
@@ -99,7 +99,7 @@ class SaveRecord:
         return self.saved.tensor
 
     def label(self, shape: tuple) -> TensorLabel:
-        """What an error says of it; `shape`: of its tensor, as it was recorded."""
+        """Return what an error says of it; `shape`: of its tensor, as it was recorded."""
         return label_now(self.itself, self.known, shape, self.family)
 
     def refuse(self) -> None:
@@ -109,7 +109,8 @@ class SaveRecord:
 
 
 class OuterSaves:
-    """The ways, each with what is kept if it is taken: of two the first one where `first` holds.
+    """Ways through a node, each with what is kept if it is taken: of two the first one where
+    `first` holds.
 
     held  what the node holds of values outside: what tests are computed from
     """
@@ -126,13 +127,14 @@ class OuterSaves:
                          for number, branch in enumerate(branches)]
 
     def records(self, always: bool) -> Iterator[SaveRecord]:
-        """What is kept, or what is so in any case."""
+        """Yield what is kept, or (`always`) what is kept in any case."""
         for branch in self.branches:
             yield from (record for record in branch if record.always or not always)
 
     def tested(self, read: Callable[[Tensor], Value]
                ) -> Iterator[tuple[SaveRecord, list[SavePredicate] | None]]:
-        """What is kept, and when, as a region says it in which the node is: with its values."""
+        """Yield what is kept, and when, as the region that holds the node says it: with its
+        values."""
         given = [] if self.first is None else [self.first]
         for number, branch in enumerate(self.branches):
             for record in branch:
@@ -169,7 +171,7 @@ class OuterSaves:
 
 
 def only_if(within: InnerSave, flag: Value) -> InnerSave:
-    """The same where a flag of the region holds as well."""
+    """Return the same where a flag of the region holds as well."""
     when = {number: [SavePredicate((flag, *test.values), partial(_both, test.holds), test.iteration)
                      for test in ([SavePredicate((), all)] if tests is None else tests)]
             for number, tests in within.when.items()}
@@ -181,8 +183,8 @@ def _both(holds: Callable[[Sequence[Tensor]], bool], given: Sequence[Tensor]) ->
 
 
 def _took(sense: bool | None, when: When, decide: Decide | None, given: Sequence[Tensor]) -> bool:
-    """Whether a way was taken, and keeps this, for what the node was given; `sense`: what its first
-    operand must be."""
+    """Return True if a way was taken, and keeps this, for what the node was given. `sense`: what
+    its first operand must be."""
     if sense is not None:
         first, *given = given
         if bool(first) is not sense:
@@ -192,7 +194,7 @@ def _took(sense: bool | None, when: When, decide: Decide | None, given: Sequence
 
 def _needed(when: When, decide: Decide | None, arriving: Collection[int],
             held: Sequence[Tensor]) -> bool:
-    """Whether the way, which was taken, keeps this for a backward from these results."""
+    """Return True if the way, which was taken, keeps this for a backward from these results."""
     if _certain(when, arriving):
         return True
     assert decide is not None
@@ -201,23 +203,24 @@ def _needed(when: When, decide: Decide | None, arriving: Collection[int],
 
 
 def _certain(when: When, arriving: Collection[int]) -> bool:
-    """Whether it does whatever the values are."""
+    """Return True if the way keeps this whatever the values are."""
     return any(when[k] is None for k in when.keys() & arriving)
 
 
 def sizes_of(graph: Graph) -> dict[str, int]:
-    """The sizes of the call that was recorded."""
+    """Return the sizes of the call that was recorded."""
     return graph.scope.complete(dict(graph.scope.hints))
 
 
 def in_region(graph: Graph, inputs: Sequence[Value], held: Sequence[Tensor],
               tests: Sequence[SavePredicate]) -> list[bool]:
-    """Which tests hold in a region that runs once; `inputs`: the values of it that are held."""
+    """Tell which tests hold in a region that runs once; `inputs`: the values of it that are
+    held."""
     part = extract(graph, graph.name, inputs, [v for test in tests for v in test.values])
     return outcomes(tests, interpret(part, held, symbols=sizes_of(graph)).outputs)
 
 
 def outcomes(tests: Sequence[SavePredicate], values: Sequence[Tensor]) -> list[bool]:
-    """Which tests hold, for all their values in order."""
+    """Tell which tests hold, for all their values in order."""
     rest = iter(values)
     return [test.holds([next(rest) for _ in test.values]) for test in tests]

@@ -1,9 +1,9 @@
-"""What a graph gives where only some of its inputs are known: enough, where flags that are known
+"""Evaluation of a graph where only some of its inputs are known. They are enough where known flags
 leave out what the others are for.
 
-In: a graph of a backward, the tensors that are left of a call whose history is freed. Out: its
-outputs, as eager ops on the tape: of branches only the side that is taken runs, of loops without an
-iteration nothing. Used by `jit/runtime/later_backward.py`.
+In: a graph of a backward, the tensors that are left of a call whose history is freed.
+Out: its outputs, as eager ops on the tape: of branches only the side that is taken runs, of loops
+without an iteration nothing. Used by `jit/runtime/later_backward.py`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tracejit.jit.ir.interpret import at_size, outputs_of, run_tensors
 
 
 class UnknownInput(LookupError):
-    """What is not known is needed."""
+    """Error for an input that is needed and not known."""
 
 
 class PartialEvaluator:
-    """The values of a graph, each computed when it is asked for; `given` makes inputs."""
+    """Values of a graph, each computed when it is asked for; `given` makes inputs."""
 
     def __init__(self, graph: Graph, given: Mapping[Value, Callable[[], Any]],
                  sizes: Mapping[str, int]):
@@ -50,7 +50,7 @@ class PartialEvaluator:
         return [] if node is None else [x for x in self._needed(node, value) if x not in self.made]
 
     def _needed(self, node: Node, value: Value) -> list[Any]:
-        """What is needed next to compute one of a node's outputs."""
+        """List what is needed next to compute one of a node's outputs."""
         if node.op.name == "cond":
             return [node.inputs[0]]
         if node.op.name == "unwind_loop" and node.inputs[0] not in self.made:
@@ -59,7 +59,7 @@ class PartialEvaluator:
         return [*node.operand_values()] if start is None else [start]
 
     def _start(self, node: Node, value: Value) -> Value | None:
-        """What a loop without an iteration gives: what it starts from."""
+        """Return what a loop without an iteration gives: what it starts from."""
         if node.op.name == "for_loop":
             trip_count, first = at_size(node.attributes["trip_count"], self.sizes), 0
         elif node.op.name == "unwind_loop":
@@ -85,7 +85,7 @@ class PartialEvaluator:
             made.update(zip(node.outputs, outputs_of(node, made, self.sizes, run_tensors)))
 
     def _side(self, node: Node) -> PartialEvaluator:
-        """The side of a branch that is taken."""
+        """Return the side of a branch that is taken."""
         if node not in self.sides:
             side = node.regions[0 if bool(self.made[node.inputs[0]]) else 1]
             given = {v: partial(self.value, x) for v, x in zip(side.inputs, node.inputs[1:])}
@@ -94,5 +94,5 @@ class PartialEvaluator:
 
 
 def _number(node: Node, value: Value) -> int:
-    """Which of a node's outputs a value is."""
+    """Tell which of a node's outputs a value is."""
     return next(k for k, v in enumerate(node.outputs) if v is value)

@@ -21,10 +21,12 @@ def residuals(
     live: Collection[Value] = (),
     forward: Collection[Node] = (),
 ) -> list[Value]:
-    """Forward values the backward part reads: inputs and results of expensive nodes; cheap chains
-    are recomputed, if they start at `readable` inputs (None: all): others may have changed. So may
-    `live` values, which lie where others write: of those only what the backward pass makes of them
-    is computed then, not what `forward` nodes do."""
+    """Find the forward values that the backward part reads: inputs and results of expensive nodes.
+
+    Cheap chains are recomputed, if they start at `readable` inputs (None: all): others may have
+    changed. So may `live` values, which lie where others write. Of those only what the backward
+    pass makes of them is computed then, not what `forward` nodes do.
+    """
     late, given = dependent(graph, tangents), set(tangents)
     again = _computable(graph, forward, graph.inputs if readable is None else readable, set(live))
     saved: dict[Value, None] = {}
@@ -86,7 +88,7 @@ def _computable(graph: Graph, forward: Collection[Node], readable: Collection[Va
 
 
 def _looks_on(node: Node) -> bool:
-    """Whether the result is memory of the operand: a view, or what `detach()` gives."""
+    """Return True if the result is memory of the operand: a view, or what `detach()` gives."""
     return node.op.views or node.op.name == "stop_gradient"
 
 

@@ -1,8 +1,8 @@
-"""A backward graph for gradients that arrive at some of a call's results only.
+"""Backward graph for gradients that arrive at some of a call's results only.
 
-In: a graph that is linear in its tangents, those that are absent. Out: the graph without them.
-Called when a backward finds that nothing arrives at a result: zeros there would not be the same, as
-they make NaN where a derivative is infinite.
+In: a graph that is linear in its tangents, those that are absent.
+Out: the graph without them. Called when a backward finds that nothing arrives at a result. Zeros
+there would not be the same, as they make NaN where a derivative is infinite.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 
 
 class Pruned(NamedTuple):
-    """What is left of a graph.
+    """Rest of a graph.
 
     numbers  for each output its new number, None where nothing is left of it
     exact    zeros that may not be the same as nothing were neither given to a loop nor made of what
@@ -31,9 +31,9 @@ class Pruned(NamedTuple):
 
 
 def prune(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) -> Pruned:
-    """The graph without the inputs `absent`, which are some of the `tangents`.
+    """Copy the graph without the inputs `absent`, which are some of the `tangents`.
 
-    A sum loses the terms that are gone, a branch what its sides make of them. Other nodes that lose
+    Sums lose the terms that are gone, branches what their sides make of them. Other nodes that lose
     some of their gradients, but not all, get zeros, as a tape node of several results does.
     """
     copy, values = copy_graph(graph)
@@ -56,7 +56,7 @@ def prune(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) ->
 
 
 def prune_keep_outputs(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Pruned:
-    """The graph without some of its tangents, with zeros for the outputs of which nothing is
+    """Leave out some of the graph's tangents, with zeros for the outputs of which nothing is
     left."""
     if not absent:
         return Pruned(graph, [*range(len(graph.outputs))], True)
@@ -105,7 +105,8 @@ class _Pruning:
                 self._with_zeros(node)
 
     def _drop(self, node: Node) -> None:
-        """Nothing is left of a node; where it told whether a gradient arrives, none does."""
+        """Drop a node of which nothing is left; where it told whether a gradient arrives, none
+        does."""
         for value in node.outputs:
             if value.type.dtype is bool_:
                 self.moved[value] = zeros_like(self.graph, value)
@@ -113,7 +114,7 @@ class _Pruning:
                 self.gone.add(value)
 
     def _within_sides(self, node: Node) -> None:
-        """Each side of a branch loses what is gone."""
+        """Take what is gone out of each side of a branch."""
         operands = node.inputs[1:]
         absent = self._numbers(operands, self.gone)
         late = self._numbers(operands, self.late)
@@ -129,8 +130,8 @@ class _Pruning:
         self.graph.nodes.append(node)
 
     def _same_with_zeros(self, node: Node) -> bool:
-        """Whether zeros at the start of a loop are the same as nothing: what they are added to is
-        all that is computed from them, in each iteration."""
+        """Return True if zeros at the start of a loop are the same as nothing. They are if sums
+        alone are computed from them, in each iteration."""
         if node.op.name not in ("for_loop", "unwind_loop"):
             return False
         # Operands and what they are within: a `for_loop` counts, an `unwind_loop` reads a stack.

@@ -1,8 +1,8 @@
-"""Which code of the user's a recorded backward may have run: what only computes from what it got.
+"""Watch over the user's code that a recorded backward runs: it may only compute from what it got.
 
 In: the profile events of the thread while the tape of a call runs backward over deferred tensors.
 Out: `RegionRefused` before a hook or the backward of a Function starts that reads or changes
-anything else. It would run once, when the call is recorded; the plain function's runs at each
+anything else. It would run once, when the call is recorded. The plain function's runs at each
 backward that somebody calls, and sees what is there then. Called by `differentiate.py`.
 """
 
@@ -46,8 +46,8 @@ def _why(code: CodeType) -> str:
 
 
 def _is_closed(frame: FrameType) -> bool:
-    """Whether code reads its arguments and constants alone, and stores nothing but elements of
-    tensors."""
+    """Return True if code reads its arguments and constants alone, and stores nothing but elements
+    of tensors."""
     code, around, local = frame.f_code, frame.f_globals, frame.f_locals
     if not holds("instructions"):
         return False
@@ -68,9 +68,9 @@ def _is_closed(frame: FrameType) -> bool:
 
 
 def _is_of_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
-    """Whether this writes elements of a tensor: `x[i] = y` where x is an argument, or only ever
-    what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by itself.
-    """
+    """Return True if this writes elements of a tensor: `x[i] = y`. There x is an argument, or only
+    ever what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by
+    itself."""
     key = _start(code, at)
     if code[at].opname != "STORE_SUBSCR" or not key or code[key - 1].opname != "LOAD_FAST":
         return False
@@ -83,7 +83,7 @@ def _is_of_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
 
 
 def _is_none(code: Sequence[Step], at: int) -> bool:
-    """Whether what is stored here is None: `x = None`, `x = y = None`."""
+    """Return True if what is stored here is None: `x = None`, `x = y = None`."""
     k = at - 1
     while code[k].opname in ("COPY", "STORE_FAST"):
         k -= 1
@@ -91,8 +91,8 @@ def _is_none(code: Sequence[Step], at: int) -> bool:
 
 
 def _gives_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
-    """Whether what is stored here was given by a method of a tensor among the arguments, or by a
-    function of tracejit's."""
+    """Return True if a method of a tensor among the arguments, or a function of tracejit's, gave
+    what is stored here."""
     first = _start(code, at)
     if not first or at - first < 3 or code[at - 1].opname != "CALL":
         return False
@@ -108,7 +108,7 @@ def _gives_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
 
 
 def _start(code: Sequence[Step], end: int) -> int:
-    """Where the expression starts that ends before an instruction; 0 where nobody can tell."""
+    """Find where the expression starts that ends before an instruction; 0 where nobody can tell."""
     depth = 0
     for k in reversed(range(end)):
         if code[k].entered or code[k].jumps:

@@ -1,10 +1,10 @@
-"""What the tape connects: which results a gradient arrives from, and where it ends.
+"""Connections of the tape: which results a gradient arrives from, and where it ends.
 
-In: tensors with history. Out: for inputs the outputs that lead to them, the leaves behind tensors,
-what a backward frees and what nodes keep. A node that stands for a loop, a branch or a compiled
-call says which of its results reach which of its inputs (`reached`). Called by `stages.py`,
-`differentiate.py`, `cond_vjp.py` and `loop_vjp.py`: what no gradient reaches has none, which is not
-the same as zeros.
+In: tensors with history.
+Out: for inputs the outputs that lead to them, the leaves behind tensors, what a backward frees and
+what nodes keep. A node that stands for a loop, a branch or a compiled call says which of its
+results reach which of its inputs (`reached`). Called by `stages.py`, `differentiate.py`,
+`cond_vjp.py` and `loop_vjp.py`: what no gradient reaches has none, which is not the same as zeros.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozen
 
 
 def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> set[Node]:
-    """Where gradients of these tensors end: leaves, and history older than the call; `starts`: also
-    what iterations of loops that are being recorded start from."""
+    """Find where gradients of these tensors end: leaves, and history older than the call. `starts`:
+    also what iterations of loops that are being recorded start from."""
     return {node for node, _ in places_behind(tensors)
             if ends_at(node, first_node) or starts and type(node) is Start}
 
@@ -55,14 +55,14 @@ def extras_behind(outputs: Sequence[Tensor], first_node: int) -> list[Extras]:
 
 
 def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
-    """Whether a backward from outputs sets `.grad` of tensors that the call made."""
+    """Return True if a backward from outputs sets `.grad` of tensors that the call made."""
     extras = extras_behind(outputs, first_node)
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 
 def freed_within(region: SubgraphTracer, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
-    """The parts of the history within a region that are freed by themselves: for each the outputs
-    that lead through it."""
+    """Find the parts of the history within a region that are freed by themselves: for each the
+    outputs that lead through it."""
     found: dict[Any, set[int]] = {}
     for number, x in enumerate(outputs):
         for place in places_behind([x]):
@@ -72,8 +72,8 @@ def freed_within(region: SubgraphTracer, outputs: Sequence[Tensor]) -> set[froze
 
 
 def is_freed(output: Tensor, first_node: int) -> bool:
-    """Whether a backward inside the call freed history of its own that `output` leads through;
-    NotCacheable where only values tell."""
+    """Return True if a backward inside the call freed history of its own that `output` leads
+    through. NotCacheable where only values tell."""
     places = [place for place in places_behind([output]) if not ends_at(place[0], first_node)]
     if any(_is_over(*place) for place in places):
         return True
@@ -96,7 +96,7 @@ def _is_over(node: Node, number: int) -> bool:
 
 
 def freed_with(node: Node, number: int) -> Iterator[Any]:
-    """What of a node a backward through its result `number` frees."""
+    """Yield what of a node a backward through its result `number` frees."""
     if isinstance(node, CustomNode) and node.freeing is not None:
         yield from ((node, k) for k in node.freeing.through([number]))
     elif isinstance(node, OpNode):
@@ -107,7 +107,7 @@ def freed_with(node: Node, number: int) -> Iterator[Any]:
 
 
 def deciding(outputs: Sequence[Tensor], first_node: int) -> Iterator[Tensor]:
-    """The flags that decide whether history of the call's own was there to be freed."""
+    """Yield the flags that decide whether history of the call's own was there to be freed."""
     for place in places_behind(outputs):
         for part in () if ends_at(place[0], first_node) else freed_with(*place):
             if (flag := flag_of(part)) is not None:
@@ -115,13 +115,15 @@ def deciding(outputs: Sequence[Tensor], first_node: int) -> Iterator[Tensor]:
 
 
 def flag_of(part: Any) -> tuple[Tensor, bool] | None:
-    """What decides whether a part that is freed was there, and what it must be; None: it was."""
+    """Return the flag that decides whether a freed part was there, and what it must be; None: it
+    was."""
     return part[0].freeing.flag(part[1]) if type(part) is tuple else None
 
 
 def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
-    """The tensors that the history of outputs since `first_node` keeps: they must not change before
-    a backward. `results`: its own as well, and what is kept only if the program goes one way."""
+    """Yield the tensors that the history of outputs since `first_node` keeps: they must not change
+    before a backward. `results`: its own as well, and what is kept only if the program goes one
+    way."""
     for _, x in _noted(outputs, first_node):
         if type(x) is OuterSaves:
             yield from (record.tensor for record in x.records(always=not results))
@@ -132,23 +134,23 @@ def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) 
 
 
 def kept_one_way(outputs: Sequence[Tensor], first_node: int) -> Iterator[SaveRecord]:
-    """What it keeps only if the program goes one way."""
+    """Yield what the history keeps only if the program goes one way."""
     for _, x in _noted(outputs, first_node):
         if type(x) is OuterSaves:
             yield from (record for record in x.records(always=False) if not record.always)
 
 
 def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[tuple[Node, Any]]:
-    """What the nodes of the history of outputs since `first_node` hold, the latest first: notes of
-    tensors, and of those that stand for a loop or a branch the tensors."""
+    """Yield what the nodes of the history of outputs since `first_node` hold, the latest first.
+    That is notes of tensors, and of those that stand for a loop or a branch the tensors."""
     nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
     for node in sorted(nodes, key=lambda node: -node.sequence):
         yield from ((node, x) for x in _within(node, True))
 
 
 def records(node: Node) -> Iterator[Saved | SavedOutput | SaveRecord]:
-    """What a node has noted of tensors that must not change before a backward; of a region also
-    what must not only if the program goes one way."""
+    """Yield what a node has noted of tensors that must not change before a backward. A region also
+    notes what must not only if the program goes one way."""
     for x in _within(node, False):
         if type(x) is OuterSaves:
             yield from x.records(always=False)
@@ -157,7 +159,7 @@ def records(node: Node) -> Iterator[Saved | SavedOutput | SaveRecord]:
 
 
 def _within(node: Node, tensors: bool) -> Iterator[Any]:
-    """The notes within a node; `tensors`: and tensors."""
+    """Yield the notes within a node; `tensors`: and tensors."""
     stack: list[Any] = [node]
     while stack:
         for x in _held_by(stack.pop()):
@@ -168,7 +170,8 @@ def _within(node: Node, tensors: bool) -> Iterator[Any]:
 
 
 def _held_by(x: Any) -> list[Any]:
-    """What an object holds: the attributes of custom Functions' nodes too, wherever they are."""
+    """List what an object holds: the attributes of custom Functions' nodes too, wherever they
+    are."""
     attributes = list(vars(x).values()) if isinstance(x, FunctionNode) else []
     return [*gc.get_referents(x), *attributes]
 
@@ -176,7 +179,7 @@ def _held_by(x: Any) -> list[Any]:
 def memory_kept(
     region: SubgraphTracer, outputs: Sequence[Tensor]
 ) -> dict[FunctionalStorage, InnerSave]:
-    """The memory that history within a region keeps, and how."""
+    """Find the memory that history within a region keeps, and how."""
     found: dict[FunctionalStorage, InnerSave] = {}
     for number, output in enumerate(outputs):
         for node, x in _noted([output], region.first_node):
@@ -205,30 +208,30 @@ def memory_kept(
 
 
 def operand_of(kept: Any) -> Tensor | None:
-    """The operand that a node has noted, if it is one: not a result, nor a region's own."""
+    """Return the operand that a node has noted, if it is one: not a result, nor a region's own."""
     if type(kept) is SaveRecord:
         return None if kept.itself is None else kept.itself()
     return kept if isinstance(kept, Tensor) else kept.tensor if type(kept) is Saved else None
 
 
 def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:
-    """The nodes behind outputs that the call made."""
+    """Find the nodes behind outputs that the call made."""
     return {node for node, _ in places_behind(outputs) if not ends_at(node, first_node)}
 
 
 def ends_at(node: Node, first_node: int) -> bool:
-    """Whether a node is none of the call's own."""
+    """Return True if a node is none of the call's own."""
     return type(node) is AccumulateGrad or node.sequence < first_node
 
 
 def places_behind(tensors: Sequence[Tensor], stops: Collection[TapeEdge] = ()
                   ) -> Iterator[TapeEdge]:
-    """The places behind tensors, each once; what lies behind `stops` is not looked at."""
+    """Yield the places behind tensors, each once; what lies behind `stops` is not looked at."""
     return places_from([edge_of(x) for x in tensors if x._requires_grad], stops)
 
 
 def places_from(places: Sequence[TapeEdge], stops: Collection[TapeEdge] = ()) -> Iterator[TapeEdge]:
-    """The same from these places on."""
+    """Yield these places and those behind them, like `places_behind`."""
     seen: set[TapeEdge] = set()
     stack = list(places)
     while stack:
@@ -242,7 +245,7 @@ def places_from(places: Sequence[TapeEdge], stops: Collection[TapeEdge] = ()) ->
 
 
 def connected(place: TapeEdge) -> list[TapeEdge]:
-    """Where a gradient of this result of a node goes on to."""
+    """List where a gradient of this result of a node goes on to."""
     reached: Any = getattr(getattr(place[0], "backward", None), "reached", None)
     return [edge for k, edge in enumerate(place[0].edges)
             if edge is not None and (reached is None or place[1] in reached[k])]

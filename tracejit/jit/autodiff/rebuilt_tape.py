@@ -1,9 +1,10 @@
-"""The tape of a recorded call, to be laid again over the tensors of a replay.
+"""Tape of a recorded call, to be laid again over the tensors of a replay.
 
-In: the nodes behind a recording's results, while they hold deferred tensors. Out: a `RebuiltTape`,
-which makes the same nodes over concrete tensors. Derivatives of derivatives are taken through
-these: what `detach()`, grad modes, custom Functions and hooks mean to them, the tape says, and the
-graph does not. Made by `differentiate.py`, used by `jit/runtime/later_backward.py`.
+In: the nodes behind a recording's results, while they hold deferred tensors.
+Out: a `RebuiltTape`, which makes the same nodes over concrete tensors. Derivatives of derivatives
+are taken through these. What `detach()`, grad modes, custom Functions and hooks mean to them, the
+tape says, and the graph does not. Made by `differentiate.py`, used by
+`jit/runtime/later_backward.py`.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ Rebuilder = Callable[["_Laid"], Any]
 
 
 class NotRebuilt(Exception):
-    """A tape holds what cannot be made again for another call."""
+    """Error for a tape that holds what cannot be made again for another call."""
 
 
 class CallTensors(NamedTuple):
-    """A call, as the tape that is laid for it sees it.
+    """Call, as the tape that is laid for it sees it.
 
     inputs    of the call, as they are now; as they were `before` it
     saved     what it kept for its backward
@@ -62,7 +63,7 @@ class CallTensors(NamedTuple):
 
 
 class NodeRebuilder(NamedTuple):
-    """How to make a node. An edge leads to (node, output), or to the boundary (-1 - number, 0)."""
+    """Recipe for a node. An edge leads to (node, output), or to the boundary (-1 - number, 0)."""
 
     kind: Any
     edges: list[tuple[int, int] | None]
@@ -71,7 +72,7 @@ class NodeRebuilder(NamedTuple):
 
 
 class RebuiltTape:
-    """What makes the nodes of a call again.
+    """Maker of the nodes of a call again.
 
     values   of the recorded graph: what nodes keep
     inputs   of it, those that nodes keep as the very tensor
@@ -102,9 +103,12 @@ class RebuiltTape:
     def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value],
             forward: Collection[Any], unwritten: Collection[Value]
             ) -> tuple[set[Value], set[Value], set[Value]]:
-        """The recording is over: make `graph`, from the call's inputs (with their numbers) and what
-        it saved; say what inputs the tape reads, which `graph` starts from, and of which that
-        computes what `forward` nodes did. `unwritten`: tensors among the inputs."""
+        """End the recording: make `graph`, from the call's inputs (with their numbers) and what it
+        saved.
+
+        Return what inputs the tape reads, which `graph` starts from, and of which that computes
+        what `forward` nodes did. `unwritten`: tensors among the inputs.
+        """
         self.made = [k for k, v in enumerate(saved) if v.node is not None]
         given = [*number, *(saved[k] for k in self.made)]
         made = extract(graph, f"{graph.name}_again", given, self.values)
@@ -121,18 +125,18 @@ class RebuiltTape:
         return used, started, again
 
     def part(self, part: Any) -> Part:
-        """What stands for a part of the recording's tape that is freed by itself."""
+        """Return what stands for a part of the recording's tape that is freed by itself."""
         node, result = part if type(part) is tuple else (part, WHOLE)
         return self.recorded[node], result
 
     def differs(self, arrived: Collection[int]) -> bool:
-        """Whether code of the user's would notice that nothing arrives at other results."""
+        """Return True if code of the user's would notice that nothing arrives at other results."""
         return any(len({results.isdisjoint(arrived) for results in ways}) > 1
                    for ways in self.code_paths)
 
     def lay(self, tangents: Mapping[int, Tensor], call: CallTensors, behind: Sequence[Edge]
             ) -> tuple[list[Tensor], list[TapeEdge]]:
-        """What is at the places that `tangents` are of, and the boundaries.
+        """Make what is at the places that `tangents` are of, and the boundaries.
 
         behind  for each boundary where its gradient went at the time of the call
         """
@@ -162,7 +166,7 @@ class RebuiltTape:
 
 
 class _Laid:
-    """The tape of one call, while it is laid."""
+    """Tape of one call, while it is laid."""
 
     def __init__(self, rebuilders: Sequence[Rebuilder], inputs: Sequence[Any],
                  values: Sequence[Any], call: CallTensors):
@@ -174,25 +178,25 @@ class _Laid:
         self.made: dict[int, Any] = {}
 
     def saved(self, number: int) -> Saved:
-        """What keeps a tensor, with the version that it had in the call."""
+        """Make what keeps a tensor, with the version that it had in the call."""
         made = Saved(self.tensor(number))
         made.version = self.versions.get(_counter(made.tensor), made.version)
         return made
 
     def tensor(self, number: int) -> Any:
-        """The tensor with this number: the same one for all that keep it."""
+        """Return the tensor with this number: the same one for all that keep it."""
         if number not in self.made:
             self.made[number] = self.rebuilders[number](self)
         return self.made[number]
 
 
 def _counter(x: Tensor) -> Any:
-    """What counts writes to a tensor."""
+    """Return what counts writes to a tensor."""
     return counting_family(x) or x._storage
 
 
 def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    """The graph's outputs as tensors; what it is given is not copied."""
+    """Compute the graph's outputs as tensors; what it is given is not copied."""
     arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in given]
     number = {v: k for k, v in enumerate(graph.inputs)}
     made: list[Any] = []
@@ -211,8 +215,8 @@ def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> lis
 
 def rebuilt_tape(tracer: Any, places: Sequence[TapeEdge], ends: Sequence[TapeEdge]
                  ) -> RebuiltTape | None:
-    """What makes the tape from `places` to `ends` again, which may be places as well; None where
-    nothing can."""
+    """Return what makes the tape from `places` to `ends` again; `ends` may be places as well. None
+    where nothing can."""
     try:
         return _Reader(tracer, ends).tape(places)
     except (NotRebuilt, RegionRefused, CaptureError):
@@ -258,7 +262,7 @@ class _Reader:
         return [[frozenset(way) for way in ways.values()] for ways in found.values()]
 
     def place(self, edge: Any) -> tuple[int, int] | None:
-        """Where an edge leads; None to a leaf that the call made, which nobody sees."""
+        """Tell where an edge leads; None to a leaf that the call made, which nobody sees."""
         if edge is None:
             return None
         if edge in self.boundaries:
@@ -275,7 +279,7 @@ class _Reader:
         return self.found[node]
 
     def fields(self, node: Any) -> dict[str, Rebuilder]:
-        """What fills a node, by attribute."""
+        """Return what fills a node, by attribute."""
         if isinstance(node, OpNode):
             kept = ("op", "operands", "outputs", "attributes", "needed", "keeps")
             return self.parts(node, kept) | {"symbolic": _constant(False)}
@@ -296,7 +300,7 @@ class _Reader:
         return lambda laid: BranchFreed(freed.branches, freed.count, first(laid))
 
     def control(self, node: Node, backward: ControlFlowVjp) -> Rebuilder:
-        """The backward of a branch or a loop runs it again."""
+        """Make the backward of a branch or a loop, which runs it again."""
         self.regions = True
         again, number = backward.again, self.found[node]
         if again is None:
@@ -310,7 +314,7 @@ class _Reader:
         return {name: self.rebuilder(getattr(x, name)) for name in names}
 
     def rebuilder(self, x: Any) -> Rebuilder:
-        """What makes for another call what `x` is for this one."""
+        """Return what makes for another call what `x` is for this one."""
         kind = type(x)
         if kind is Saved or kind is SavedOutput:
             return self.saved(x)
@@ -350,12 +354,12 @@ class _Reader:
         return lambda laid: SavedOutput(laid.values[value], laid.nodes[node], output)
 
     def value(self, x: Tensor) -> int:
-        """The number of what a tensor holds among the graph's values."""
+        """Return the number of what a tensor holds among the graph's values."""
         self.values.append(self.tracer.traced(x).read())
         return len(self.values) - 1
 
     def number(self, x: Any) -> Rebuilder:
-        """A number that differs from call to call."""
+        """Make a number that differs from call to call."""
         value = x.hint if self.tracer.sym_env.is_concretized(x) else x.graph_value(self.tracer)
         if not isinstance(value, Value):
             return _constant(value)
@@ -364,7 +368,7 @@ class _Reader:
         return lambda laid: laid.values[number].item()
 
     def tensor(self, x: Any) -> int:
-        """The number of a tensor that is kept."""
+        """Return the number of a tensor that is kept."""
         known = self.held.get(id(x))
         if known is None:
             known = self.held[id(x)] = x, len(self.tensors)
@@ -393,7 +397,7 @@ class _Reader:
 
 
 def runs_code(outputs: Sequence[Tensor], first_node: int) -> bool:
-    """Whether hooks or Functions are among the nodes of the call's own."""
+    """Return True if hooks or Functions are among the nodes of the call's own."""
     places = places_behind(outputs)
     return any(_runs_code(node) for node, _ in places if node.sequence >= first_node)
 

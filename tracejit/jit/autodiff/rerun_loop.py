@@ -1,7 +1,7 @@
-"""Which tests hold in which iterations of a loop: it is run again, op by op.
+"""Tests of a loop that is run again, op by op: which of them hold in which iterations.
 
-In: the node of a loop, whose body gives the tests' values besides its own results. Out: a function
-of what the node is given, as `outer_saves.py` asks for it. Made by `loop_vjp.py`.
+In: the node of a loop, whose body gives the tests' values besides its own results.
+Out: a function of what the node is given, as `outer_saves.py` asks for it. Made by `loop_vjp.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RerunLoop:
 
 
 class _Watched(RegionOverTensors):
-    """A body that remembers which tests held."""
+    """Body that remembers which tests held."""
 
     def __init__(self, graph: Graph, sizes: dict[str, int], tests: Sequence[SavePredicate]):
         super().__init__(graph, sizes, run_tensors)

@@ -1,8 +1,9 @@
-"""The history of a call in stages: cut where one result was computed from another.
+"""History of a call in stages: cut where one result was computed from another.
 
-In: the places on the tape of a call's results and of what gradients flow to. Out: `Stage`s, each of
-which becomes one node on the caller's tape: what others see of a result (its gradient, its hooks)
-is then between two nodes, as with the plain function. Called by `differentiate.py`.
+In: the places on the tape of a call's results and of what gradients flow to.
+Out: `Stage`s, each of which becomes one node on the caller's tape. What others see of a result (its
+gradient, its hooks) is then between two nodes, as with the plain function. Called by
+`differentiate.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PathMask = tuple[int, int]  # bit masks: places that lead through something, edg
 
 @dataclass
 class Stage:
-    """A part of the history.
+    """Part of the history.
 
     places   where gradients arrive: results of the call, and what stages above were computed from
     edges    where they go on to: inputs of the call, and places of stages below
@@ -36,13 +37,13 @@ class Stage:
     freed: dict[Any, PathMask] = field(default_factory=dict)
 
     def age(self) -> int:
-        """That of its newest node: newer ones go first in a backward."""
+        """Return the age of its newest node: newer ones go first in a backward."""
         return max(node.sequence for node in self.nodes)
 
 
 class TapeCut:
-    """The tape behind results, and where it is cut. Without `cut` results that share history share
-    a stage."""
+    """Tape behind results, and where it is cut. Without `cut` results that share history share a
+    stage."""
 
     def __init__(
         self, results: Sequence[TapeEdge], ends: Collection[TapeEdge], first_node: int, cut: bool
@@ -88,7 +89,7 @@ class TapeCut:
         return highest
 
     def stages(self, order: Mapping[TapeEdge, int]) -> list[Stage]:
-        """The stages, lowest first; `order`: that of the edges."""
+        """Make the stages, lowest first; `order`: that of the edges."""
         stage_of = self._connected()
         for place in dict.fromkeys([*self.results, *(p for p in self.places if p in self.cuts)]):
             stage_of[place[0]].places.append(place)
@@ -103,7 +104,7 @@ class TapeCut:
         return sorted(made.values(), key=lambda stage: (stage.level, stage.age()))
 
     def _connected(self) -> dict[Node, Stage]:
-        """The stage of each node: those that hang together, but for the cuts."""
+        """Find the stage of each node: those that hang together, but for the cuts."""
         members: dict[Node, list[Node]] = {node: [node] for node in self.levels}
         for place in self.places:
             for e in self.after[place]:
@@ -120,7 +121,7 @@ class TapeCut:
                 for node, nodes in members.items()}
 
     def _follow(self, stage: Stage, places: list[TapeEdge]) -> None:
-        """Which of a stage's places lead where."""
+        """Find which of a stage's places lead where."""
         above = dict.fromkeys(places, 0)
         above |= {place: 1 << k for k, place in enumerate(stage.places)}
         number = {e: k for k, e in enumerate(stage.edges)}

@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Value
 
 
 class TangentTracker:
-    """What depends on the tangents of a backward pass."""
+    """Tracker of what depends on the tangents of a backward pass."""
 
     def __init__(self, tracer: Any):
         self.tracer = tracer
@@ -25,12 +25,13 @@ class TangentTracker:
         self.seen = len(tracer.graph.nodes)
 
     def starts(self, tangent: Tensor) -> Tensor:
-        """A tangent."""
+        """Note and return a tangent."""
         self.late.add(self.tracer.traced(tangent).read())
         return tangent
 
     def linked(self, given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
-        """What was made of the gradients `given`, all of which now depends on one of them."""
+        """Return what was made of the gradients `given`, all of which now depends on one of
+        them."""
         source = next((grad_of(g) for g in given if isinstance(grad_of(g), Tensor)), None)
         return [g if source is None else self._linked(source, g) for g in results]
 

@@ -40,9 +40,9 @@ from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 def vjp(region: SubgraphTracer, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
         flags: Sequence[Value] = ()) -> tuple[list[Value], list[Value | None], list[Any]]:
-    """Tangents (new inputs of the region's graph, one for each output), the gradient values of
-    `wrt` (None where nothing arrives), and when they arrive: a bool, or its value.
-    `flags`: when the tangents do, if not always."""
+    """Make tangents (new inputs of the region's graph, one for each output) and the gradient values
+    of `wrt` (None where nothing arrives). Say when these arrive: a bool, or its value. `flags`:
+    when the tangents do, if not always."""
     quiet = [(x, x._hooks) for x in wrt]
     for x in wrt:
         x._hooks = None  # hooks of what comes from outside run where its gradient arrives
@@ -81,14 +81,14 @@ def must_be_dense(grads: Iterable[Any], reason: str) -> None:
 
 
 class ArrivalFlag:
-    """An operand of a gradient node: whether there is a tangent."""
+    """Operand of a gradient node: whether there is a tangent."""
 
     def __init__(self, number: int):
         self.number = number
 
 
 class ControlFlowVjp:
-    """Runs a gradient node; what the tape calls.
+    """Backward that runs a gradient node; what the tape calls.
 
     operands  of the node: a Tensor, the number of a tangent, `ArrivalFlag` (whether there is one),
               or a TensorType (zeros of it)
@@ -173,8 +173,8 @@ class ControlFlowVjp:
 
     def leads_to(self, parent: Any, inputs: Sequence[Any], results: Sequence[Tensor],
                  closed: bool) -> None:
-        """The node on the tape is from `inputs` to `results`; `closed`: what the regions do is all
-        in their graphs."""
+        """Set the node's edges on the tape, from `inputs` to `results`; `closed`: what the regions
+        do is all in their graphs."""
         self.edges = [edge_of(x) if x._requires_grad else None for x in inputs]
         self.again = eager_vjp(parent, inputs, results) if closed else None
 
@@ -186,7 +186,7 @@ class ControlFlowVjp:
 
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...]
              ) -> Sequence[Tensor]:
-    """A node with regions, over tensors: recorded, or run op by op."""
+    """Run a node with regions, over tensors: recorded, or op by op."""
     tracer: Any = active.tracer
     # Sizes of a segment that is over are no sizes of this one: then it runs op by op.
     if tracer is not None and regions[0].scope is tracer.graph.scope:

@@ -89,10 +89,12 @@ TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
 
 
 class Source:
-    """Where an object is found: `how` from its parent (`attr`, `item`, `type`, `cell`, `global`,
-    `argument`, `key`, `hook`, `variable`, `context`, `default`, `self`, `func`), and what was
-    there. `missing_names`: the names in `key`, which a parent's `__dict__`, or a class and its
-    bases, did not have."""
+    """Place of an object: `how` it is found from its parent, and the value found there.
+
+    `how` is `attr`, `item`, `type`, `cell`, `global`, `argument`, `key`, `hook`, `variable`,
+    `context`, `default`, `self` or `func`. With `missing_names`, `key` has the names that a
+    parent's `__dict__`, or a class and its bases, did not have.
+    """
 
     __slots__ = (
         "parent",
@@ -121,8 +123,8 @@ class Source:
         return f"<{self.text}: {self.kind}>"
 
     def made(self, owner: Any) -> list[tuple[str, str]]:
-        """Of a source that tells which attributes an object has, or lacks: how and under which
-        names there are some in `owner` that were not there; none where it cannot have any."""
+        """Return (how, name) of each attribute in `owner` that was not there before. Serve sources
+        that tell which attributes an object has, or lacks. Return [] where there cannot be any."""
         found = self.read(owner)
         if found is ABSENT:
             return []
@@ -130,7 +132,7 @@ class Source:
         return [(how, name) for name in found if name not in before]
 
     def read(self, parent: Any) -> Any:
-        """What is there now, given the object at the parent source."""
+        """Read the value there now, given the object at the parent source."""
         try:
             if self.how == "key":
                 return referent(self.key) if type(self.key) is weakref.ref else self.key
@@ -171,7 +173,7 @@ class Source:
 
 
 def kind_of(value: Any) -> str:
-    """How a value is guarded."""
+    """Return the kind of a value, which decides how it is guarded."""
     if value is ABSENT:
         return "absent"
     if type(value) is MappingProxyType and holds("proxies") and is_a(behind_proxy(value), dict):
@@ -207,7 +209,7 @@ def kind_of(value: Any) -> str:
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Whether nobody can tell two plain values apart.
+    """Return True if nobody can tell two plain values apart.
 
     >>> identical((1, 0.0), (1, 0.0)), identical(0.0, -0.0), identical(1, True)
     (True, False, False)
@@ -227,7 +229,7 @@ def identical(one: Any, other: Any) -> bool:
 
 
 def told_by_identity(x: Any) -> bool:
-    """Whether an object is equal to itself alone, as classes and functions are."""
+    """Return True if an object is equal to itself alone, as classes and functions are."""
     own, usual = type(x), names_in(object)
     return all(class_attribute(own, name) is usual[name] for name in ("__eq__", "__hash__"))
 
@@ -238,7 +240,7 @@ def key_of(key: Any) -> Any:
 
 
 def weak_key(key: Any) -> Any:
-    """A key of a dict, by weak reference where it is an object that can have one."""
+    """Return a key of a dict, as a weak reference if it is an object that can have one."""
     if is_a(key, PRIMITIVE):
         return key
     try:
@@ -248,7 +250,7 @@ def weak_key(key: Any) -> Any:
 
 
 def is_dead(proxy: Any) -> bool:
-    """Whether the object is gone that a weak proxy stands for."""
+    """Return True if the object that a weak proxy stands for is gone."""
     try:
         proxy.__class__  # noqa: B018
     except ReferenceError:
@@ -257,7 +259,7 @@ def is_dead(proxy: Any) -> bool:
 
 
 def referent(reference: weakref.ref) -> Any:
-    """What a weak reference leads to; KeyError where it is gone."""
+    """Return the object of a weak reference; raise KeyError if it is gone."""
     found = reference()
     if found is None:
         raise KeyError("the key is gone")
@@ -265,17 +267,17 @@ def referent(reference: weakref.ref) -> Any:
 
 
 def _passes_constants(caller: operator.methodcaller) -> bool:
-    """Whether a method is called with nothing that may change."""
+    """Return True if a method is called with nothing that may change."""
     parts: Any = caller.__reduce__()
     made, given = parts
     return all(is_a(x, PRIMITIVE) for x in (*given, *getattr(made, "keywords", {}).values()))
 
 
 def _is_plain_object(value: Any) -> bool:
-    """An instance of a Python class, whose attributes are in `__dict__` or slots.
+    """Return True for an instance of a Python class, whose attributes are in `__dict__` or slots.
 
-    What a thread finds in a `threading.local` is made by its constructor, if it has one, when the
-    thread looks first: looking would run the user's code.
+    A thread's part of a `threading.local` is made by its constructor, if it has one, when the
+    thread looks first. Looking there would run the user's code.
     """
     cls = type(value)
     if is_thread_local(cls):
@@ -301,12 +303,12 @@ def _shows_one_mapping() -> bool:
 
 
 def slot_of(x: Any, name: str) -> Any:
-    """What is in a slot, without asking a `__getattr__` of the user's where nothing is."""
+    """Read a slot; do not ask a `__getattr__` of the user's if it is empty."""
     return attribute_of(x, name, ABSENT)
 
 
 def default_of(variable: ContextVar) -> Any:
-    """What a variable of contexts is where nobody set it."""
+    """Return the value of a context variable where nobody set it."""
     return Context().run(_value_of, variable)
 
 
@@ -318,7 +320,8 @@ def _value_of(variable: ContextVar) -> Any:
 
 
 def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some names under which an object's own attributes are, or those of a class."""
+    """Return those of some names under which an object has attributes of its own, or a class has
+    any."""
     if is_a(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
     own = instance_dict(owner)

@@ -1,12 +1,12 @@
-"""Lists that a captured function only appends to: what they hold is no business of its program.
+"""Lists that a captured function only appends to: its program does not depend on their contents.
 
 In: the code objects a recorded call entered, the sources it could see. Out: which lists and deques
-grew and are read nowhere; the tracer's entry then guards that they are such and appends to them,
+grew and are read nowhere. The tracer's entry then guards that they are such and appends to them,
 however long they are. Called when an entry is made.
 
-Reading is judged by names, as the state walk does: a list is read if any instruction loads what has
-its name (an attribute's, a variable's, a literal key's) for anything but its `append` or `extend`.
-No source is needed.
+Reading is judged by names, as the state walk does. A list is read if an instruction loads its name
+for anything but its `append` or `extend`. Such a name is an attribute's, a variable's or a literal
+key's. No source is needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _uses: dict[CodeType, dict[Name, frozenset[Use]]] = {}
 
 
 def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
-    """How a code object, with those nested in it, uses what it loads by each name."""
+    """Return how a code object, with those nested in it, uses the values it loads by each name."""
     found = _uses.get(code)
     if found is None:
         made: dict[Name, set[Use]] = {}
@@ -61,7 +61,7 @@ def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
 
 
 def _use(instructions: list[Step], k: int) -> Use:
-    """What happens to the value on top of the stack before instruction `k`."""
+    """Return the use of the value on top of the stack before instruction `k`."""
     keys = []
     while k + 1 < len(instructions) and instructions[k + 1].opname == "BINARY_SUBSCR":
         one = instructions[k]
@@ -75,7 +75,7 @@ def _use(instructions: list[Step], k: int) -> Use:
 
 
 class AppendOnlyLists:
-    """The lists of one recorded call that it only appends to."""
+    """Lists of one recorded call that it only appends to."""
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()
@@ -109,7 +109,7 @@ class AppendOnlyLists:
         return found
 
     def _unread(self, source: Source) -> bool:
-        """Whether all code that can reach the list by name appends to it."""
+        """Return True if all code that can reach the list by name appends to it."""
         keys: list[Any] = []
         while source.how == "item" and source.parent is not None:
             if key_of(source.key) is not source.key:
@@ -124,9 +124,11 @@ class AppendOnlyLists:
 
 
 def _kept(source: Source, held: dict[int, Any]) -> int | None:
-    """How many of its elements are those from before, where there are others at its end alone; what
-    was there must lead nowhere. A full deque loses as many as it gets, at its start: of these none
-    may be one that it had."""
+    """Count the elements from before that a list kept; None unless the others are at its end alone.
+
+    Elements from before must lead nowhere. A full deque loses as many at its start as it gets. None
+    of those it gets may be one that it had.
+    """
     now, most = tuple(source.value), getattr(source.value, "maxlen", None)
     items = [c for (how, _), c in source.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}
@@ -157,7 +159,7 @@ def _name_of(source: Source) -> Name | None:
 
 
 def _harmless(use: Use, keys: tuple) -> bool:
-    """Whether a use leaves alone what the list at these keys holds."""
+    """Return True if a use leaves the contents of the list at these keys alone."""
     used, appends = use
     matched = [ANY in (a, b) or a == b for a, b in zip(used, keys)]
     if not all(matched):
@@ -166,7 +168,7 @@ def _harmless(use: Use, keys: tuple) -> bool:
 
 
 def _way_to(source: Any) -> Iterator[Source]:
-    """The source and those above it."""
+    """Yield the source and those above it."""
     while is_a(source, Source):
         yield source
         source = source.parent
@@ -175,7 +177,8 @@ def _way_to(source: Any) -> Iterator[Source]:
 def appending(
     found: Callable[[Any], Any], parts: list[Callable[[Any], Any]]
 ) -> Callable[[Any], None]:
-    """The effect: the new elements of a replay at the end of the list that `found` gives."""
+    """Make the effect that puts a replay's new elements at the end of the list that `found`
+    gives."""
 
     def append(frame: Any) -> None:
         target, more = found(frame), [part(frame) for part in parts]
@@ -188,7 +191,7 @@ def appending(
 
 
 def forget(state: ReachableState, lists: dict[int, int]) -> None:
-    """What these lists hold is not guarded, and leads nowhere."""
+    """Drop the guards on the contents of these lists, and the sources found in them."""
     inside = {id(p) for p in state.sources if any(id(q) in lists for q in _above(p))}
     for source in state.sources:
         if id(source) in inside and state.by_id.get(id(source.value)) is source:
@@ -199,5 +202,5 @@ def forget(state: ReachableState, lists: dict[int, int]) -> None:
 
 
 def _above(source: Any) -> Iterator[Source]:
-    """Those above the source."""
+    """Yield the sources above this one."""
     return _way_to(source.parent) if is_a(source, Source) else iter(())

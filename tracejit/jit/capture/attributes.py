@@ -1,4 +1,4 @@
-"""Which attributes of an object count as read: those that code names, and those it may miss.
+"""Attributes of an object that count as read: those that code names, and those it may miss.
 
 In: objects that `state` found, the names that code mentions, what it asks for by names that it
 computes. Out: sources of the attributes; one source of an object, and of a class, for all that are
@@ -76,13 +76,13 @@ _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "_
 
 
 def _is_ours(cls: type, name: str) -> bool:
-    """Whether an attribute of a class comes from one of tracejit's."""
+    """Return True if an attribute of a class comes from a class of tracejit's."""
     owner = next((c for c in bases_of(cls) if name in names_in(c)), cls)
     return module_name(owner).startswith("tracejit.")
 
 
 class AttributeReads:
-    """What code asks of attributes, and the sources of those that count."""
+    """Attributes that code asks for, and the sources of those that count."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -172,7 +172,7 @@ class AttributeReads:
             self._own_names(source, own)
 
     def _own(self, source: Source, own: Any, name: str) -> None:
-        """An attribute of the object itself, or that it has none."""
+        """Add an attribute of the object itself, or that it has none."""
         if name not in own:
             self._add_missing_name(source, name)
             return
@@ -182,7 +182,7 @@ class AttributeReads:
         self._child(source, "attr", name, ABSENT if made else own[name], f"{source.text}.{name}")
 
     def _asks_for_any(self, source: Source) -> bool:
-        """Whether it matters which attributes an object has."""
+        """Return True if it matters which attributes an object has."""
         if source.kind == "module":
             return self._is_asked(source) and not is_shared_module(module_title(source.value))
         if source.kind == "function":
@@ -192,7 +192,7 @@ class AttributeReads:
         return self.dynamic_names and has
 
     def _is_asked(self, source: Source) -> bool:
-        """Whether a module's attributes are asked for by names that code computes."""
+        """Return True if a module's attributes are asked for by names that code computes."""
         if id(source.value) in self.whole or source.text.rpartition(".")[2] in self.dynamic_owners:
             return True
         if source.how == "item":
@@ -201,7 +201,7 @@ class AttributeReads:
         return ANY in self.dynamic_owners and (not of_module or source.key in self.names)
 
     def _own_names(self, source: Source, own: Iterable[str]) -> None:
-        """Which attributes an object had when the call began."""
+        """Add the source that tells which attributes an object had when the call began."""
         if ("own_names", None) in source.children:
             return
         found = {key: child.kind for (how, key), child in source.children.items() if how == "attr"}
@@ -211,14 +211,14 @@ class AttributeReads:
         self._tells(source, "own_names", None, names, f"{source.text}.__dict__")
 
     def _tells(self, source: Source, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
-        """The source that tells which attributes an object has (`own_names`), or has not
+        """Add the source that tells which attributes an object has (`own_names`), or has not
         (`missing_names`)."""
         child = source.children[how, None] = Source(source, how, key, names, text)
         child.kind = how
         self.sources.append(child)
 
     def _of_instances(self, source: Source) -> None:
-        """What all instances of a class have, and its subclasses."""
+        """Add the attributes that all instances of a class, and of its subclasses, have."""
         cls = source.value
         for name in _NAMED & self.names if is_user_class(cls) else ():
             self._child(source, "slot", name, slot_of(cls, name), f"{source.text}.{name}")
@@ -328,7 +328,7 @@ class AttributeReads:
                 self._add_missing_name_of_class(cls, name)
 
     def _of_class(self, source: Source, cls: type, name: str) -> None:
-        """An attribute that code names of a class itself."""
+        """Add an attribute that code names of a class itself."""
         found = class_attribute(cls, name)
         if not is_mutable_class(cls) or is_a(found, (_SLOT, *_QUIET)):
             return
@@ -347,8 +347,8 @@ class AttributeReads:
             self._overridden(cls, name)
 
     def _add_missing_name(self, source: Source, name: str) -> None:
-        """An attribute that an object has not, or a class and its bases: one source tells of
-        all."""
+        """Add an attribute that an object, or a class and its bases, has not. Keep all of them in
+        one source."""
         if ("missing_names", None) in source.children:
             source.children["missing_names", None].key[name] = None
         else:
@@ -368,7 +368,7 @@ class AttributeReads:
             self._child(self._base(cls), "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
     def _can_miss(self, name: str, cls: type) -> bool:
-        """Whether code may ask for an attribute, of a `cls`, that is not there."""
+        """Return True if code may ask for an attribute, of a `cls`, that is not there."""
         if self.may_miss or name in self.uncertain:
             return True
         answers = class_attribute(cls, "__getattr__")  # that of modules looks in their tables
@@ -384,7 +384,7 @@ class AttributeReads:
 
 
 def _is_in_library(source: Source) -> bool:
-    """Whether an object is found in a module of ours: it holds our own state."""
+    """Return True if an object is found in a module of ours, so that it holds our own state."""
     home = source.container if source.how == "global" else None
     if source.parent is not None and source.parent.kind == "module":
         home = instance_dict(source.parent.value)
@@ -392,7 +392,8 @@ def _is_in_library(source: Source) -> bool:
 
 
 def _is_data(found: Any) -> bool:
-    """Whether an attribute of a class of ours is no function, and guards can tell its value."""
+    """Return True if an attribute of a class of ours is no function and guards can tell its
+    value."""
     return not has_in_class(found, "__get__") and kind_of(found) != "opaque"
 
 

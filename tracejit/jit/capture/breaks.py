@@ -1,4 +1,4 @@
-"""Why a captured function could not be replayed as one program, and the error where that is
+"""Reasons that a captured function cannot be replayed as one program, and the error where that is
 demanded.
 
 In: a reason, the user's line. Out: `GraphBreak` records for `report().breaks`; `CaptureError`. Used
@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Location
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """Why a captured function could not be replayed as one program."""
+    """Reason that a captured function could not be replayed as one program."""
 
     reason: str
     location: Location | None
@@ -37,14 +37,16 @@ class GraphBreak:
 
 
 class CaptureError(RuntimeError):
-    """A function cannot be captured as asked; the message names the line and the reason."""
+    """Error of a function that cannot be captured as asked; the message names the line and the
+    reason."""
 
 
 class RegionRefused(BaseException):
-    """A part of the program cannot become a region of the graph; the message says why.
+    """Refusal of a part of the program that cannot become a region of the graph; the message says
+    why.
 
-    Not an `Exception`: the user's own `except Exception` must not take it; where a bare `except`
-    does, the region remembers it.
+    Not an `Exception`: the user's own `except Exception` must not take it. If a bare `except` does,
+    the region remembers it.
     """
 
     def __init__(self, *args: Any):
@@ -55,11 +57,11 @@ class RegionRefused(BaseException):
 
 
 class InternalError(BaseException):
-    """An error of tracejit's own, which tests see; elsewhere a region is refused instead."""
+    """Error of tracejit's own, which tests see; elsewhere a region is refused instead."""
 
 
 def leaked(traced: Any) -> str:
-    """What to say of a deferred tensor that is met outside the recording that made it."""
+    """Describe the use of a deferred tensor outside the recording that made it."""
     made = traced.origin
     used = user_location()
     return (

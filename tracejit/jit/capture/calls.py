@@ -114,7 +114,7 @@ USER_CALL_WRAPPERS.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeT
 
 
 def convert_call(tracer: Any, function: Any) -> Any:
-    """The rewritten form of a user's function or method; anything else as it is."""
+    """Return the rewritten form of a user's function or method; anything else as it is."""
     joined = _joining(function)
     if joined is not None:
         return joined
@@ -173,7 +173,7 @@ def convert_call(tracer: Any, function: Any) -> Any:
 
 
 def _finding(tracer: Any, function: Any) -> Any:
-    """A method of a container, which may look for a tensor."""
+    """Wrap a method of a container that may look for a tensor."""
     wraps = type(function) is FunctionType
     inner = function.__dict__.get("__wrapped__") if wraps else function
     owner = inner.__self__ if is_a(inner, _BOUND) else None
@@ -217,7 +217,7 @@ def _convert_function(tracer: Any, function: FunctionType) -> Any:
 
 
 def _wants_tensor(function: Any) -> bool:
-    """Whether this is an op of tracejit's that takes a tensor first."""
+    """Return True for an op of tracejit's that takes a tensor first."""
     if type(function) is Op:
         return function.kind == "pointwise"
     if type(function) is not FunctionType or not is_internal_code(function.__code__):
@@ -230,7 +230,8 @@ def _wants_tensor(function: Any) -> bool:
 
 
 def _of_tensors(function: Callable[..., Any]) -> Any:
-    """A function that refuses a number in the place of its tensor, where it is given no other."""
+    """Wrap a function that refuses a number in the place of its tensor; compute the number if no
+    other argument is a tensor."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -247,7 +248,7 @@ USER_CALL_WRAPPERS.update(c for c in _of_tensors.__code__.co_consts if is_a(c, C
 
 
 def _on_numbers(function: Any) -> Any:
-    """A function of `math`, which runtime numbers make an expression of."""
+    """Wrap a function of `math`, so that it makes an expression of runtime numbers."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -351,7 +352,7 @@ def convert_call_in_region(tracer: Any, function: Any) -> Any:
 
 
 def _code_of_calls(kind: type) -> CodeType | None:
-    """What calling an instance runs, if that is Python."""
+    """Return the code that calling an instance runs, if that is Python."""
     return attribute_of(class_attribute(kind, "__call__"), "__code__")
 
 
@@ -382,7 +383,7 @@ def _checked_builtin(tracer: Any, function: Any) -> Any:
 
 
 def is_harmless(function: Any) -> bool:
-    """Whether a C function computes from its arguments and leaves them as they are."""
+    """Return True if a C function computes from its arguments and leaves them as they are."""
     owner = attribute_of(function, "__self__")
     if type(function) is operator.methodcaller:
         return False

@@ -1,4 +1,4 @@
-"""The variables a branch or a loop body assigns: read, set and put back.
+"""Variables that a branch or a loop body assigns: read, set and put back.
 
 In: functions that rewriting made of a branch, and the names they assign; those names are closure
 cells shared with the function around them. Out: `Variables`. Called by `cond.py`, `loops.py`.
@@ -30,7 +30,7 @@ class Variables:
                     self.cells[name] = cell
 
     def values(self) -> dict[str, Any]:
-        """What each variable holds now; UNBOUND for none."""
+        """Return the present value of each variable; UNBOUND for none."""
         return {name: _contents(cell) for name, cell in self.cells.items()}
 
     def set(self, values: dict[str, Any]) -> None:

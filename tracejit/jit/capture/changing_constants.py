@@ -35,7 +35,7 @@ _FLOATS = (*_HALVES, float32, float64)
 
 
 class ChangingConstants:
-    """The numbers in one function's segments, and which of them were seen to differ."""
+    """Numbers in one function's segments, with those that were seen to differ."""
 
     def __init__(self) -> None:
         self.known: OrderedDict[int, tuple[dict[Place, Any], set[Place]]] = OrderedDict()
@@ -77,7 +77,8 @@ def _may_differ(node: Node, x: Any) -> bool:
 
 
 def _kind(node: Node) -> dtype | None:
-    """The dtype in which a node computes with its numbers; None where that is not plain to see."""
+    """Return the dtype in which a node computes with its numbers; None if that is not plain to
+    see."""
     found = {x.dtype for x in node.operand_values() if x.dtype.name != "bool"}
     found = found or {node.outputs[0].dtype}
     return found.pop() if len(found) == 1 else None

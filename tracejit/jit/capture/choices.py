@@ -1,8 +1,8 @@
-"""What the results of a branch may be besides themselves: a tensor made outside, another result.
+"""Choices of what else a result of a branch may be: a tensor made outside, another result.
 
 In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
-beside its results, and, once it is made, what `sharing.py` keeps. Raises `RegionRefused` where
-shared memory could not be followed. Called by `join.py`.
+beside its results, and, once it is made, the facts that `sharing.py` keeps. Raises `RegionRefused`
+where shared memory could not be followed. Called by `join.py`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Choice:
 
 
 class Choices:
-    """All choices of a branch; `pairs`: what the first and the second side give, `apart`: numbers
-    of those that somebody may look at side by side."""
+    """Choices of a branch. `pairs`: tensors that the first and the second side give. `apart`:
+    numbers of those that somebody may look at side by side."""
 
     def __init__(self, regions: tuple[SubgraphTracer, SubgraphTracer],
                  pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
@@ -67,7 +67,7 @@ class Choices:
         self.flagged = [c for c in self.found if c.flag is not None]
 
     def outputs(self, side: int) -> list[Value]:
-        """The flags, as values of a side's region: further outputs of it."""
+        """Return the flags as values of a side's region, which are further outputs of it."""
         region = self.regions[side]
         with speculate(region):
             return [region.traced(c.flag if c.side == side and c.flag is not None
@@ -76,7 +76,7 @@ class Choices:
 
     def remember(self, parent: Tracer, predicate: Tensor, results: Sequence[Tensor],
                  flags: Sequence[Tensor]) -> None:
-        """The node is made: a write to a result may be one to something else."""
+        """Record, once the node is made, that a write to a result may be one to something else."""
         given = dict(zip(map(id, self.flagged), flags))
         untaken = ~predicate if any(c.side and c.flag is None for c in self.found) else predicate
         for choice in self.found:
@@ -127,6 +127,6 @@ def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
 
 def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequence[Tensor]
                  ) -> None:
-    """A view stands for a part of its memory: only one that both sides give can be followed."""
+    """Refuse a view that not both sides give: it stands for a part of its memory."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:
         raise RegionRefused("a result is a view of a tensor made outside in one case only")

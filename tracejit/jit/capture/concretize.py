@@ -104,7 +104,7 @@ _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescript
 
 
 def is_object(value: Any) -> bool:
-    """Whether this is an instance of a class of the user's, or of ours that holds the user's."""
+    """Return True for an instance of a class of the user's, or of ours that holds the user's."""
     kind = type(value)
     if not flags_of(kind) & _HEAP or is_a(value, type):
         return False

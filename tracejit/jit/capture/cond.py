@@ -1,9 +1,9 @@
 """`if` on a tensor: both sides become regions of one `cond` node.
 
 In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
-Out: the variables hold what the taken side gives, memory that a side writes holds what the taken
-side leaves there; the signal they end with. Raises `RegionRefused` (variables as before) where the
-sides cannot be regions or do not agree. Called by `control.py`.
+Out: variables, and memory that a side writes, hold what the taken side gives; the signal they end
+with. Raises `RegionRefused` (variables as before) where the sides cannot be regions or do not
+agree. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracejit.jit.capture.tracer import Tracer
 
 
 class BranchTrace:
-    """One side of a branch, recorded: what variables hold after it, how it ends."""
+    """Recording of one side of a branch: its variables at the end, and how it ends."""
 
     def __init__(self, parent: Tracer, name: str, function: Callable[[], ControlExit],
                  variables: Variables):
@@ -85,8 +85,11 @@ def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
 
 def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
                      other: BranchTrace, upward_exposed: bool) -> JoinedValue:
-    """What a variable holds after the branch; `upward_exposed`: somebody may read it after a
-    `return`, or where only one side binds it. Else it is bound again before anybody does."""
+    """Return the value of a variable after the branch.
+
+    `upward_exposed`: somebody may read it after a `return`, or where only one side binds it. Else
+    it is bound again before anybody does.
+    """
     values = one.after[name], other.after[name]
     returns = [is_a(side.signal, Return) for side in (one, other)]
     if upward_exposed or not any(returns) and (values[0] is UNBOUND) is (values[1] is UNBOUND):
@@ -98,7 +101,8 @@ def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
 
 
 def truth(predicate: Tensor) -> Tensor:
-    """A tensor of one element as a bool tensor without dimensions; what `bool()` raises else."""
+    """Return a tensor of one element as a bool tensor without dimensions. Raise what `bool()`
+    raises for any other."""
     if numel(predicate.shape) != 1:
         bool(predicate)
     tracer: Any = active.tracer
@@ -111,7 +115,7 @@ def truth(predicate: Tensor) -> Tensor:
 
 def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
              otherwise: Callable) -> ControlExit:
-    """A side that raises: the program fails there, and what remains is the other side."""
+    """Record a side that raises: the program fails there, and only the other side remains."""
     if one.error is not None and other.error is not None:
         raise RegionRefused("both sides raise")
     side = one if one.error is not None else other

@@ -1,4 +1,4 @@
-"""What containers hold, past methods of the user's: looking at a place must change nothing.
+"""Contents of containers, past methods of the user's: looking at a place must change nothing.
 
 In: lists, tuples, dicts and sets, of classes derived from them too. Out: their elements, keys and
 length; stores. Called by the state walk, guards and effects.
@@ -19,7 +19,7 @@ _MISSING = object()
 
 
 def kind_of_container(cls: type) -> Any:
-    """The class of Python's own that a container's class is or comes from.
+    """Return the class of Python's own that a container's class is or comes from.
 
     >>> import collections
     >>> kind_of_container(collections.Counter)
@@ -30,7 +30,7 @@ def kind_of_container(cls: type) -> Any:
 
 
 def reads_itself(cls: type) -> bool:
-    """Whether a container's class has methods of its own for being read."""
+    """Return True if a container's class has methods of its own for being read."""
     kind = kind_of_container(cls)
     return any(class_attribute(cls, name) is not class_attribute(kind, name) for name in _READERS)
 
@@ -61,12 +61,12 @@ def length(container: Any) -> int:
 
 
 def elements(container: Any) -> tuple:
-    """The elements of a list, tuple or set; the keys of a dict."""
+    """Return the elements of a list, tuple or set; the keys of a dict."""
     return tuple(kind_of_container(type(container)).__iter__(container))
 
 
 def items(container: dict) -> list[tuple]:
-    """The entries of a dict."""
+    """Return the entries of a dict."""
     return list(kind_of_container(type(container)).items(container))
 
 

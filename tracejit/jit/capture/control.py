@@ -1,8 +1,9 @@
-"""What rewritten functions call: control flow, calls and effects of `@script` code as they run.
+"""Functions that rewritten code calls: control flow, calls and effects of `@script` code as they
+run.
 
 In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
-with plain Python values, exactly what Python does; with a deferred tensor that decides, a node of
-the graph where `cond.py` or `loops.py` can make one, else the tensor's value is needed. The names
+with plain Python values, exactly what Python does. With a deferred tensor that decides, a node of
+the graph where `cond.py` or `loops.py` can make one. Else the tensor's value is needed. The names
 here are the interface `rewrite.py` writes for.
 """
 
@@ -88,18 +89,19 @@ _INPLACE = {
 
 
 def _recorder() -> Any:
-    """Who makes control flow a part of a graph; nobody within a function that is mapped."""
+    """Return the tracer that makes control flow a part of a graph; None within a function that is
+    mapped."""
     tracer: Any = active.tracer
     return None if tracer is None or tracer.mapped else tracer
 
 
 def _deferred(test: Any) -> bool:
-    """Whether a test is a tensor whose value only the program will know."""
+    """Return True if a test is a tensor whose value only the program will know."""
     return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
 
 
 def _decide(test: Tensor, reason: object) -> bool:
-    """The value of a test that could not become a part of the graph."""
+    """Return the value of a test that could not become a part of the graph."""
     tracer: Any = active.tracer
     if test._traced is not None and tracer is not None:
         known = _known(tracer, test)
@@ -111,7 +113,7 @@ def _decide(test: Tensor, reason: object) -> bool:
 
 
 def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
-    """The truth of a test that constants decide, and sizes."""
+    """Return the truth of a test that constants and sizes decide; None for any other."""
     known = tracer.fold_constant(test, of_sizes) if numel(test.shape) == 1 else None
     return None if known is None else bool(number_of(known))
 
@@ -191,7 +193,8 @@ def not_(test: Any) -> Any:
 
 
 def is_(one: Any, other: Any) -> bool:
-    """`one is other`: after a branch or a loop a value may decide which tensor a variable is."""
+    """Compute `one is other`: after a branch or a loop a value may decide which tensor a variable
+    is."""
     tracer = _recorder()
     one, other = [x.concretize() if type(x) is GraphSymBool else x for x in (one, other)]
     if tracer is None:
@@ -228,14 +231,14 @@ def assert_(test: Any, *message: Callable[[], Any]) -> None:
 
 
 def value(signal: ControlExit) -> Any:
-    """What a function returns, given how its last statement ended."""
+    """Return the value that a function returns, given how its last statement ended."""
     signal = resolve_exit(signal)
     return signal.value if is_a(signal, Return) else None
 
 
 def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
-    """How a statement ended, where that must be known now: no TracedExit. `within`: of a function
-    within a `with` or `try`."""
+    """Return how a statement ended, where that must be known now: no TracedExit. `within`: of a
+    function within a `with` or `try`."""
     if not is_a(signal, TracedExit):
         return CONTINUE if signal is CONTINUE_THROUGH and not within else signal
     if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
@@ -275,13 +278,13 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
 
 
 def _unless(before: TracedExit, test: Callable[[], Any]) -> Any:
-    """Whether a loop goes on: it was not left, and the test holds."""
+    """Compute the flag that a loop goes on: it was not left, and the test holds."""
     return both(lambda: not_(before.ended), test)
 
 
 class LoopContinuation:
-    """What follows a loop: its else part, which takes the rest of the block along, or that rest
-    alone. Called with how it ended: BREAK, Return, None at its end, or TracedExit."""
+    """Rest of a block behind a loop: its else part, which takes the rest along, or that rest alone.
+    Called with how it ended: BREAK, Return, None at its end, or TracedExit."""
 
     def __init__(self, orelse: Body | None, rest: Body | None, *described: Sequence[str]):
         self.orelse, self.rest = orelse, rest
@@ -312,7 +315,7 @@ class LoopContinuation:
 
 
 class Iterated:
-    """A builtin that iterates, and what over: `for_` may see through it."""
+    """Builtin that iterates, with its arguments: `for_` may see through it."""
 
     def __init__(self, function: Any, arguments: tuple):
         self.function, self.arguments = function, arguments
@@ -394,14 +397,15 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
 
 
 def _is_fresh(items: Iterator[Any], container: Any) -> bool:
-    """Whether nobody else has an iterator, to see how much of it was taken."""
+    """Return True if nobody else has an iterator, to see how much of it was taken."""
     code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
     return items is not container and (code is None or is_internal_code(code))
 
 
 def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], ControlExit],
             variables: Variables) -> ControlExit:
-    """How a loop ends of which an iteration ended so, and with others to come."""
+    """Record the rest of a loop, of which an iteration ended with `signal`, and with others to
+    come."""
     def ended() -> ControlExit:
         if signal.broke is False:
             return _returning(signal)
@@ -415,7 +419,7 @@ def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], Con
 
 
 def _returning(signal: TracedExit) -> Return:
-    """The function returns; what was made for the value may be taken apart again."""
+    """Return from the function; the lists and dicts made for the value may be taken apart again."""
     tracer: Any = active.tracer
     if tracer is not None:
         tracer.owned(signal.own)
@@ -423,14 +427,15 @@ def _returning(signal: TracedExit) -> Return:
 
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
-    """What an iterator will give, without taking it; None where that cannot be, or is much."""
+    """Copy an iterator, to see its items without taking them. Return None if that cannot be, or if
+    there are many."""
     if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
         return unwatched(copy.copy, items)
     return None
 
 
 def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
-    """What is left to iterate where a loop is not rolled."""
+    """Return the items left to iterate where a loop is not rolled."""
     logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
     return rolled.plainly() if peeled else iterable
 
@@ -439,7 +444,7 @@ def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: Regio
 
 
 def call(function: Any) -> Any:
-    """What to call instead of `function`: itself, or its rewritten form."""
+    """Return the callable to call instead of `function`: itself, or its rewritten form."""
     tracer: Any = active.tracer
     if tracer is None:
         return function
@@ -463,7 +468,7 @@ def unless_refused() -> None:
 
 
 def new_container(container: Any) -> Any:
-    """A container just made: what happens to it in the same trial is no effect."""
+    """Register a container just made: its changes in the same trial are no effect."""
     tracer: Any = active.tracer
     if tracer is None:
         return container
@@ -480,7 +485,7 @@ def new_container(container: Any) -> Any:
 
 
 def iterated(iterable: Any) -> Any:
-    """What is about to be iterated, unpacked or searched; iterators are consumed by it."""
+    """Check an object about to be iterated, unpacked or searched; iterators are consumed by it."""
     tracer: Any = active.tracer
     if tracer is not None and tracer.root.speculation_depth:
         check_iterable(tracer, iterable)
@@ -488,14 +493,14 @@ def iterated(iterable: Any) -> Any:
 
 
 def formatted(value: Any, conversion: str | None, spec: str) -> Any:
-    """A part of an f-string; its text may be pending."""
+    """Format a part of an f-string; its text may be pending."""
     if conversion is not None:
         value = {"s": deferred_str, "r": deferred_repr, "a": ascii}[conversion](value)
     return deferred_format_of(value, spec)
 
 
 def text(*parts: Any) -> Any:
-    """An f-string of texts and `formatted` values."""
+    """Join texts and `formatted` values to an f-string."""
     return deferred_format(parts)
 
 
@@ -505,7 +510,7 @@ def percent(template: str, values: Any) -> Any:
 
 
 def attribute_owner(value: Any) -> Any:
-    """What is about to get an attribute, or to lose one."""
+    """Return the object that is about to get an attribute, or to lose one."""
     tracer = _recorder()
     if tracer is None or not is_a(value, Tensor):
         return value
@@ -531,7 +536,7 @@ def set_item(container: Any, key: Any, item: Any) -> None:
 
 
 def _key(container: Any, key: Any) -> Any:
-    """A key as a dict finds it: a tensor by which one it is."""
+    """Return a key as a dict finds it: a tensor by its identity."""
     tracer = _recorder()
     if tracer is None or not is_a(container, dict) or not is_a(key, Tensor):
         return key
@@ -563,7 +568,7 @@ def _lists(*values: Any) -> bool:
 
 
 def _is_effect(container: Any) -> bool:
-    """Whether a change of a container would be seen after a trial."""
+    """Return True if a change of a container would be seen after a trial."""
     tracer: Any = active.tracer
     if tracer is None or not tracer.root.speculation_depth or is_a(container, Tensor):
         return False

@@ -1,9 +1,9 @@
 """`warnings.warn` in a captured function: shown when output is, and again by each replay.
 
 In: calls of it in recorded code. Out: a `HostEffect` on the tracer, which warns as the line of the
-user's program would: what the filters say and what was shown before is asked each time. Where the
-call changes filters, as `warnings.catch_warnings` does, a replay says so, too; what warns after
-that is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
+user's program would. It asks each time what the filters say and what was shown before. Where the
+call changes filters, as `warnings.catch_warnings` does, a replay says so, too. A warning after that
+is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def must_be_over(tracer: Any) -> None:
 
 
 def may_be_error(category: type) -> bool:
-    """Whether a filter may make errors of such warnings."""
+    """Return True if a filter may make errors of such warnings."""
     return any(
         action == "error" and issubclass(category, kind)
         for action, _, kind, _, _ in warnings.filters
@@ -99,8 +99,8 @@ def may_be_error(category: type) -> bool:
 
 
 def _warner(frame: FrameType | None, category: Any, level: int) -> Callable[[Any], None] | None:
-    """What warns as the user's frame `level` frames up would; None where that may be an error,
-    which is raised at once, or where there is no such frame."""
+    """Return a function that warns as the user's frame `level` frames up would. Return None if that
+    may be an error, which is raised at once, or if there is no such frame."""
     if not is_a(category, type) or may_be_error(category):
         return None
     while frame is not None and (is_internal_code(frame.f_code) or level > 1):

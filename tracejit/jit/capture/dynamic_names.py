@@ -1,9 +1,9 @@
 """Attributes whose names code computes: which code does, and which names objects have.
 
 In: code objects, getters and format strings that name attributes for C code, objects and classes.
-Out: whether `getattr` and the like get anything but literals, the names that C code asks for, and
-the names that an object's `__dict__` or the data of its class has now. Called by `watcher` and
-`state`; what an object has is compared by `guards`.
+Out: whether `getattr` and the like get anything but literals, and the names that C code asks for.
+Also the names that an object's `__dict__` or the data of its class has now. Called by `watcher` and
+`state`; `guards` compares what an object has.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _data: ByClass[tuple[int, tuple]] = ByClass()
 
 # -- of code ----------------------------------------------------------------------------------
 def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
-    """Whether code asks for attributes by names that it computes, and the variables and attributes
-    whose own attributes it asks for so.
+    """Return whether code asks for attributes by names that it computes. Return, too, the variables
+    and attributes whose own attributes it asks for so.
 
     >>> computes((lambda x: getattr(x.part, "scale", 1.0)).__code__)
     (False, frozenset())
@@ -90,13 +90,13 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
 
 
 def _reads_modules(run: Sequence[Step]) -> bool:
-    """Whether code reads `sys.modules`, in which it may find its own module."""
+    """Return True if code reads `sys.modules`, in which it may find its own module."""
     named = [k for k, i in enumerate(run) if i.argval == "modules"]
     return any(run[k].opname != "LOAD_ATTR" or run[k - 1].argval == "sys" for k in named)
 
 
 def passes_format(code: CodeType) -> bool:
-    """Whether code has others call the `format` of a text.
+    """Return True if code has others call the `format` of a text.
 
     >>> passes_format((lambda x: "{.a}".format(x)).__code__)
     False
@@ -114,7 +114,8 @@ def passes_format(code: CodeType) -> bool:
 
 
 def _is_passed_on(run: Sequence[Step], at: int) -> bool:
-    """Whether a function that is loaded here is not called at once, with its owner before it."""
+    """Return True if a function that is loaded here is not called at once, with its owner before
+    it."""
     instruction = run[at]
     if instruction.opname == "LOAD_METHOD":
         return instruction.argval in FORMATS and at > 0 and run[at - 1].argval == "str"
@@ -126,7 +127,8 @@ def _is_passed_on(run: Sequence[Step], at: int) -> bool:
 
 
 def _dynamic_owners(run: Sequence[Step], at: int) -> set[str] | None:
-    """Of what an instruction that loads by name makes code ask for computed names; else None."""
+    """Return the objects that an instruction which loads by name asks for computed names; else
+    None."""
     name = run[at].argval
     if name in FORMATS:
         return {ANY} if _is_passed_on(run, at) else None
@@ -158,7 +160,7 @@ def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
 
 
 def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
-    """The instructions of each argument of the call that follows; None where they branch."""
+    """Return the instructions of each argument of the call that follows; None if they branch."""
     depth, ends = 0, {0: 0}  # where the stack was last so deep
     for k, instruction in enumerate(run):
         if not depth and instruction.opname == "PUSH_NULL":  # after a function since 3.13
@@ -174,7 +176,7 @@ def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
 
 
 def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
-    """Whether the argument at a position is a text that the code has."""
+    """Return True if the argument at a position is a text that the code has."""
     if arguments is None or len(arguments) <= position or len(arguments[position]) != 1:
         return False
     (one,) = arguments[position]
@@ -182,7 +184,7 @@ def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
 
 
 def _dynamic_owner(run: Sequence[Step]) -> set[str]:
-    """What is on top of the stack after these instructions: a variable's or an attribute's name."""
+    """Name the variable or attribute that is on top of the stack after these instructions."""
     last = run[-1] if run else None
     if last is None or last.opname == "LOAD_CONST":
         return {ANY}
@@ -197,13 +199,13 @@ def _dynamic_owner(run: Sequence[Step]) -> set[str]:
 
 
 def asks(function: Any) -> bool:
-    """Whether this is one of the builtins that ask for attributes by name."""
+    """Return True for the builtins that ask for attributes by name."""
     return any(function is f for f in _ASKING)
 
 
 # -- of what C code asks ----------------------------------------------------------------------
 def names_of_getter(getter: Any) -> set[str]:
-    """The names that an `operator.attrgetter` or `methodcaller` asks for.
+    """Return the names that an `operator.attrgetter` or `methodcaller` asks for.
 
     >>> sorted(names_of_getter(operator.attrgetter("inner.scale", "shift")))
     ['inner', 'scale', 'shift']
@@ -217,7 +219,7 @@ def names_of_getter(getter: Any) -> set[str]:
 
 
 def names_for(method: BuiltinFunctionType) -> set[str]:
-    """The names that a method of a text asks its arguments for.
+    """Return the names that a method of a text asks its arguments for.
 
     >>> names_for("{.mode}".format)
     {'mode'}
@@ -228,7 +230,7 @@ def names_for(method: BuiltinFunctionType) -> set[str]:
 
 
 def names_in_format(template: str) -> set[str]:
-    """The attributes that a format string asks its values for.
+    """Return the attributes that a format string asks its values for.
 
     >>> sorted(names_in_format("{0.mode}-{level} {cfg.size[0]:{cfg.width}}"))
     ['mode', 'size', 'width']
@@ -246,7 +248,7 @@ def names_in_format(template: str) -> set[str]:
 
 # -- of objects -------------------------------------------------------------------------------
 def own_names(x: Any) -> tuple[str, ...]:
-    """The names in an object's `__dict__`, in order; of a class: those of its data."""
+    """Return the names in an object's `__dict__`, in order; of a class: those of its data."""
     if is_a(x, type):
         return remembered(x, _names_of_data, _data)
     own = instance_dict(x)
@@ -281,13 +283,13 @@ def data_of_module(module: ModuleType) -> set[str]:
 
 
 def is_user_class(cls: type) -> bool:
-    """Whether a class is of the user's: one of `builtins` that can be changed was made by code that
-    ran without a `__name__`."""
+    """Return True if a class is of the user's. A changeable class of `builtins` was made by code
+    that ran without a `__name__`."""
     module = module_name(cls)
     return is_mutable_class(cls) and (module == "builtins" or not is_shared_module(module))
 
 
 def is_shared_module(module: str) -> bool:
-    """Whether everybody in the process reads what this module has, as `math.inf`."""
+    """Return True if everybody in the process reads what this module has, as `math.inf`."""
     library = module.partition(".")[0]
     return library in ("tracejit", "numpy") or library in sys.stdlib_module_names

@@ -1,9 +1,8 @@
-"""What a replay must produce: a spec for the return value and for every effect.
+"""Specs of what a replay must produce: the return value and every effect.
 
-In: objects made by a recorded call (return value, new attributes, container contents). Out:
-specs: small trees that
-`build` turns into fresh Python objects from the tensors a replay computed. What has no spec is
-named (C1).
+In: objects made by a recorded call (return value, new attributes, container contents). Out: specs,
+small trees that `build` turns into fresh Python objects from the tensors a replay computed. An
+object without a spec is named (C1).
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ from tracejit.jit.ir.sizes import SymInt, evaluate
 
 
 class NotCacheable(Exception):
-    """An object a replay could not make."""
+    """Error for an object that a replay could not make."""
 
 
 @dataclass
 class ReplayFrame:
-    """What a replay has at hand: arguments, tensors standing for each recorded result, sizes.
+    """State that a replay has at hand: arguments, tensors standing for each recorded result, sizes.
 
     before  what was at the sources that specs name, when nothing was changed yet
     """
@@ -76,7 +75,7 @@ OutputSpec = Callable[[ReplayFrame], Any]
 
 
 class OutputRef:
-    """The spec of a tensor that the call made."""
+    """Spec of a tensor that the call made."""
 
     __slots__ = ("number",)
 
@@ -88,12 +87,12 @@ class OutputRef:
 
 
 def _of_class(cls: type, number: int) -> OutputSpec:
-    """The spec of a tensor that the call made, of a class derived from `Tensor`."""
+    """Make the spec of a tensor that the call made, of a class derived from `Tensor`."""
     return lambda frame: of_class(frame.tensors[number], cls)
 
 
 class OutputRefs:
-    """The spec of a container of nothing but tensors that the call made."""
+    """Spec of a container of nothing but tensors that the call made."""
 
     __slots__ = ("make", "numbers")
 
@@ -105,7 +104,7 @@ class OutputRefs:
 
 
 class SharedContainer:
-    """The spec of a container that the call made: one, wherever it is found."""
+    """Spec of a container that the call made: one object, wherever it is found."""
 
     __slots__ = ("build", "shared")
 
@@ -122,7 +121,7 @@ class SharedContainer:
 
 
 def plainest(spec: OutputSpec) -> OutputSpec:
-    """What does the same in fewer steps, when all specs are there."""
+    """Return a spec that does the same in fewer steps, when all specs are there."""
     return spec.build if is_a(spec, SharedContainer) and not spec.shared else spec
 
 
@@ -167,8 +166,8 @@ class EpilogueBuilder:
         return known
 
     def key(self, value: Any, text: str) -> OutputSpec:
-        """The spec of a key: plain, or an object of the caller's that is itself and no other's
-        equal. NotCacheable, with the text, for the rest."""
+        """Return the spec of a key: plain, or an object of the caller's that is equal to itself
+        alone. Raise NotCacheable, with the text, for the rest."""
         value = concretize_tree(value)
         if is_a(value, PRIMITIVE):
             return lambda frame: value
@@ -179,14 +178,15 @@ class EpilogueBuilder:
         return self.before(source)
 
     def before(self, source: Source) -> OutputSpec:
-        """What was at a source before the call: its effects may put other things there."""
+        """Return the spec of the value at a source before the call: its effects may put other
+        things there."""
         number = self.looked.setdefault(id(source), len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
         return lambda frame: frame.before[number]
 
     def computed(self, number: SymNumber) -> int:
-        """The position of a runtime number among those a replay computes."""
+        """Return the position of a runtime number among those a replay computes."""
         self.numbers.append(number)
         return len(self.numbers) - 1
 
@@ -237,7 +237,8 @@ class EpilogueBuilder:
         raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
     def _object(self, value: Any) -> OutputSpec:
-        """An object of a class of the user's, whose constructor has run already."""
+        """Return the spec of an object of a class of the user's, whose constructor has run
+        already."""
         cls, attributes, entries = type(value), self._attributes(value), []
         filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
         if is_a(value, dict):
@@ -257,7 +258,7 @@ class EpilogueBuilder:
         return make
 
     def _filled(self, value: Any, items: list[tuple[OutputSpec, OutputSpec]]) -> OutputSpec:
-        """A dict of one of the classes of `collections`."""
+        """Return the spec of a dict of a class of `collections`."""
         cls, attributes = type(value), self._attributes(value)
         factory = attribute_of(value, "default_factory")
         if factory is not None and module_name(factory) != "builtins":
@@ -273,7 +274,8 @@ class EpilogueBuilder:
         return make
 
     def _like(self, value: Any, parts: list[OutputSpec]) -> OutputSpec:
-        """A list or tuple of a class of its own, whose constructor has run already."""
+        """Return the spec of a list or tuple of a class of its own, whose constructor has run
+        already."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
             raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
@@ -289,7 +291,7 @@ class EpilogueBuilder:
         return make
 
     def _attributes(self, value: Any) -> Callable[[Any, ReplayFrame], None]:
-        """What gives another object the attributes of this one."""
+        """Return a function that gives another object the attributes of this one."""
         found = [(name, self.of(x)) for name, x in (instance_dict(value) or {}).items()]
         if not found:
             return lambda made, frame: None
@@ -297,12 +299,12 @@ class EpilogueBuilder:
 
 
 def _is_plain_record(cls: type) -> bool:
-    """Whether a class is a namedtuple's own, whose objects are their elements."""
+    """Return True if a class is a namedtuple's own, whose objects are their elements."""
     return class_attribute(cls, "_make") is not ABSENT and cls.__bases__ == (tuple,)
 
 
 def _is_all_contents(cls: type) -> bool:
-    """Whether a list or tuple of this class is its elements and its `__dict__`."""
+    """Return True if a list or tuple of this class is its elements and its `__dict__`."""
     mine = [c for c in bases_of(cls) if c is not list and c is not tuple and c is not object]
     return not any(names_in(c).get("__slots__", ()) for c in mine)
 
@@ -311,7 +313,7 @@ Effect = Callable[[ReplayFrame], None]
 
 
 class SetGrad:
-    """The effect of a backward inside the call: a tensor of the caller's has another gradient."""
+    """Effect of a backward inside the call: a tensor of the caller's has another gradient."""
 
     __slots__ = ("source", "target", "spec")
 
@@ -329,9 +331,11 @@ def effects(
     held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
-    """What the call changed of the sources it could see, each as an action to repeat on replay. By
-    the source's id, `held` has the runtime numbers at sources, and `grown` how long the lists were
-    that were only appended to."""
+    """Return the call's changes to the sources it could see, each as an action to repeat on replay.
+
+    By the source's id, `held` has the runtime numbers at sources. `grown` has, likewise, how long
+    the lists were that were only appended to.
+    """
     found: list[Effect] = []
     state.sources += [new for source in state.sources for new in _made_attributes(source)]
     for source in _in_order_of_making(state.sources):
@@ -357,7 +361,7 @@ def effects(
 
 
 def _in_order_of_making(sources: list[Source]) -> list[Source]:
-    """The sources, with attributes that are new in the order in which the object has them."""
+    """Sort the sources: attributes that are new come in the order in which the object has them."""
     found = list(sources)
     new = [k for k, p in enumerate(sources) if p.how == "attr" and p.value is ABSENT]
     made = {id(p): list(_own_attributes(p.value)) for k in new if (p := sources[k].parent)}
@@ -369,7 +373,7 @@ def _in_order_of_making(sources: list[Source]) -> list[Source]:
 
 
 def _now(source: Source, arguments: tuple) -> Any:
-    """What is where the source was, in the object that held it then."""
+    """Read the present value of a source, in the object that held it then."""
     owner = source.parent
     return read_from(source, arguments) if owner is None else source.read(owner.value)
 
@@ -389,7 +393,8 @@ def _unchanged(source: Source, now: Any, held: dict[int, SymNumber]) -> bool:
 
 
 def _made_attributes(source: Source) -> Iterator[Source]:
-    """Where attributes are that the call made under names that no code mentions as stored to."""
+    """Yield sources of attributes that the call made under names that no code mentions as stored
+    to."""
     parent: Any = source.parent
     if source.kind not in ("own_names", "missing_names"):
         return
@@ -496,6 +501,6 @@ def _refill(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
 
 
 def memories(tensors: list[Tensor]) -> list[FunctionalStorage]:
-    """The distinct pieces of fresh memory behind result tensors."""
+    """List the distinct pieces of fresh memory behind result tensors."""
     return list(dict.fromkeys(
         t._traced.memory for t in tensors if t._traced.memory.input_tensor is None))

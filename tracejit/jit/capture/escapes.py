@@ -1,4 +1,4 @@
-"""Which deferred tensors the tape accounts for: what results' histories and views hold.
+"""Deferred tensors that the tape accounts for: those that results' histories and views hold.
 
 In: the results of a recorded call. Out: ids of deferred tensors reachable from them through
 tracejit's own objects. A deferred tensor that is alive and not among them is held by something no
@@ -47,8 +47,10 @@ def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
 
 
 def remains(holds: Callable[[], bool]) -> bool:
-    """Whether something holds, and still does when what only cycles of garbage hold is gone: the
-    young ones first, since it takes long to look at all that a process has."""
+    """Return True if something holds, and still does when what only cycles of garbage hold is gone.
+
+    Collect the young ones first, since it takes long to look at all that a process has.
+    """
     for generation in (1, 2):
         if not holds():
             return False

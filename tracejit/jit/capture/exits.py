@@ -1,6 +1,6 @@
-"""How a branch or a loop body ends: what rewritten control flow hands to its surroundings.
+"""Ends of a branch or a loop body: what rewritten control flow hands to its surroundings.
 
-None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop; `CONTINUE_THROUGH`: a
+None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop. `CONTINUE_THROUGH`: a
 `continue` on its way out of a `with` or `try`, behind which the iteration would go on.
 `Return(value)`: the function returns. `TracedExit`: which of these it was is known only when the
 program runs. Called by rewritten functions, `control.py`, `cond.py` and `loops.py`.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Jump:
-    """A jump within the innermost loop."""
+    """Jump within the innermost loop."""
 
     def __init__(self, name: str):
         self.name = name
@@ -30,15 +30,15 @@ CONTINUE_THROUGH = Jump("continue")
 
 @dataclass(eq=False)
 class Return:
-    """The function returns `value`."""
+    """End by which the function returns `value`."""
 
     value: Any
 
 
 @dataclass(eq=False)
 class TracedExit:
-    """The loop ends if one of these bool tensors without dimensions holds, else it goes on. False
-    stands for a tensor that never holds.
+    """End of the loop if `broke` or `returned`, bool tensors without dimensions, holds; else it
+    goes on. False stands for a tensor that never holds.
 
     broke     the loop is left by a `break`
     returned  the function returns `value`, which counts only then
@@ -52,7 +52,7 @@ class TracedExit:
 
     @property
     def ended(self) -> Any:
-        """Whether the loop ends."""
+        """Flag that the loop ends."""
         if self.broke is False or self.returned is False:
             return self.returned if self.broke is False else self.broke
         return self.broke | self.returned

@@ -1,12 +1,12 @@
-"""The short way through an entry's guards: what did not change since the last call is not asked.
+"""Short way through an entry's guards: unchanged things are not asked for again.
 
 In: the lines of the generated check, the sources they read, the arguments of calls whose check
-passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`: what `GuardSet.find`
-gives, or None, which means nothing but that the whole check has to be run. Called by
+passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`. That gives what
+`GuardSet.find` gives, or None, which means only that the whole check has to be run. Called by
 `guards.GuardSet`.
 
 From two calls that passed, a `GuardSnapshot` is made. The function generated here reads in Python
-what no snapshot covers (new arguments, numbers that change), checks that, and lets one native
+what no snapshot covers (new arguments, numbers that change). It checks that, and lets one native
 comparison vouch for everything else.
 """
 
@@ -30,7 +30,7 @@ _RETURN = re.compile(r": return \d+$")
 
 
 class Lines:
-    """The lines of a check, and which of them belong to which source.
+    """Lines of a check, with the source that each of them belongs to.
 
     read[k]      the line that reads source k
     checks[k]    the lines that check what is there
@@ -59,12 +59,12 @@ class Lines:
         self.unplaced = set(range(len(lines))) - placed
 
     def asks_only(self, line: int, names: set[str]) -> bool:
-        """Whether what a line tells follows from these variables."""
+        """Return True if a line's answer follows from these variables."""
         used = _USED.findall(self.lines[line])
         return bool(used) and names.issuperset(used)
 
     def closure(self, wanted: set[int], expressions: Sequence[str]) -> list[str]:
-        """These lines, and the reads they and the expressions need, in order."""
+        """Return these lines, and the reads they and the expressions need, in order."""
         pending = [*expressions, *(self.lines[n] for n in wanted)]
         while pending:
             for name in _USED.findall(pending.pop()):
@@ -103,7 +103,7 @@ class FastGuards:
         self.placed = False  # whether it matters where inputs lie
 
     def remember(self, arguments: tuple, check: Callable[[tuple], Any]) -> None:
-        """The whole check passed: from the second time on, its state is worth a snapshot."""
+        """Take a snapshot of the state after the whole check passed, from the second time on."""
         if not self.ready:
             self.ready = True
             return
@@ -198,7 +198,7 @@ class FastGuards:
 
 
 def check_text(head: str, body: Sequence[str], otherwise: str) -> str:
-    """A check as Python: what is not there any more is as good as changed."""
+    """Return a check as Python: a thing that is not there any more is as good as changed."""
     inside = "\n        ".join(body)
     return (
         f"def {head}:\n"
@@ -210,7 +210,7 @@ def check_text(head: str, body: Sequence[str], otherwise: str) -> str:
 
 
 def _now(source: Source, parent: Any, arguments: tuple) -> Any:
-    """What is at a source, given what is at its parent."""
+    """Read the value at a source, given the one at its parent."""
     if source.how == "argument":
         return arguments[source.key]
     if source.how == "global":

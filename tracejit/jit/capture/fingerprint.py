@@ -1,10 +1,11 @@
-"""How instances of a class behave: the functions that its attributes and operators run.
+"""Fingerprints of how instances of a class behave: the functions that its attributes and operators
+run.
 
 In: a class. Out: `class_fingerprint(cls)`, a value that is equal as long as no method, property,
-operator or base of the class was replaced, added or taken away. Read by `guards`, so that what a
-captured call ran through operators, constructors and descriptors, whose names no code mentions, is
-what it would run again. Data in class attributes is no part of it: the state walker finds that by
-name.
+operator or base of the class was replaced, added or taken away. Read by `guards`. A captured call
+may run functions through operators, constructors and descriptors, whose names no code mentions. The
+guards see that it would run the same again. Data in class attributes is no part of it: the state
+walker finds that by name.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ USERS_STATE = tuple(
 
 
 def is_mutable_class(cls: type) -> bool:
-    """Whether attributes of the class itself can be set."""
+    """Return True if attributes of the class itself can be set."""
     return flags_of(cls) & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
 
 
 def module_name(cls: type) -> str:
-    """The module of a class; a class made by code without a `__name__` may have none.
+    """Return the module of a class; a class made by code without a `__name__` may have none.
 
     >>> module_name(dict)
     'builtins'
@@ -63,7 +64,7 @@ def module_name(cls: type) -> str:
 
 
 def class_fingerprint(cls: type) -> tuple:
-    """The functions and descriptors along the bases of a class, none of them kept alive.
+    """Return the functions and descriptors along the bases of a class, none of them kept alive.
 
     >>> class Vector:
     ...     pass
@@ -94,7 +95,7 @@ def _with_bases(cls: type) -> tuple:
 
 
 def _own(cls: type) -> tuple:
-    """What one class adds to its bases."""
+    """Return the entries that a class adds to its bases."""
     return tuple(_entries(cls))
 
 
@@ -115,7 +116,7 @@ def _behaves(name: str, value: Any) -> bool:
 
 
 def _functions(value: Any) -> tuple:
-    """What a class attribute runs."""
+    """Return the functions that a class attribute runs."""
     if is_a(value, (staticmethod, classmethod)):
         return (type(value), value.__func__)
     if is_a(value, property):
@@ -126,12 +127,14 @@ def _functions(value: Any) -> tuple:
 
 
 def function_of(x: Any) -> Any:
-    """What a method runs; anything else as it is, without asking a `__getattr__` of the user's."""
+    """Return the function that a method runs; anything else as it is, without asking a
+    `__getattr__` of the user's."""
     return x.__func__ if issubclass(type(x), (MethodType, staticmethod, classmethod)) else x
 
 
 def first_argument(code: CodeType, frame: FrameType) -> Any:
-    """The first argument of a call that begins, also where `*args` takes it; None if none is."""
+    """Return the first argument of a call that begins, also where `*args` takes it; None if there
+    is none."""
     if code.co_argcount:
         return frame.f_locals.get(code.co_varnames[0])
     if not code.co_flags & inspect.CO_VARARGS:
@@ -142,7 +145,7 @@ def first_argument(code: CodeType, frame: FrameType) -> Any:
 
 
 def _reference(value: Any) -> Any:
-    """A value that is equal to itself alone."""
+    """Return a value that stands for the object and is equal to itself alone."""
     try:
         return weakref.ref(value)
     except TypeError:
@@ -150,7 +153,8 @@ def _reference(value: Any) -> Any:
 
 
 def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
-    """The base of a class and the name under which a function with this code is found there."""
+    """Return the base of a class and the name under which a function with this code is found
+    there."""
     for base in bases_of(cls):
         for name, value in names_in(base).items():
             for function in _functions(value):
@@ -173,7 +177,7 @@ def is_method_named(cls: type, code: Any, names: Iterable[str]) -> bool:
 
 
 def known_names(cls: type) -> frozenset[str]:
-    """The attributes that methods of a class of ours name.
+    """Return the attributes that methods of a class of ours name.
 
     >>> class Counter:
     ...     def __init__(self):
@@ -191,7 +195,8 @@ def _names_in_methods(cls: type) -> tuple[str, ...]:
 
 
 def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
-    """Of each pair of classes whether one counts as a subclass of the other; None: asking fails."""
+    """Return, for each pair of classes, whether the first counts as a subclass of the second; None
+    if asking fails."""
     return [_is_subclass(*pair) for pair in pairs]
 
 

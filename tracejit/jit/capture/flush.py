@@ -1,7 +1,7 @@
-"""The end of a segment: what was recorded is compiled and runs, deferred tensors become concrete.
+"""End of a segment: the recorded ops are compiled and run, deferred tensors become concrete.
 
 In: a tracer, the results somebody holds. Out: nothing, or the roots of the memory that was asked
-for: memory, versions, generators and shared tensors are as the recorded ops leave them, and what
+for. Memory, versions, generators and shared tensors are as the recorded ops leave them, and what
 waited for values is printed. Called by the tracer when a value is needed, and when an entry is
 made.
 """
@@ -86,16 +86,18 @@ def finish(
 
 
 def positions(results: list[Tensor], fresh: list[FunctionalStorage]) -> list[Value]:
-    """Where views look that look at a place which only the program knows, as far as no piece of
-    fresh memory holds it."""
+    """Return the positions of views that only the program knows, as far as no piece of fresh memory
+    holds them."""
     held = {memory.value for memory in fresh}
     found = [x for t in results for _, operands, _ in t._traced.views for x in operands]
     return list(dict.fromkeys(x for x in found if x not in held))
 
 
 def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
-    """The segment has run: versions of the caller's memory, and those in what the tape keeps of it,
-    count no writes that did not happen."""
+    """Correct the versions after the segment has run: count no writes that did not happen.
+
+    Versions of the caller's memory, and those in what the tape keeps of it, are corrected.
+    """
     for memory in written:
         storage = memory.input_tensor._storage
         missed = [count for count, flag in memory.conditional_writes if not bool(flag.array)]
@@ -106,7 +108,8 @@ def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
 
 
 def _apart(tracer: Tracer, fresh: list[FunctionalStorage]) -> list[Value]:
-    """What each piece of memory holds, as a value of its own: no input, and no other's."""
+    """Return the contents of each piece of memory as a value of its own: no input, and no
+    other's."""
     own: dict[Value, None] = {}
     for memory in fresh:
         value = memory.value
@@ -136,7 +139,7 @@ def _settle(
 
 
 def _placed(memory: FunctionalStorage, root: Tensor) -> Tensor:
-    """What a program made of memory, laid out as plain code does."""
+    """Lay out a program's result for a piece of memory as plain code does."""
     if memory.strides is None or memory.strides is UNKNOWN:
         return root
     return laid_out(root, substitute(memory.strides, memory.value.graph.scope.hints))

@@ -1,10 +1,10 @@
-"""What tensors of a recording hold, where that follows from constants and sizes alone.
+"""Values of recorded tensors that follow from constants and sizes alone.
 
 In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager mode,
-if neither an input of the graph nor a random number decides it: every replay would find the same,
-so the recording goes on. The sizes it is made of are guarded from now on, and so are contents of
-small inputs that are no arguments. Else None. Called where a branch is taken, a number or a list is
-read, a shape depends on values.
+if neither an input of the graph nor a random number decides it. Every replay would find the same,
+so the recording goes on. From now on, guards watch the sizes it is made of, and contents of small
+inputs that are no arguments. Else None. Called where a branch is taken, a number or a list is read,
+a shape depends on values.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tracejit.jit.ir.sizes import SymInt
 
 
 def fold_constant(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
-    """What a deferred tensor holds now, as a concrete tensor, or None; `of_sizes`: also where the
-    program then depends on sizes."""
+    """Compute the value of a deferred tensor as a concrete tensor, or None; `of_sizes`: also where
+    the program then depends on sizes."""
     if tracer.mapped or tensor._traced is None and (tracer.knows is None or not of_sizes):
         return None
     known: dict[Value, Any] = tracer.constant_values
@@ -48,7 +48,7 @@ def fold_constant(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor 
 
 
 def run_on_constants(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
-    """The op's result, or results, if no input decides any of its operands; else None."""
+    """Return the op's result, or results, if no input decides any of its operands; else None."""
     known = [tracer.fold_constant(x) if is_a(x, Tensor) else x for x in operands]
     if any(x is None for x in known):
         return None
@@ -89,7 +89,7 @@ def _operands(value: Value, known: dict[Value, Any]) -> list[Value]:
 
 
 def _computed(node: Node, known: dict[Value, Any]) -> dict[Value, Tensor]:
-    """What a node's outputs hold."""
+    """Compute the tensors of a node's outputs."""
     operands = [known[x] if is_a(x, Value) else x for x in node.inputs]
     made = _run(node.op, operands, node.attributes)
     return dict(zip(node.outputs, made if is_a(made, tuple) else (made,)))

@@ -24,13 +24,13 @@ _SHOWN = 100  # elements
 
 
 def kind_text(tensor: Tensor) -> str:
-    """What of a tensor is guarded, in words."""
+    """Describe in words what is guarded of a tensor."""
     rank = len(tensor._shape)
     return f"{tensor._dtype.name}, {rank} dimensions, requires_grad={tensor._requires_grad}"
 
 
 def describe(value: Any) -> str:
-    """A value in a recompile record."""
+    """Describe a value in a recompile record."""
     if is_a(value, Tensor):
         return f"{kind_text(value)}, shape {list(value._shape)}"
     text = shown(value)
@@ -38,7 +38,7 @@ def describe(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """The text of a value, without asking a `__repr__` of the user's."""
+    """Return the text of a value without calling a `__repr__` of the user's."""
     cls = type(value)
     if is_exactly(value, _HOLDERS) and not tells(value):
         return f"{name_of_class(cls)} of {len(value)}"
@@ -55,7 +55,7 @@ def _repr_of(cls: type) -> Any:
 
 
 def tells(value: Any) -> bool:
-    """Whether a text of a value runs no code of the user's."""
+    """Return True if a text of a value runs no code of the user's."""
     cls = type(value)
     if is_exactly(value, _HOLDERS):
         inside = [*value, *value.values()] if cls is dict else value

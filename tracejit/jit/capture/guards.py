@@ -73,7 +73,7 @@ from tracejit.jit.capture.state import ReachableState
 
 @dataclass(frozen=True)
 class GuardFailure:
-    """Why an entry does not serve a call."""
+    """Reason why an entry does not serve a call."""
 
     path: str
     old: str
@@ -84,7 +84,7 @@ class GuardFailure:
 
 
 class GuardSet:
-    """The generated check of one entry."""
+    """Generated check of one entry."""
 
     def __init__(
         self,
@@ -172,9 +172,9 @@ class GuardSet:
         del self.variables, self.lines, self.spans
 
     def find(self, arguments: tuple) -> Any:
-        """(inputs, what their binding depends on, the snapshot that vouches for the others, where
-        what it does not vouch for lies), or the number of the source that differs. For where the
-        fast guards found nothing, which may do so after this."""
+        """Return (inputs, what their binding depends on, the snapshot that vouches for the others,
+        where what it does not vouch for lies). Return the number of the source that differs if one
+        does. Called where the fast guards found nothing; they may do so after this."""
         found = self.check(arguments)
         if type(found) is tuple and self.fast_guards.patience:
             self.fast_guards.remember(arguments, self.check)
@@ -230,7 +230,8 @@ class GuardSet:
         )
 
     def _registered(self, asked: Iterable[tuple[type, type]]) -> None:
-        """Which classes count as ones of abstract ones: `register` changes none of the two."""
+        """Guard which classes count as subclasses of abstract ones: `register` changes neither of
+        the two."""
         pairs = tuple(asked)
         if pairs:
             given, known = self._constant(pairs), self._constant(subclasses(pairs))
@@ -255,7 +256,7 @@ class GuardSet:
         return name
 
     def _size_key(self, source: Any, name: str) -> str:
-        """What of an input a binding depends on, as an expression; "": nothing."""
+        """Return an expression for what a binding depends on of an input; "": nothing."""
         if is_a(source, Source) and source.kind == "tensor":
             contiguous = source.value._strides is None
             return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
@@ -320,7 +321,7 @@ class GuardSet:
         return f"{parent}[{self._key(source.key)}]"
 
     def _own(self, source: Source | None) -> str:
-        """The text of an object's `__dict__`."""
+        """Return an expression for an object's `__dict__`."""
         name = self._variable_of(source)  # type: ignore[arg-type]
         if reads_plainly(source.value):  # type: ignore[union-attr]
             return f"{name}.__dict__"
@@ -437,7 +438,7 @@ class GuardSet:
             )
 
     def _keys(self, source: Source, name: str) -> None:
-        """The keys of a mapping, in order."""
+        """Guard the keys of a mapping, in order."""
         if all(type(k) is str for k in source.keys):
             what = f"keys {list(source.keys)}"
             found = "elements" if reads_itself(type(source.value)) else "tuple"
@@ -527,7 +528,7 @@ class GuardSet:
 
 
 def _leaf_text(name: str, leaf: bool) -> str:
-    """That a tensor is a leaf no more, or has become one."""
+    """Return the condition that a tensor is no longer a leaf, or has become one."""
     unless = f"{name}._node is not None and " if leaf else ""
     return f"{unless}is_leaf({name}) is not {leaf}"
 
@@ -540,19 +541,19 @@ def _contents_of(cell: Any) -> Any:
 
 
 def counter_of(tensor: Tensor) -> str:
-    """What a tensor's writes are counted by if not by its storage."""
+    """Name what counts a tensor's writes if its storage does not."""
     if made_in_inference(tensor):
         return "made in inference mode"
     return "" if counting_family(tensor) is None else "from .data"
 
 
 def made_in_inference(tensor: Tensor) -> bool:
-    """Whether autograd refuses to have anything to do with this tensor."""
+    """Return True if autograd refuses to have anything to do with this tensor."""
     return tensor._view is not None and family_of(tensor).inference
 
 
 def stands_outside(tensor: Tensor) -> int:
-    """How a view of the caller's stands, whatever the call does to what it sees."""
+    """Return the standing of a caller's view, whatever the call does to what it sees."""
     if tensor._view is None:
         return 0
     tracer, active.tracer = active.tracer, None
@@ -563,12 +564,13 @@ def stands_outside(tensor: Tensor) -> int:
 
 
 def is_leaf(tensor: Tensor) -> bool:
-    """Whether nothing made this tensor on the tape."""
+    """Return True if nothing made this tensor on the tape."""
     return grad_fn_of(tensor) is None
 
 
 def holds(container: Iterable[Any], known: tuple) -> bool:
-    """Whether a container has these elements in this order; objects by weak reference."""
+    """Return True if the container has these elements in order. Weak references match by
+    identity."""
     found = elements(container)
     return len(found) == len(known) and all(
         x is k() if type(k) is weakref.ref else identical(x, k) for x, k in zip(found, known)
@@ -576,7 +578,7 @@ def holds(container: Iterable[Any], known: tuple) -> bool:
 
 
 def read_from(source: Source, arguments: tuple) -> Any:
-    """What is at a source now."""
+    """Return what is at a source now."""
     if source.how == "argument":
         return arguments[source.key]
     if source.how == "global":

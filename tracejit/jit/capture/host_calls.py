@@ -1,4 +1,4 @@
-"""Which calls in recorded code are put off until the program has run, and what is called instead.
+"""Calls that recorded code puts off until the program has run, and their replacements.
 
 In: a function that rewritten code is about to call. Out: what stands in for it: printing, logging,
 texts and numbers that may be pending, constructors of C classes, which need plain numbers. Called
@@ -61,7 +61,7 @@ _TEXTS = {"format": format_method, "join": join_method}
 
 
 def replacement(function: Any) -> Callable[..., Any] | None:
-    """What recorded code calls instead of `function`; None: `function` itself.
+    """Return what recorded code calls instead of `function`; None: `function` itself.
 
     >>> replacement(print) is deferred_print, replacement(len) is None
     (True, True)

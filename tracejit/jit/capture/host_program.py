@@ -1,4 +1,4 @@
-"""What a replay does on the host once its program has run: pending numbers, texts and output.
+"""Work of a replay on the host once its program has run: pending numbers, texts and output.
 
 In: the pending values that specs and recorded output need. Out: `HostProgram`, the steps of a
 replay in order, and its effects; `settle`, which puts the plain values where a recorded call left
@@ -32,7 +32,7 @@ Step = Callable[[Any], Any]  # of a ReplayFrame
 
 
 class HostProgram:
-    """The pending values that a replay needs, each after what it is made of."""
+    """Pending values that a replay needs, each after what it is made of."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -40,7 +40,7 @@ class HostProgram:
         self.kept: list[AfterSym] = []  # their ids are in use
 
     def output_spec(self, pending: AfterSym, builder: Any) -> Step:
-        """How a replay makes a pending value, from what it has computed by then."""
+        """Return how a replay makes a pending value, from what it has computed by then."""
         known = pending.known  # what refers to `pending` itself is made plain after the call
         if known is not UNKNOWN:
             return lambda frame: known
@@ -57,7 +57,7 @@ class HostProgram:
         return lambda frame: computed(shape, [part(frame) for part in parts])  # type: ignore[arg-type]
 
     def effects(self, output: list[Any], builder: Any) -> list[Step]:
-        """What a replay does first: the values, then what was printed and logged, in order. No spec
+        """Return a replay's first steps: compute the values, then print and log in order. No spec
         is asked for after this."""
         shown = [effect.output_spec(builder) for effect in output]
         self.positions.clear()
@@ -72,7 +72,7 @@ class HostProgram:
 
 
 class _Shape:
-    """Of a pending value, what its step needs to know."""
+    """Facts that its step needs to know of a pending value."""
 
     __slots__ = ("op", "reads_number")
 
@@ -89,14 +89,14 @@ def settle(pending: Iterable[Any]) -> None:
 
 
 def settle_numbers(numbers: Iterable[Any]) -> None:
-    """The same for numbers that loops computed."""
+    """Put plain values where a recorded call left numbers that loops computed."""
     alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
     if alive:
         _replace({id(x): x.concretize() for x in alive}, alive)
 
 
 def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
-    """A library's function is about to run: what it is given are plain numbers."""
+    """Make the arguments of a library's function plain numbers before it runs."""
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
         tracer.add_break_later(
@@ -105,7 +105,7 @@ def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
 
 
 def give_up(tracer: Any) -> None:
-    """Something unseen is about to happen: what is waiting comes first, and numbers are plain."""
+    """Run what is waiting and make numbers plain before something unseen happens."""
     recording = tracer is active.tracer
     if recording and not tracer.speculation_depth:
         tracer.flush()

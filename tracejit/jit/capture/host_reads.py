@@ -1,13 +1,13 @@
 """Numbers read out of tensors while a function is recorded, which need not be known yet.
 
 In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending numbers: floats and ints whose
-value is the segment's result. Where one only flows into what a replay can repeat on the host (a
-list, an attribute, the return value, arithmetic, a text) it never ends the segment; whatever needs
-the value itself asks `concretize()`, which runs the segment.
+value is the segment's result. One that only flows into what a replay can repeat on the host never
+ends the segment. Such are a list, an attribute, the return value, arithmetic, a text. Code that
+needs the value itself asks `concretize()`, which runs the segment.
 
-Arithmetic of pending numbers is remembered, not recorded in the graph, and done by Python on each
-replay: it is Python's own, bit for bit. Only operations that can never raise are remembered, since
-a replay does them after the program has written what it writes. `host_program.py` makes the
+Arithmetic of pending numbers is remembered, not recorded in the graph. Python does it on each
+replay, so it is Python's own, bit for bit. Only operations that can never raise are remembered,
+since a replay does them after the program has written what it writes. `host_program.py` makes the
 replay's steps of them.
 """
 
@@ -40,9 +40,9 @@ _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert
 
 @stands_in
 class AfterSym:
-    """Something the host knows only when the program has run: `op(*operands)`, where `op` is a
-    Python operator's name or a function; or, where `op` is None, what its one operand (a tensor, a
-    SymInt) holds. `bits` bounds the length of an int."""
+    """Value that the host knows only when the program has run: `op(*operands)`. `op` is a Python
+    operator's name or a function. Where `op` is None, the one operand (a tensor, a SymInt) holds
+    the value. `bits` bounds the length of an int."""
 
     kind: type = object
     on_host = False  # no replay knows it before the program runs
@@ -61,7 +61,7 @@ class AfterSym:
         return self.kind
 
     def concretize(self, reason: str = "used where its value matters") -> Any:
-        """The value. Where it is not there yet, the segment ends here."""
+        """Return the value. Where it is not there yet, the segment ends here."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
                 active.tracer.break_graph(None, f"item() was called and its number is {reason}")
@@ -72,12 +72,13 @@ class AfterSym:
 
     @property
     def hint(self) -> Any:
-        """The value, where it can be had without the recording that it belongs to."""
+        """Return the value, where it can be had without the recording that it belongs to; else
+        itself."""
         over = active.tracer is None and any(map(_is_deferred, leaves(self)))
         return self if over else self.concretize()
 
     def output_spec(self, builder: Any) -> Callable[[Any], Any]:
-        """How a replay makes it again."""
+        """Return how a replay makes it again."""
         return builder.host.output_spec(self, builder)
 
     def __repr__(self) -> str:
@@ -100,7 +101,7 @@ class AfterSym:
 
 
 class AfterSymNumber(AfterSym):
-    """A number read from a tensor, or computed from such numbers."""
+    """Number read from a tensor, or computed from such numbers."""
 
     element_type: Any
 
@@ -117,7 +118,7 @@ class AfterSymNumber(AfterSym):
         return self.call
 
     def graph_value(self, tracer: Any) -> Any:
-        """The number in the current segment, where a tensor op takes it as an operand."""
+        """Return the number in the current segment, where a tensor op takes it as an operand."""
         if self.value is None or self.value.graph is not tracer.graph:
             self.value = _in_graph(self, tracer)
         return self.value
@@ -134,19 +135,19 @@ class AfterSymNumber(AfterSym):
 
 
 class AfterSymFloat(AfterSymNumber, CallSymFloat):  # type: ignore[override]
-    """A float of which only the segment knows the value."""
+    """Float whose value only the segment knows."""
 
     kind = float
 
 
 class AfterSymInt(AfterSymNumber, CallSymInt):  # type: ignore[override]
-    """An int of which only the segment knows the value."""
+    """Int whose value only the segment knows."""
 
     kind = int
 
 
 class AfterSymStr(AfterSym):
-    """A text with pending numbers in it; made by `host_texts`."""
+    """Text with pending numbers in it; made by `host_texts`."""
 
     kind = str
 
@@ -166,7 +167,7 @@ class AfterSymStr(AfterSym):
 
 
 class AfterSymObject(AfterSym):
-    """What texts are made of, never seen by the user: tensors as they were, containers."""
+    """Material of texts, never seen by the user: tensors as they were, containers."""
 
     reads_number = False
 
@@ -191,13 +192,13 @@ def read(tracer: Any, tensor: Tensor) -> Any:
 
 
 def snapshot(tracer: Any, tensor: Any) -> Tensor:
-    """What the tensor holds now, in memory of its own: later writes do not change it."""
+    """Copy what the tensor holds now: later writes do not change the copy."""
     with no_grad():
         return tracer.run(copy, (tensor,), {})
 
 
 def is_computed(pending: AfterSym) -> bool:
-    """Whether everything it is made of is there."""
+    """Return True if everything it is made of is there."""
     return pending.known is not UNKNOWN or not any(map(_is_deferred, leaves(pending)))
 
 
@@ -206,7 +207,8 @@ def _is_deferred(x: Any) -> bool:
 
 
 def _are_constants(tracer: Any, pending: AfterSym) -> bool:
-    """Whether all that it is made of is known without a run: constants become concrete here."""
+    """Return True if all that it is made of is known without a run. Constants become concrete
+    here."""
     for x in in_order(pending, set()):
         if x.op is None and _is_deferred(x.operands[0]):
             known = tracer.fold_constant(x.operands[0])
@@ -223,15 +225,15 @@ def _value(x: Any, reason: str) -> Any:
 
 
 def leaves(pending: AfterSym) -> Iterator[Any]:
-    """The tensors and sizes that a pending value is made of."""
+    """Yield the tensors and sizes that a pending value is made of."""
     for x in in_order(pending, set()):
         if x.op is None:
             yield x.operands[0]
 
 
 def in_order(pending: AfterSym, done: set[int]) -> Iterator[AfterSym]:
-    """The pending values it depends on, each after what it is made of; none whose id is in `done`
-    (which they join) and none that is known."""
+    """Yield the pending values it depends on, each after what it is made of. Skip those that are
+    known and those whose id is in `done`, which the others join."""
     stack = [pending]
     while stack:
         x = stack[-1]
@@ -263,7 +265,7 @@ def _known(x: Any, asks: bool) -> Any:
 
 
 def computed(pending: AfterSym, values: list[Any]) -> Any:
-    """What it is, given what it is made of."""
+    """Compute it, given what it is made of."""
     if pending.op is None:
         (leaf,) = values
         return number_of(leaf) if pending.reads_number and is_a(leaf, Tensor) else leaf
@@ -276,7 +278,7 @@ def computed(pending: AfterSym, values: list[Any]) -> Any:
 
 # -- arithmetic -----------------------------------------------------------------------------------
 def remembered(op: str, operands: tuple) -> Any:
-    """A Python operator on numbers, some of them pending."""
+    """Remember a Python operator on numbers, some of them pending."""
     tracer: Any = active.tracer
     parts = tuple([_part(tracer, x) for x in operands])
     waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]
@@ -297,7 +299,8 @@ def _part(tracer: Any, x: Any) -> Any:
 
 
 def _bits(op: str, parts: tuple) -> int:
-    """How long an int the result may be; more than MAX_BITS where the operation may raise."""
+    """Bound the length of the result if an int; more than MAX_BITS where the operation may
+    raise."""
     sizes = [_length(x) for x in parts]
     if op in _DIVISIONS:
         return max(sizes) if _never_zero(parts[1]) else MAX_BITS + 1
@@ -315,7 +318,7 @@ def _length(x: Any) -> int:
 
 
 def longest(numbers: Iterable[Any]) -> int:
-    """How long the longest of some ints may be."""
+    """Bound the length of the longest of some ints."""
     return max(map(_length, numbers))
 
 
@@ -377,7 +380,8 @@ def _concatenate(*parts: str) -> str:
 
 # -- as an operand of a tensor op ------------------------------------------------------------------
 def _in_graph(number: AfterSymNumber, tracer: Any) -> Any:
-    """The graph value of a number; what has none is asked for and enters as a constant."""
+    """Return the graph value of a number. One without such a value is asked for and enters as a
+    constant."""
     made: Any = None
     for x in in_order(number, set()):
         if x.op is not None and all(map(_is_known, x.operands)):
@@ -406,7 +410,7 @@ def _is_known(x: Any) -> bool:
 
 
 def of_array_of(number: AfterSymNumber) -> Tensor:
-    """A known number as a rank-0 tensor of its width."""
+    """Make a rank-0 tensor of a known number, in its width."""
     return of_array(number.element_type.numpy.type(number.known).reshape(()))
 
 
@@ -436,7 +440,7 @@ def _float_operand(tracer: Any, x: Any) -> Any:
 
 
 def _weak(tracer: Any, value: Any, dtype: Any) -> Any:
-    """The value as a Python number's: in its width, promoting like one."""
+    """Make a value a Python number's: in its width, promoting like one."""
     if value.type.dtype is not dtype:
         value = tracer.graph.append(cast, (value,), {"dtype": dtype})
     value.is_weak = True

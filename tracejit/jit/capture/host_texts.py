@@ -44,7 +44,7 @@ def deferred_repr(x: Any) -> Any:
 
 
 def _pends(x: Any, depth: int = 3) -> bool:
-    """Whether a text of it shows what is not known yet, or differs from call to call."""
+    """Return True if a text of it shows what is not known yet, or differs from call to call."""
     if is_exactly(x, AFTER_SYMS) or is_a(x, (SymNumber, Tensor)) or type(x) is SymInt:
         return True
     if depth and is_exactly(x, (list, tuple)):
@@ -68,7 +68,7 @@ def deferred_format_of(x: Any, spec: Any = "") -> Any:
 
 
 def _formats(x: Any, spec: str) -> bool:
-    """Whether every value of x's type can be formatted so."""
+    """Return True if every value of x's type can be formatted so."""
     sample = _sample(x)
     if sample is None or spec.endswith("c"):
         return False
@@ -86,8 +86,8 @@ def _sample(x: Any) -> Any:
 
 
 def deferred_format(parts: Sequence[Any]) -> Any:
-    """An f-string: `parts` are texts and (value, conversion, spec) with conversion one of None,
-    "s", "r", "a". The text; pending where a value is.
+    """Format an f-string. `parts` are texts and (value, conversion, spec) with conversion one of
+    None, "s", "r", "a". The text is pending where a value is.
 
     >>> deferred_format(["loss ", (0.25, None, ".3f")])
     'loss 0.250'

@@ -1,4 +1,4 @@
-"""Which objects a recorded call told apart, or changed: what guards say of who is who.
+"""Objects that a recorded call told apart or changed: what guards say of identity.
 
 In: the names of the code that was entered, the objects that `id` and `hash` were asked for, what
 effects change. Out: sources at which no two objects may be one on replay, keys that must be what is
@@ -23,7 +23,7 @@ _EQUATED = ("object", "function", "partial")  # kinds that are equal to themselv
 
 
 class IdentityReads:
-    """What the code of one recorded call may ask of which objects are one."""
+    """Questions that the code of one recorded call may ask about which objects are one."""
 
     def __init__(self) -> None:
         self.compared = False  # any objects: `x is y`, `x in seen`
@@ -53,7 +53,7 @@ class IdentityReads:
         return number
 
     def numbered(self, state: ReachableState) -> list[Source]:
-        """Where objects are found whose numbers the call may have computed with."""
+        """Return the sources of objects whose numbers the call may have computed with."""
         return [p for p in state.objects() if self.any_number or id(p.value) in self.asked]
 
     def same(
@@ -84,8 +84,9 @@ class IdentityReads:
         self, state: ReachableState, sources: list[Source], changed: Sequence[Any],
         graded: Sequence[Any],
     ) -> list[Source]:
-        """Those of the sources at which no two objects may be one: the code may compare them, or
-        what an effect changes (`changed`; `graded`: its gradient) would be seen in the other."""
+        """Return those of the sources at which no two objects may be one. The code may compare
+        them, or what an effect changes (`changed`; `graded`: its gradient) would be seen in the
+        other."""
         cells = {id(p.value): p for p in _cells(state, changed)}
         sources = [*sources, *cells.values()]
         keys = [p for p in self._keys(state) if state.source_of(p.value) is None]
@@ -105,7 +106,7 @@ class IdentityReads:
 
 
 def _identified(key: Source) -> Iterator[Source]:
-    """What of a key is equal to itself alone."""
+    """Yield the parts of a key that equal themselves alone."""
     if key.kind == "tensor" or key.kind in _EQUATED:
         yield key
     elif key.kind == "method":
@@ -116,8 +117,8 @@ def _identified(key: Source) -> Iterator[Source]:
 
 
 def _cells(state: ReachableState, changed: Sequence[Any]) -> list[Source]:
-    """Where variables of closures are found that may be one with some that the call changed: of the
-    same name."""
+    """Find closure variables that may be one with some that the call changed: those of the same
+    name."""
     if not any(type(x) is CellType for x in changed):
         return []
     found: dict[str, list[Source]] = {}

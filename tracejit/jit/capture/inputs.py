@@ -1,7 +1,6 @@
-"""What graph inputs stand for: tensors of the caller, generators, numbers in containers.
+"""Objects that graph inputs stand for: tensors of the caller, generators, numbers in containers.
 
-In: objects the tracer met. Out: records that remember what they were before the call. Read when
-an
+In: objects the tracer met. Out: records that remember what they were before the call. Read when an
 entry is made: each source must be found again on replay.
 """
 
@@ -22,7 +21,7 @@ from tracejit.jit.ir.graph import Value
 
 
 class LiftedInput:
-    """A concrete tensor (or the generator's state) that became an input of the graph."""
+    """Concrete tensor (or the generator's state) that became an input of the graph."""
 
     __slots__ = ("tensor", "value", "traced", "before")
 
@@ -32,8 +31,8 @@ class LiftedInput:
 
 
 class RngInput:
-    """A generator the recording draws from: its state at the start (`value`), how many draws, a
-    state (`tensor`) and how many draws came since."""
+    """Generator the recording draws from: its state at the start (`value`), the number of draws, a
+    state (`tensor`) and the number of draws since."""
 
     __slots__ = ("generator", "tensor", "value", "words", "count", "offset")
 
@@ -44,22 +43,22 @@ class RngInput:
         self.offset = 0
 
     def any(self) -> bool:
-        """Whether there were any draws; a loop that draws has an iteration at least."""
+        """Return True if there were any draws; a loop that draws has an iteration at least."""
         return type(self.count) is not int or self.count > 0
 
     def untouched(self) -> bool:
-        """Whether nobody seeded the generator since."""
+        """Return True if the generator was not seeded since."""
         return bool((self.generator.array == self.words).all())
 
 
 def hooks_of(tensor: Tensor) -> tuple:
-    """The functions that run when a gradient arrives at this tensor."""
+    """Return the functions that run when a gradient arrives at this tensor."""
     hooks = tensor._hooks
     return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
 
 
 def tensor_history(tensor: Tensor) -> tuple:
-    """What of a tensor, beside its memory, a call may change: its gradient, and the rest."""
+    """Return what a call may change of a tensor beside its memory: its gradient, and the rest."""
     if tensor._view is not None and tensor._traced is None:  # what was written outside counts
         tracer, active.tracer = active.tracer, None
         try:
@@ -74,7 +73,7 @@ def tensor_history(tensor: Tensor) -> tuple:
 
 
 class NumberSource(NamedTuple):
-    """Where a number was read: an entry of a container."""
+    """Place where a number was read: an entry of a container."""
 
     container: Any
     key: Any

@@ -1,6 +1,6 @@
-"""The instructions of a code object in one vocabulary, whichever CPython compiled it.
+"""Instructions of a code object in one vocabulary, whichever CPython compiled it.
 
-In: code objects. Out: `Step`s, under the names that CPython 3.11 has for them: pairs in one
+In: code objects. Out: `Step`s, under the names that CPython 3.11 has for them. Pairs in one
 instruction are two steps, small numbers are constants, a slice is made before it is looked up.
 Called by all that judges code by its instructions. Where the canary fails they judge nothing:
 `holds("instructions")` is False, and each of them takes the worst for granted.
@@ -42,7 +42,7 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 class Step(NamedTuple):
-    """One instruction.
+    """Instruction of a code object.
 
     called   it loads a function that a call follows, with its own place on the stack
     effect   how much deeper the stack is afterwards, where nothing jumps
@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 def steps(code: CodeType) -> list[Step]:
-    """The instructions that do something.
+    """List the instructions that do something.
 
         >>> [(s.opname, s.argval) for s in steps((lambda x: x.scale[3]).__code__)]
         [('LOAD_FAST', 'x'), ('LOAD_ATTR', 'scale'), ('LOAD_CONST', 3), ('BINARY_SUBSCR', None), \
@@ -117,7 +117,7 @@ def _plain(one: dis.Instruction, code: CodeType, entered: bool, before: list[Ste
 
 
 def constants(code: CodeType) -> set[Any]:
-    """The texts and integers in the code: small integers are no `co_consts` since 3.14.
+    """Collect the texts and integers in the code: small integers are no `co_consts` since 3.14.
 
     >>> sorted(constants((lambda x: x[3] + 400).__code__))
     [3, 400]

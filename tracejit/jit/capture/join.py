@@ -1,9 +1,9 @@
-"""Where the two sides of a branch meet: what each gives becomes one result of a `cond` node.
+"""Join of the two sides of a branch: what each gives becomes one result of a `cond` node.
 
 In: the recorded regions of both sides; values, memory and signals they leave. Out: the node; values
 made of its results. Tensors of both sides must agree in dtype and shape, Python numbers in their
-type; what only one side gives, because the other leaves the function or goes on, is filled up with
-zeros that nobody reads. Called by `cond.py`.
+type. One side alone may give a value, because the other leaves the function or goes on. Zeros that
+nothing reads stand for it on the other side. Called by `cond.py`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class BranchJoin:
         return self.known[key]
 
     def _lie(self, pair: tuple[Tensor, Tensor], what: str, from_one_side: int | None) -> Any:
-        """The strides of what is one of the pair."""
+        """Return the strides of a result that is one of the pair."""
         cases = [region.traced(t) for region, t in zip(self.sides, pair)]
         found = [known_strides(traced) for traced in cases]
         if from_one_side is not None:
@@ -120,7 +120,7 @@ class BranchJoin:
         return number
 
     def _held(self, side: int, number: Any, kind: type) -> Tensor:
-        """A Python number of a side as a tensor of its region."""
+        """Make a Python number of a side a tensor of its region."""
         with speculate(self.sides[side]), no_grad():
             return number_tensor(self.sides[side], number, kind)
 
@@ -152,7 +152,7 @@ class BranchJoin:
                       else self._number_from_one_side(side, x) for x in leaves]
 
     def _filled_up(self, side: int, tensor: Tensor, what: str) -> int:
-        """The number of a pair of a side's tensor and zeros."""
+        """Pair a side's tensor with zeros and return the number of the pair."""
         if self.sides[side].is_outer(tensor):
             return self.pair(tensor, tensor, what)
         known = (id(tensor), ~side)
@@ -218,8 +218,8 @@ class BranchJoin:
     def _happened(
         self, written: Iterable[FunctionalStorage]
     ) -> tuple[list[Any], list[list[Tensor]]]:
-        """For each piece of memory whether it is written, or the flag that says so, or which of the
-        pairs of flags of the sides, which come second, do."""
+        """Tell for each piece of memory if it is written: a bool, a flag, or the number of a pair
+        of flags. The pairs of the sides' flags come second."""
         found: list[Any] = []
         pairs: list[list[Tensor]] = []
         for memory in written:
@@ -237,7 +237,8 @@ class BranchJoin:
         return found, pairs
 
     def _shaped(self, like: Tensor, tensor: Tensor) -> Tensor:
-        """What the other side gives, its sizes written as those of the first side's tensor."""
+        """Return what the other side gives, its sizes written as those of the first side's
+        tensor."""
         one, other = self.sides
         shape = one.traced(like).shape
         if known_same_shape(shape, other.traced(tensor).shape):
@@ -252,7 +253,7 @@ class BranchJoin:
 
     def _gradient(self, rest: list[tuple[Tensor, Tensor]], from_one_side: list[int | None],
                   keys: list[Value]) -> Any:
-        """How gradients flow through the node; None where they do not."""
+        """Return how gradients flow through the node; None where they do not."""
         tracked = [k for k, (a, b) in enumerate(rest)
                    if (a._requires_grad or b._requires_grad) and a._dtype.category >= FLOATING]
         outer = [tensor for region in self.sides for tensor in region.outer_tensors()]
@@ -269,11 +270,11 @@ class BranchJoin:
                                           [[pair[side] for pair in rest] for side in (0, 1)])
 
     def built(self, given: JoinedValue) -> Any:
-        """The value that both sides gave."""
+        """Return the value that both sides gave."""
         return self.built_anew(given)[0]
 
     def built_anew(self, given: JoinedValue) -> tuple[Any, list[Any]]:
-        """The same, and the containers made for it."""
+        """Return the value that both sides gave, and the containers made for it."""
         spec, numbers = given
         own: list[Any] = []
         value = tree_unflatten(spec, iter([self.results[k] for k in numbers]), own)
@@ -282,7 +283,7 @@ class BranchJoin:
 
 
 class JoinedExit:
-    """How a branch ends, given how its sides do; made before the node is."""
+    """End of a branch, given how its sides end; made before the node is."""
 
     def __init__(self, join: BranchJoin, one: ControlExit, other: ControlExit):
         self.join, self.signals = join, (one, other)
@@ -296,7 +297,8 @@ class JoinedExit:
             self.value = self._value()
 
     def _flag(self, name: str) -> Any:
-        """What both sides say: the number of their pair, a tensor, or False where neither can."""
+        """Return what both sides say: the number of their pair, a tensor, or False where neither
+        can."""
         found = [_decided(signal, name) for signal in self.signals]
         if self.returns or all(x is False for x in found):
             return False
@@ -323,11 +325,11 @@ class JoinedExit:
 
     @property
     def values(self) -> list[JoinedValue]:
-        """What may be returned."""
+        """List what may be returned."""
         return [] if self.same or self.value is None else [self.value]
 
     def signal(self) -> ControlExit:
-        """The signal, when the node is there."""
+        """Return the signal, when the node is there."""
         if self.same:
             return self.signals[0]
         built = (None, []) if self.value is None else self.join.built_anew(self.value)
@@ -339,7 +341,7 @@ class JoinedExit:
 
 
 def _decided(signal: ControlExit, name: str) -> Any:
-    """Whether a signal says "broke" or "returned": a bool, or a tensor."""
+    """Tell if a signal says "broke" or "returned": a bool, or a tensor."""
     if is_a(signal, TracedExit):
         return getattr(signal, name)
     return is_a(signal, Return) if name == "returned" else signal is BREAK

@@ -29,7 +29,7 @@ DIFFERED = 2  # entries that did not serve a call since contents differed: no mo
 
 
 class KnownContents:
-    """One graph input, and what it must hold: what `learn` found when it was needed."""
+    """Contents that one graph input must have: what `learn` found when it was needed."""
 
     def __init__(self, number: int, source: Source, known: Tensor):
         self.number, self.name = number, source.text
@@ -43,8 +43,8 @@ class KnownContents:
 
 
 def knowable(tracer: Any) -> Callable[[Value], bool] | None:
-    """Return who tells if an entry may depend on what an input of the graph holds: the caller's
-    numbers, and his tensors where these are small. None if it may not at all."""
+    """Return a test of an input: may an entry depend on what it holds? It may for the caller's
+    numbers and small tensors. Return None if it may not at all."""
     root = tracer.root is tracer and not tracer.speculation_depth and not tracer.differentiating
     if not root or not tracer.cacheable or tracer.breaks or tracer.knows is None:
         return None

@@ -1,4 +1,4 @@
-"""What functions of the standard library read of what they are given, where their code says more.
+"""Reads by functions of the standard library of what they are given, where their code says more.
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
 for. Called by `watcher`, which looks no further into these: `inspect.signature` would seem to ask
@@ -43,12 +43,12 @@ READS |= {kind.__new__.__code__: frozenset() for kind in (numpy.finfo, ml_dtypes
 
 
 def thread_ident(_: None) -> int:
-    """The number of the running thread."""
+    """Return the number of the running thread."""
     return threading.get_ident()
 
 
 def native_thread(_: None) -> int:
-    """The number that the system gave the running thread."""
+    """Return the number that the system gave the running thread."""
     return threading.get_native_id()
 
 

@@ -1,8 +1,8 @@
-"""Which functions of tracejit's own change Python objects: `Module.train`, `LRScheduler.step`.
+"""Functions of tracejit's own that change Python objects: `Module.train`, `LRScheduler.step`.
 
-In: a code object of ours. Out: whether it may set attributes, or change containers that others
-have; a trial may not run it then, for nobody could take that back. Tensors are followed by the
-tracer whoever changes them. Called by `speculation`.
+In: a code object of ours. Out: True if it may set attributes, or change containers that others
+have. A trial may not run it then, for nothing could take that back. The tracer follows tensors,
+whatever changes them. Called by `speculation`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SETTERS = frozenset({"setattr", "delattr"})
 
 
 def changes_objects(code: CodeType) -> bool:
-    """Whether a function of ours may leave objects changed that it did not make itself.
+    """Return True if a function of ours may leave objects changed that it did not make itself.
 
     >>> import tracejit
     >>> changes_objects(tracejit.nn.Module.train.__code__)
@@ -55,7 +55,7 @@ def _changes(filename: str, name: str, line: int) -> bool:
 
 @functools.lru_cache(256)
 def _functions(filename: str) -> dict[tuple[str, int], ast.AST]:
-    """The functions of a file, by name and first line, decorators included."""
+    """Find the functions of a file, by name and first line, decorators included."""
     with open(filename, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     found: dict[tuple[str, int], ast.AST] = {}
@@ -85,7 +85,7 @@ class _Changes(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """One within is looked at when it runs."""
+        """Skip a function within: it is looked at when it runs."""
 
     visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 
@@ -115,7 +115,7 @@ class _Changes(ast.NodeVisitor):
 
 
 def _makes(value: ast.AST) -> bool:
-    """Whether an expression makes a new object: a display, a class that is called."""
+    """Return True if an expression makes a new object: a display, a class that is called."""
     if isinstance(value, ast.Call):
         name = value.func.id if isinstance(value.func, ast.Name) else ""
         return name in ("dict", "list", "set", "cls") or name[:1].isupper()

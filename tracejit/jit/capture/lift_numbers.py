@@ -60,7 +60,7 @@ Path = tuple[tuple[str, Any], ...]
 
 
 class NumberLifter:
-    """Which sources of one recorded call hold runtime scalars."""
+    """Sources of one recorded call that hold runtime scalars."""
 
     def __init__(
         self, sym_env: Any, state: ReachableState, varying: frozenset[Path], spread: frozenset[int]
@@ -80,13 +80,13 @@ class NumberLifter:
 
     # -- before code runs ------------------------------------------------------------------------
     def argument(self, source: Source) -> SymNumber:
-        """The runtime scalar that is passed for a number."""
+        """Make the runtime scalar that is passed for a number."""
         number = self.roots[id(source)] = self.sym_env.root(source.value, source)
         number.original = source.value  # which the caller still has
         return number
 
     def varies(self, source: Source) -> bool:
-        """Whether the number there was seen to change."""
+        """Return True if the number there was seen to change."""
         return path_of(source) in self.varying
 
     def add_names(self, names: CodeNames) -> None:
@@ -97,7 +97,8 @@ class NumberLifter:
         self.keys |= names.keys
 
     def read_elsewhere(self, source: Source) -> bool:
-        """Whether other code may have read a number in a tuple, where nothing can replace it."""
+        """Return True if other code may have read a number in a tuple, where nothing can replace
+        it."""
         owner = source.parent
         if owner is None or source.how != "item" or not is_a(owner.value, tuple):
             return False
@@ -154,7 +155,7 @@ class NumberLifter:
                 self.seen[slot] = number
 
     def _found_again(self, source: Source) -> None:
-        """A second source of a number that was replaced already."""
+        """Take in a second source of a number that was replaced already."""
         number, root = source.value, self.seen.get(_slot(source) or ())
         source.value = number.hint
         if root is not None and number is root:
@@ -163,7 +164,7 @@ class NumberLifter:
             self.state.unmodelled(source.text, "a number stored in this call is found by new code")
 
     def _stored(self, source: Source) -> bool:
-        """Whether code that was found gives this source new values."""
+        """Return True if code that was found gives this source new values."""
         if source.how in ("attr", "slot", "type"):
             return source.key in self.stored
         if source.how == "item":
@@ -174,7 +175,7 @@ class NumberLifter:
 
     # -- after the call --------------------------------------------------------------------------
     def is_root(self, source: Source, value: Any) -> bool:
-        """Whether the number put at this source is still there."""
+        """Return True if the number put at this source is still there."""
         return self.roots.get(id(source)) is value
 
     def give_up(self, frame: FrameType, arguments: tuple) -> None:
@@ -220,7 +221,7 @@ def put_plain(sources: Iterable[Source], arguments: tuple) -> None:
 
 
 def _with_made(sources: Iterable[Source], arguments: tuple) -> Iterator[Source]:
-    """The sources, and those of attributes that are there now and were not."""
+    """Yield the sources, and those of attributes that are there now and were not."""
     for source in sources:
         if source.kind not in ("missing_names", "own_names"):
             yield source
@@ -232,13 +233,13 @@ def _with_made(sources: Iterable[Source], arguments: tuple) -> Iterator[Source]:
 
 
 def _owner(source: Source, arguments: tuple) -> Any:
-    """The object of which a source tells which attributes it has, or ABSENT."""
+    """Return the object whose attribute names a source tells, or ABSENT."""
     parent: Any = source.parent
     return try_read_from(parent, arguments) if parent.value is None else parent.value
 
 
 def objects_at(sources: Iterable[Source], arguments: tuple) -> set[int]:
-    """The ids of objects that are at sources."""
+    """Return the ids of objects that are at sources."""
     found = (try_read_from(source, arguments) for source in _with_made(sources, arguments))
     return {id(x) for x in found if is_object(x)}
 
@@ -261,15 +262,16 @@ def plain_exception(error: BaseException | None) -> None:
 
 
 def suspends(function: Any) -> bool:
-    """Whether a call only begins to run the function: the rest comes when the recording is over."""
+    """Return True if a call only begins to run the function: the rest comes when the recording is
+    over."""
     code = attribute_of(attribute_of(function, "__func__", function), "__code__")
     return code is not None and bool(code.co_flags & _SUSPENDED)
 
 
 def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
-    """Whether a function, or what it names, may call a method of a number's type on it; or, where
-    it runs unrewritten, ask for its `type` or which object it is. `adapt` rewrites functions that
-    have a source."""
+    """Return True if a function, or what it names, may call a method of a number's type on it. Also
+    if, where it runs unrewritten, it may ask for its `type` or which object it is. `adapt` rewrites
+    functions that have a source."""
     for found in _reached(function):
         if type(found) is not FunctionType:
             if adapt is None and _makes_of_numbers(found):
@@ -283,8 +285,8 @@ def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
 
 
 def tells_ints(function: Any) -> bool:
-    """Whether a function that runs unrewritten, or what it names, may tell an int from what stands
-    for one."""
+    """Return True if a function that runs unrewritten, or what it names, may tell an int from what
+    stands for one."""
     return any(names_of(found.__code__).globals >= TELL_INTS
                for found in _reached(function) if type(found) is FunctionType)
 
@@ -296,7 +298,7 @@ def _makes_of_numbers(found: Any) -> bool:
 
 
 def _reached(function: Any) -> Iterator[Any]:
-    """A function, and what it and those that it names name."""
+    """Yield a function, and what it and those that it names name."""
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
@@ -322,7 +324,7 @@ def _contents(cell: CellType) -> Any:
 
 
 def methods_of(cls: type) -> frozenset[CodeNames]:
-    """The names in the methods of a class, constructors aside."""
+    """Return the names in the methods of a class, constructors aside."""
     found = _methods.get(cls)
     if found is None:
         names: set[CodeNames] = set()
@@ -336,7 +338,7 @@ def methods_of(cls: type) -> frozenset[CodeNames]:
 
 
 def path_of(source: Source) -> Path:
-    """The way from a root to a source: the same in each recording of a function."""
+    """Return the way from a root to a source: the same in each recording of a function."""
     steps: list[tuple[str, Any]] = []
     at: Source | None = source
     while at is not None:
@@ -346,7 +348,7 @@ def path_of(source: Source) -> Path:
 
 
 def changed_numbers(guarded: Iterable[tuple[Source, Any]], arguments: tuple) -> frozenset[Path]:
-    """Which numbers guarded by value are another number in this call."""
+    """Return the paths of numbers guarded by value that are another number in this call."""
     found = set()
     for source, old in guarded:
         now = try_read_from(source, arguments)
@@ -356,7 +358,8 @@ def changed_numbers(guarded: Iterable[tuple[Source, Any]], arguments: tuple) -> 
 
 
 def _slot(source: Source) -> tuple | None:
-    """What is written when this source gets a new value; None where it cannot be replaced."""
+    """Identify what is written when this source gets a new value; None where it cannot be
+    replaced."""
     if source.how == "global":
         return id(source.container), source.key
     if source.how == "cell":
@@ -390,13 +393,13 @@ def _put(source: Source, value: Any) -> bool:
 
 
 def _is_shared(owner: Any) -> bool:
-    """Whether this is a module whose constants everybody in the process reads, as `math.inf`."""
+    """Return True for a module whose constants all code in the process reads, as `math.inf`."""
     return is_a(owner, ModuleType) and is_shared_module(module_title(owner))
 
 
 def _speaks_unseen(cls: type) -> bool:
-    """Whether C code asks instances for numbers by a method that the watcher does not know when it
-    runs: a function of another name, which may read one from an attribute."""
+    """Return True if C code asks instances for numbers by a method that the watcher does not know
+    when it runs. Such a function has another name and may read a number from an attribute."""
     methods = (class_attribute(cls, name) for name in CONVERSIONS)
     return any(type(m) is FunctionType and m.__code__.co_name not in CONVERSIONS for m in methods)
 

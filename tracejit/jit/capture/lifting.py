@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lift(tracer: Tracer, tensor: Any) -> FunctionalTensor:
-    """The state of a concrete tensor, which becomes an input of the graph."""
+    """Make a concrete tensor an input of the graph and return its state."""
     storage = tensor._storage
     place = (id(storage), tensor._offset, tensor._shape, tensor._strides, tensor._dtype,
              id(counting_family(tensor)))
@@ -57,10 +57,11 @@ def lift(tracer: Tracer, tensor: Any) -> FunctionalTensor:
 
 
 def _input_like(tracer: Tracer, tensor: Any) -> Value:
-    """A new input of the graph with the tensor's dtype, and symbols for its sizes and strides.
+    """Make a new input of the graph with the tensor's dtype, and symbols for its sizes and strides.
 
-    The windows of a parameter are numbers, guarded: what a convolution makes of an image's sizes
-    would have one more symbol with every layer, and its count of elements a product of such sums.
+    The windows of a parameter are numbers, guarded. Otherwise every layer would add a symbol to
+    what a convolution makes of an image's sizes. Its count of elements would be a product of such
+    sums.
     """
     k = len(tracer.graph.inputs)
     scope = tracer.graph.scope

@@ -1,8 +1,7 @@
-"""Which line of the user's program an op came from.
+"""Line of the user's program that an op came from.
 
 In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files.
-Called by the
-tracer for every node and by break records.
+Called by the tracer for every node and by break records.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ _naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules"
 
 
 def is_internal_code(code: CodeType) -> bool:
-    """Whether a code object belongs to tracejit (or to what counts as pure: the machinery Python
-    itself adds, such as import and the methods of dataclasses, and einops)."""
+    """Return True if a code object belongs to tracejit or to what counts as pure. Pure are einops
+    and the machinery Python itself adds, such as import and the methods of dataclasses."""
     known = _own.get(id(code))
     if known is None:
         name = code.co_filename
@@ -62,14 +61,15 @@ def is_of_compiler(code: CodeType) -> bool:
 
 
 def _is_einops(filename: str) -> bool:
-    """Whether a file belongs to the einops that is imported and holds pure functions."""
+    """Return True if a file belongs to the einops that is imported and holds pure functions."""
     folder, name = os.path.split(filename)
     package = getattr(sys.modules.get("einops"), "__file__", None) or ""
     return name in _EINOPS and folder == os.path.dirname(package)
 
 
 def is_published(function: FunctionType) -> bool:
-    """Whether a function is tracejit's own, found where it was defined: nothing else hangs on it.
+    """Return True if a function is tracejit's own, found where it was defined: nothing else hangs
+    on it.
 
     >>> import tracejit
     >>> is_published(tracejit.nn.functional.gelu)
@@ -82,7 +82,7 @@ def is_published(function: FunctionType) -> bool:
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
-    """The innermost frame of the user's own code."""
+    """Return the innermost frame of the user's own code."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and (is_internal_code(frame.f_code) or is_of_compiler(frame.f_code)):
         frame = frame.f_back
@@ -90,7 +90,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 def is_asked_by_user() -> bool:
-    """Whether the user's own code, not tracejit's printing, asked what a size is."""
+    """Return True if the user's own code, not tracejit's printing, asked what a size is."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
         frame = frame.f_back
@@ -98,9 +98,9 @@ def is_asked_by_user() -> bool:
 
 
 def in_capture(depth: int) -> bool:
-    """Whether what the function so many frames up does is a step of capture's own work, in the
-    midst of which no segment may end: the write of memory that others may share, what follows a
-    branch or a loop or the call."""
+    """Return True if the function `depth` frames up does a step of capture's own work, where no
+    segment may end. Such steps write memory that others may share, or follow a branch, a loop or
+    the call."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and is_internal_code(frame.f_code):
         name = frame.f_code.co_filename
@@ -138,7 +138,7 @@ def naming_modules() -> Iterator[None]:
 
 
 def _module_name(frame: FrameType | None) -> str:
-    """The name, in the outermost module of which a method runs, of the innermost one it has."""
+    """Return the innermost module's name in the outermost module of which a method runs."""
     owners: list[Any] = []
     while frame is not None and frame.f_code.co_filename != _CALLS:
         owner = frame.f_locals.get("self")

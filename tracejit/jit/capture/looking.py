@@ -132,7 +132,7 @@ def instance_dict(x: Any) -> Any:
 
 
 def _behind_property(x: Any) -> Any:
-    """The `__dict__` of an object whose class hides it."""
+    """Return the `__dict__` of an object whose class hides it."""
     ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: with types of its own
     ask.restype, ask.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p]
     return ask(id(x), None)  # ctypes asks an object itself for its class

@@ -1,4 +1,4 @@
-"""Why the body of a rolled loop is recorded once more: what one attempt learnt for the next.
+"""Reasons to record the body of a rolled loop once more: what one attempt learnt for the next.
 
 In: the name of a variable and which of its elements. Out: an exception with that place. Raised by
 `loop_body.py`, caught by `loops.py`.
@@ -10,7 +10,7 @@ from tracejit.jit.capture.breaks import RegionRefused
 
 
 class Retrace(RegionRefused):
-    """The body has to be recorded once more, knowing this of element `k` of a variable."""
+    """Request to record the body once more, knowing this of element `k` of a variable."""
 
     what = ""
 
@@ -20,24 +20,24 @@ class Retrace(RegionRefused):
 
 
 class LiftNumber(Retrace):
-    """A Python number changes from iteration to iteration: it must be in the graph."""
+    """Python number that changes from iteration to iteration: it must be in the graph."""
 
     what = "changes"
 
 
 class StrideChange(Retrace):
-    """A variable lies in memory in another way after an iteration."""
+    """Change of a carried variable's strides: trace the body again with unknown strides."""
 
     what = "has other strides after an iteration"
 
 
 class GradPromotion(Retrace):
-    """A variable requires grad after an iteration: so it must from the start."""
+    """Variable that requires grad after an iteration, so it must from the start."""
 
     what = "requires grad after an iteration"
 
 
 class GrowingList(Retrace):
-    """A list grows through a name that is bound again, to the same list (`+=`)."""
+    """List that grows through a name that is bound again, to the same list (`+=`)."""
 
     what = "is a list that grows"

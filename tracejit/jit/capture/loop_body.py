@@ -1,4 +1,4 @@
-"""The body of a rolled loop, recorded once: what it carries, scans, stacks and writes.
+"""Body of a rolled loop, recorded once: what it carries, scans, stacks and writes.
 
 In: the body as a function, the variables it assigns. Out: a region and its `CarriedVar`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
@@ -49,12 +49,12 @@ from tracejit.jit.ir.graph import Value
 
 
 class PeelIteration(RegionRefused):
-    """A variable has its type only after the first iteration."""
+    """Variable that has its type only after the first iteration."""
 
 
 @dataclass(eq=False)
 class CarriedVar:
-    """One tensor (or number) of a variable, at the start and the end of an iteration."""
+    """Tensor (or number) of a variable, at the start and the end of an iteration."""
 
     name: str
     outer: Any  # what it is before the loop: a Tensor, an int, a float
@@ -69,12 +69,12 @@ class CarriedVar:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether the placeholder did, when the iteration started."""
+        """Return True if the placeholder required grad when the iteration started."""
         return self.origin is not None
 
     @property
     def rebased(self) -> bool:
-        """Whether a write in place gave the placeholder another history."""
+        """Return True if a write in place gave the placeholder another history."""
         node = None if self.origin is None else self.origin._node
         return self.start._node is not node
 
@@ -85,7 +85,7 @@ class CarriedVar:
 
 @dataclass(eq=False)
 class ScannedInput:
-    """A tensor of the parent of which each iteration sees one slice."""
+    """Tensor of the parent; each iteration sees one slice of it."""
 
     source: Tensor
     whole: Tensor  # the parent's, leading dimension: iterations
@@ -119,7 +119,7 @@ class StackedStore:
 
 @dataclass(eq=False)
 class LoopBodyTrace:
-    """A body recorded once."""
+    """Body of a loop, recorded once."""
 
     parent: Tracer
     name: str
@@ -144,11 +144,11 @@ class LoopBodyTrace:
 
     @property
     def counted(self) -> bool:
-        """Whether it is an open loop that knows how many iterations there can be."""
+        """Return True for an open loop that knows how many iterations there can be."""
         return self.trip_count is None and self.max_trips is not None
 
     def of_views(self) -> bool:
-        """Whether a variable that changes was a view before the loop."""
+        """Return True if a variable that changes was a view before the loop."""
         return any(s.is_tensor and self.parent.traced(s.outer).views and s.end is not s.start
                    for s in self.carried_vars)
 
@@ -208,7 +208,7 @@ class LoopBodyTrace:
                     self.containers[name] = start
 
     def tensor_var(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> CarriedVar:
-        """A tensor that an iteration starts from."""
+        """Add a tensor that an iteration starts from."""
         if outer.__dict__:
             raise RegionRefused(f"{name} has attributes of the user's")
         start = self.region.placeholder(outer, requires_grad)
@@ -266,7 +266,7 @@ class LoopBodyTrace:
         return False
 
     def scan(self, source: Tensor, dim: int, start: Any, step: int) -> Tensor:
-        """This iteration's slice of a tensor of the parent."""
+        """Return this iteration's slice of a tensor of the parent."""
         if self.trip_count is None:
             return part_at(source, dim, as_tensor(self.index(start, step).value).reshape((1,)))
         for known in self.scans:
@@ -356,7 +356,7 @@ class LoopBodyTrace:
         return (name, 0) in self.lifted
 
     def _new(self, name: str, value: Any) -> None:
-        """A variable without a value before the loop."""
+        """Take in a variable without a value before the loop."""
         if is_a(value, LoopIndex):
             self.indices[name] = value
         elif (value is not UNBOUND
@@ -381,7 +381,7 @@ class LoopBodyTrace:
         self.results[name] = (spec, carried_vars)
 
     def _check_histories(self) -> None:
-        """A placeholder may be written with a history; what it stands for perhaps not: a leaf, one
+        """Refuse a placeholder written with a history if what it stands for may not be: a leaf, one
         of several views."""
         for var in self.carried_vars:
             if var.requires_grad and var.rebased:
@@ -396,7 +396,7 @@ class LoopBodyTrace:
                     raise RegionRefused(f"{var.name}: {reason}")
 
     def _may_be_another(self, tensor: Tensor) -> bool:
-        """Whether a value before the loop decides which tensor this is."""
+        """Return True if a value before the loop decides which tensor this is."""
         parent = self.parent
         return parent.remains(lambda: bool(parent.sharing.partners(parent.traced(tensor).memory)))
 
@@ -426,8 +426,8 @@ class LoopBodyTrace:
             raise StrideChange(var.name, k)
 
     def agree_strides(self, var: CarriedVar, end: Tensor) -> bool:
-        """Whether a variable's tensor lies alike before and after an iteration; sets how after
-        all."""
+        """Return True if a variable's tensor has the same strides before and after an iteration.
+        Set its strides after the loop."""
         before, after = self.parent.traced(var.outer), self.region.traced(end)
         var.strides = known_strides(after)
         if same_strides(after.shape, known_strides(before), var.strides):
@@ -471,7 +471,8 @@ class LoopBodyTrace:
         return [memory, *(other for other, _ in self.parent.sharing.partners(memory))]
 
     def _check_apart(self) -> None:
-        """What an iteration leaves becomes separate memory: it must be so there."""
+        """Refuse unless what an iteration leaves is separate memory: it becomes so after the
+        loop."""
         region = self.region
         starts = {region.traced(s.start).memory: s for s in self.carried_vars if s.is_tensor}
         ends = {id(s.end): region.traced(s.end).memory for s in self.carried_vars
@@ -505,14 +506,15 @@ class LoopBodyTrace:
     def _check_elements(
         self, elements: list[FunctionalStorage], variables: list[FunctionalStorage]
     ) -> None:
-        """What is stacked may be nothing else, whatever a branch in the body gave."""
+        """Refuse to stack what may be another tensor, whatever a branch in the body gave."""
         for memory in elements:
             for other, _ in self.region.sharing.memories.of(memory):
                 if other in elements or other in variables or other in self.region.copies:
                     raise RegionRefused("an element of a list may be another tensor")
 
     def _check_fresh(self, var: CarriedVar, starts: dict[FunctionalStorage, CarriedVar]) -> None:
-        """Some iterations later a variable must be a tensor that an iteration made."""
+        """Refuse a variable unless, some iterations later, it is a tensor that an iteration
+        made."""
         seen: set[int] = set()
         while var.is_tensor and var.end is not var.start:
             following = starts.get(self.region.traced(var.end).memory)
@@ -525,14 +527,14 @@ class LoopBodyTrace:
 
 
 def asked_number(value: Any) -> Any:
-    """A plain number to fill with."""
+    """Return a plain number to fill with. Refuse one that changes."""
     if is_a(value, SymNumber) or not is_a(value, (int, float, bool)):
         raise RegionRefused("a row is filled with a number that changes")
     return value
 
 
 def _sliced(source: Tensor, dim: int, start: Any, step: int, trip_count: Any) -> Tensor:
-    """What iterations see of a tensor, iterations first."""
+    """Return what iterations see of a tensor, iterations first."""
     moved = source if dim == 0 else source.movedim(dim, 0)
     if step > 0:
         if type(start) is int and start == 0 and step == 1 and moved.shape[0] == trip_count:

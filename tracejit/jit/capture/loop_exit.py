@@ -1,6 +1,6 @@
-"""How a loop ends that a value may leave: by `break`, by `return`, or at its end.
+"""End of a loop that a value may leave: by `break`, by `return`, or at its end.
 
-In: a recorded body whose signal may be `TracedExit`, and how the iteration before the loop ended,
+In: a recorded body whose signal may be `TracedExit`. Also how the iteration before the loop ended,
 if that is for the program to know as well. Out: further variables and carried flags of the loop's
 node; when the node is there, the signal for what follows the loop. Called by `loops.py`.
 """
@@ -33,7 +33,7 @@ NAMES = ("broke", RETURNED)
 
 
 class LoopExits:
-    """What a body that may leave its loop carries besides its variables.
+    """Values that a body that may leave its loop carries besides its variables.
 
     flags  name, what it is before the loop (a Tensor), in the body, at an iteration's end
     parts  of the returned value: a variable of the loop, or what is the same whenever it returns
@@ -112,8 +112,8 @@ class LoopExits:
         return tensor._traced is not None and tensor._traced.tracer is self.body.region
 
     def _part(self, leaf: Tensor, first: Tensor | None) -> Any:
-        """What a tensor of the returned value is after the loop. `first`: what it is where the
-        iteration before the loop returned."""
+        """Return what a tensor of the returned value is after the loop. `first`: what it is where
+        the iteration before the loop returned."""
         if not self._inside(leaf):
             return self._the_same(leaf, first)
         for var in self.body.carried_vars:
@@ -144,7 +144,8 @@ class LoopExits:
         return var
 
     def _check_fresh(self, leaf: Tensor, start: CarriedVar | None) -> None:
-        """A returned tensor must be one of the iteration's own, or a variable as it found it."""
+        """Refuse a returned tensor unless it is one of the iteration's own, or a variable as it
+        found it."""
         body, region = self.body, self.body.region
         memory = region.traced(leaf).memory
         starts = {region.traced(s.start).memory for s in body.carried_vars if s.is_tensor}
@@ -170,7 +171,7 @@ class LoopExits:
 
     # -- after the loop --------------------------------------------------------------------------
     def ended(self, flags: list[Tensor], values: dict[int, Any]) -> ControlExit:
-        """How the loop ended, given what the node made of flags and variables."""
+        """Return how the loop ended, given what the node made of flags and variables."""
         if not self.names:
             return None
         found = dict(zip(self.names, flags))
@@ -183,7 +184,7 @@ class LoopExits:
 
 
 def _taken_before(value: Any, all_numbers: bool) -> tuple[TreeSpec, list[Any]]:
-    """What an iteration before the loop returns, in containers made for it."""
+    """Flatten what an iteration before the loop returns, in containers made for it."""
     leaves: list[Any] = []
     spec = tree_flatten(
         value, leaves, lambda container: True,

@@ -1,4 +1,4 @@
-"""What a rolled loop iterates over, and how tensors are indexed by where it is.
+"""Iterables of rolled loops, and how tensors are indexed by the loop's index.
 
 In: what stands behind `in` of a `for`; `x[i]` with the loop's index in the body. Out: the number of
 iterations and the item of one iteration; `x[i]` of a tensor made outside becomes a *scan*: each
@@ -26,9 +26,9 @@ WORTH = 16  # constant numbers of iterations from which a loop is rolled
 
 
 class LoopIterable:
-    """An iterable a loop can be rolled over: `trip_count` iterations; `item(body)` inside the
-    region, `first()` outside; `rest()`: the same without the first; `plainly()`: as Python iterates
-    it. Of a range: `start`, `step`."""
+    """Iterable a loop can be rolled over: `trip_count` iterations. `item(body)` is for inside the
+    region, `first()` for outside. `rest()`: the same without the first; `plainly()`: as Python
+    iterates it. Of a range: `start`, `step`."""
 
     start: Any = 0
     step = 0
@@ -40,7 +40,7 @@ class LoopIterable:
 
 
 def worth_rolling(iterable: Any) -> LoopIterable | None:
-    """How to roll a loop over this; None where it is better run as Python."""
+    """Return how to roll a loop over this; None where it is better run as Python."""
     found = _rolled(iterable)
     if found is None or type(found.trip_count) is int and found.trip_count < WORTH:
         return None
@@ -93,7 +93,7 @@ def over_range(start: Any, stop: Any, step: int) -> LoopIterable:
 
 
 def over_tensor(x: Tensor, first: int) -> LoopIterable:
-    """The slices of a tensor along its first dimension, from number `first` on."""
+    """Iterate over the slices of a tensor along its first dimension, from number `first` on."""
     trip_count = x.shape[0] - first
     return LoopIterable(trip_count, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
                         lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
@@ -142,7 +142,7 @@ def _zipped(found: list[LoopIterable]) -> LoopIterable:
 
 
 def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
-    """An element whose place only the program knows, counted from the end where negative."""
+    """Return an element whose place only the program knows, counted from the end where negative."""
     size = container.shape[dim]
     if not is_a(index, LoopIndex) or index.body.max_trips is None:
         raise RegionRefused("a tensor is indexed by a number of the loop that may be out of range")
@@ -163,8 +163,8 @@ def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
 
 
 def mentions_index(key: Any) -> bool:
-    """Whether a key is or holds an int that only the graph knows, in a region: elsewhere its value
-    can be had."""
+    """Return True if a key is or holds an int that only the graph knows, in a region. Elsewhere its
+    value can be had."""
     return known_to_graph(key) or type(key) is tuple and any(map(known_to_graph, key))
 
 

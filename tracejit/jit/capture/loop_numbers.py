@@ -1,9 +1,9 @@
 """Python numbers inside a rolled loop, and after a loop or branch: indices, counters, choices.
 
 In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
-numbers whose value is in the graph: in a region they add and subtract there, and a comparison of
-one is a bool of the graph, which rewritten control flow understands. What asks for the value itself
-(an index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `join.py`.
+numbers whose value is in the graph. In a region they add and subtract there. Their comparison is a
+bool of the graph, which rewritten control flow understands. Code that asks for the value itself (an
+index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `join.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
 
 
 class GraphSymNumber:
-    """What `GraphSymInt` and `GraphSymFloat` share: a value of the graph instead of one of the
+    """Base of `GraphSymInt` and `GraphSymFloat`: a value of the graph instead of one of the
     host."""
 
     on_host = False
@@ -52,11 +52,11 @@ class GraphSymNumber:
             "the value of a number is needed that changes from iteration to iteration")
 
     def graph_value(self, tracer: Any) -> Value:
-        """Its value in the graph of `tracer`, the loop's own or one within."""
+        """Return its value in the graph of `tracer`, the loop's own or one within."""
         return tracer._operand(self)
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
-        """A bool of the graph: the answer differs from iteration to iteration."""
+        """Make a bool of the graph: the answer differs from iteration to iteration."""
         return GraphSymBool(_compared(op, *_as_ints((left, right))))
 
     def __bool__(self) -> bool:
@@ -67,7 +67,7 @@ class GraphSymNumber:
 
 
 class GraphSymInt(GraphSymNumber, CallSymInt):
-    """An int of the loop."""
+    """Int of the loop."""
 
     bounded = False
 
@@ -79,7 +79,7 @@ class GraphSymInt(GraphSymNumber, CallSymInt):
 
 
 class GraphSymBool(GraphSymNumber, CallSymInt):
-    """A bool of the loop: the answer to a comparison."""
+    """Bool of the loop: the answer to a comparison."""
 
     element_type, kind = bool_, bool
 
@@ -99,7 +99,7 @@ class GraphSymBool(GraphSymNumber, CallSymInt):
 
 
 class GraphSymFloat(GraphSymNumber, CallSymFloat):
-    """A float of the loop; float64, as Python's."""
+    """Float of the loop; float64, as Python's."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
         return _float_arithmetic(op, operands)
@@ -127,7 +127,7 @@ def _as_ints(operands: tuple) -> tuple:
 
 
 def _compared(op: str, left: Any, right: Any) -> Value:
-    """A comparison as Python makes it: an int that float64 would round is compared as it is."""
+    """Compare as Python does: an int that float64 would round is compared as it is."""
     operands = left, right
     if {x.__class__ for x in operands} != {int, float}:
         return _applied(op, operands)
@@ -141,12 +141,12 @@ def _compared(op: str, left: Any, right: Any) -> Value:
 
 
 def _as_float(x: Any) -> Any:
-    """A number as a float, which rounds a large int."""
+    """Make a number a float, which rounds a large int."""
     return x.as_float() if is_a(x, CallSymInt) else float(x) if type(x) is int else x
 
 
 def _whole(x: Any) -> Any:
-    """A float that is a whole number as an int; anything for others."""
+    """Convert a float that is a whole number to an int; anything for others."""
     if is_a(x, SymNumber):
         return _applied("convert", (x,), {"dtype": int64})
     return int(x) if abs(x) < LARGE else 0
@@ -161,8 +161,8 @@ def _float_arithmetic(op: str, operands: tuple) -> Any:
 
 
 def is_bounded(x: Any) -> bool:
-    """Whether an int stays small, so that adding it again and again does not overflow an int64. Of
-    a number of the caller the program is guarded by the answer."""
+    """Return True if an int stays small: adding it again and again does not overflow an int64. For
+    a number of the caller, the answer guards the program."""
     if is_a(x, GraphSymNumber):
         return x.bounded
     pending = is_a(x, CallSymInt) and not x.on_host
@@ -170,13 +170,14 @@ def is_bounded(x: Any) -> bool:
 
 
 def _within(x: Any, most: int) -> bool:
-    """Whether an int, where it is known now, is less than that in magnitude; as above."""
+    """Return False if an int is known now and not less than `most` in magnitude. Guards as
+    `is_bounded`."""
     known = type(x) is int or is_a(x, CallSymInt) and x.on_host
     return not known or bool(-most < x) and bool(x < most)
 
 
 def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
-    """A number as a tensor of the graph at work."""
+    """Make a number a tensor of the graph at work."""
     if not is_a(number, SymNumber):
         if kind is int and abs(number) >= LARGE:
             raise RegionRefused("a large int")
@@ -188,7 +189,7 @@ def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
 
 
 def made_in(x: Any, graph: Graph) -> bool:
-    """Whether `x` is a number whose value is one of this graph."""
+    """Return True if `x` is a number whose value is one of this graph."""
     return is_a(x, GraphSymNumber) and x.value is not None and x.value.graph is graph
 
 
@@ -203,14 +204,14 @@ def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
 
 
 def as_tensor(value: Any) -> Tensor:
-    """A tensor that holds a value of the graph at work."""
+    """Return a tensor that holds a value of the graph at work."""
     tracer: Any = active.tracer
     tensor = tracer.tensor_of(value)
     return tensor
 
 
 def tested(value: Any) -> Any:
-    """What decides a branch or a loop: of a bool of the graph its tensor."""
+    """Return what decides a branch or a loop: the tensor of a bool of the graph."""
     return number_tensor(active.tracer, value, bool) if type(value) is GraphSymBool else value
 
 
@@ -241,12 +242,12 @@ class LoopIndex(GraphSymInt):
 
 
 def number_in(value: Value, kind: type) -> Any:
-    """A Python number whose value is in a region's graph."""
+    """Make a Python number whose value is in a region's graph."""
     return {int: GraphSymInt, float: GraphSymFloat, bool: GraphSymBool}[kind](value)
 
 
 def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False) -> Any:
-    """A Python number that a loop or a branch computed. `bounded`: it is small."""
+    """Return a Python number that a loop or a branch computed. `bounded`: it is small."""
     if parent.root is not parent:
         made = number_in(parent.traced(tensor).read(), kind)
     elif kind is bool:
@@ -263,7 +264,7 @@ def _in_region() -> bool:
 
 
 class RegionSymNumber:
-    """A number that a loop or a branch has computed: a tensor of the graph, and what the host will
+    """Number that a loop or a branch has computed: a tensor of the graph, and what the host will
     read."""
 
     value: Value | None
@@ -282,16 +283,16 @@ class RegionSymNumber:
         return getattr(self.pending, "hint", self.pending)
 
     def tensors(self) -> list[Tensor]:
-        """What it holds."""
+        """List what it holds."""
         return [self.tensor, *getattr(self.pending, "operands", ())]
 
     def concretize(self) -> Any:
-        """The value: the segment ends here, unless it has run."""
+        """Return the value: the segment ends here, unless it has run."""
         concretize = getattr(self.pending, "concretize", None)
         return self.pending if concretize is None else concretize()
 
     def graph_value(self, tracer: Any) -> Value:
-        """Its value in the graph of `tracer`."""
+        """Return its value in the graph of `tracer`."""
         value = tracer.traced(self.tensor).read()
         value.is_weak = True
         return value
@@ -315,7 +316,7 @@ class RegionSymNumber:
 
 
 class RegionSymInt(RegionSymNumber, GraphSymInt):  # type: ignore[override]
-    """An int that a loop or a branch has computed."""
+    """Int that a loop or a branch has computed."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
         if op in ("add", "sub", "mul") and not _in_region() and all(map(_joins, operands)):
@@ -334,15 +335,15 @@ class RegionSymInt(RegionSymNumber, GraphSymInt):  # type: ignore[override]
 
 
 def _joins(x: Any) -> bool:
-    """Whether an int may be a part of an int that the graph computes."""
+    """Return True if an int may be a part of an int that the graph computes."""
     plain = type(x) is int or type(x) is CallSymInt
     return is_a(x, RegionSymInt) or plain and _within(x, LARGE)
 
 
 def known_to_graph(x: Any) -> bool:
-    """Whether `x` is an int whose value nobody can ask for here."""
+    """Return True if `x` is an int whose value cannot be asked for here."""
     return is_a(x, GraphSymInt) and (_in_region() or not is_a(x, RegionSymInt))
 
 
 class RegionSymFloat(RegionSymNumber, GraphSymFloat):  # type: ignore[override]
-    """A float that a loop or a branch has computed."""
+    """Float that a loop or a branch has computed."""

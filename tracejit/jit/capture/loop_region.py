@@ -1,4 +1,4 @@
-"""The region of a rolled loop's body: what recording one iteration may do that a branch may not.
+"""Region of a rolled loop's body: what recording one iteration may do that a branch may not.
 
 In: ops of the iteration. Out: a region's graph; random draws from a state that goes along, appends
 handed to the body, what branches within say of gradients. Made by `loop_body.py`.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LoopBodyTracer(SubgraphTracer):
-    """The region of a body; knows the loop it belongs to."""
+    """Region of a body; knows the loop it belongs to."""
 
     body: LoopBodyTrace
 

@@ -25,9 +25,9 @@ from tracejit.jit.ir.graph import Value
 
 @dataclass(eq=False)
 class Edge:
-    """What a variable holds after an iteration may be `other`: what a variable holds before it,
-    what one holds after it (a tensor of the body), or a tensor made outside. No flag: it is so
-    always."""
+    """Possible content of a variable after an iteration: `other`. It is what a variable holds
+    before the iteration, what one holds after it (a tensor of the body), or a tensor made outside.
+    No flag: it is so always."""
 
     other: Any
     flag: Tensor | None
@@ -35,8 +35,8 @@ class Edge:
 
 @dataclass(eq=False)
 class Held:
-    """Whether `var` holds `other`: a tensor made before the loop, or what the variable `other`
-    holds."""
+    """Flag that says if `var` holds `other`: a tensor made before the loop, or what the variable
+    `other` holds."""
 
     var: CarriedVar
     other: Any
@@ -45,7 +45,7 @@ class Held:
 
 
 class LoopSharing:
-    """The flags of a loop. `flags`: (before the loop, within an iteration, after it)."""
+    """Flags of a loop. `flags`: (before the loop, within an iteration, after it)."""
 
     def __init__(self, body: LoopBodyTrace):
         self.parent, self.region, self.trip_count = body.parent, body.region, body.trip_count
@@ -75,7 +75,7 @@ class LoopSharing:
             var.strides = merged_strides(var.name, one, another)
 
     def tells(self, var: CarriedVar) -> bool:
-        """Whether flags tell what a variable is, also after no iteration."""
+        """Return True if flags tell what a variable is, also after no iteration."""
         return bool(self.held) and var in self.changing
 
     def outside(self, var: CarriedVar) -> list[Tensor]:
@@ -84,7 +84,8 @@ class LoopSharing:
                 if held.var is var and held.remains and not is_a(held.other, CarriedVar)]
 
     def remember(self, values: dict[int, Any], flags: Sequence[Tensor]) -> None:
-        """The node is made, `values` are what the variables are now (by their ids)."""
+        """Remember the flags when the node is made. `values` are what the variables are now (by
+        their ids)."""
         parent = self.parent
         for held, flag in [(h, f) for h, f in zip(self.held.values(), flags) if h.remains]:
             result = values[id(held.var)]
@@ -121,7 +122,7 @@ class LoopSharing:
 
     # -- what goes from iteration to iteration ---------------------------------------------------
     def _possible(self) -> dict[tuple[int, int], tuple[CarriedVar, Any]]:
-        """Which variables may hold which tensors, or the same as which variables."""
+        """Find pairs: variables that may hold a tensor, or the same as another variable."""
         outside = {id(s.outer): s.outer for s in self.carried_vars}
         outside |= {id(e.other): e.other for edges in self.edges.values() for e in edges
                     if is_a(e.other, Tensor) and self.region.is_outer(e.other)}
@@ -166,7 +167,7 @@ class LoopSharing:
 
     def _after(self, var: CarriedVar, other: Any, now: Callable[[CarriedVar, Any], Any],
                flag: Callable[[Tensor | None], Any]) -> Any:
-        """Whether the variable holds `other` after an iteration, given what was so before it."""
+        """Tell if the variable holds `other` after an iteration, given what was so before it."""
         found: Any = False
         for one, when in self._holds(var, flag):
             for another, also in self._holds(other, flag):
@@ -174,7 +175,7 @@ class LoopSharing:
         return found
 
     def _holds(self, var: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
-        """What a variable may hold after an iteration, and when; a tensor made outside is
+        """List what a variable may hold after an iteration, and when. A tensor made outside is
         itself."""
         if not is_a(var, CarriedVar):
             return [(var, True)]
@@ -182,12 +183,12 @@ class LoopSharing:
 
 
 def _at_first(var: CarriedVar, other: Any) -> bool:
-    """Whether a variable holds before the loop what `other` is or holds."""
+    """Return True if a variable holds before the loop what `other` is or holds."""
     return var.outer is (other.outer if is_a(other, CarriedVar) else other)
 
 
 def _one(one: Any, other: Any, now: Callable[[CarriedVar, Any], Any]) -> Any:
-    """Whether two are one: tensors, or what variables hold before an iteration."""
+    """Tell if two are one: tensors, or what variables hold before an iteration."""
     one, other = (x.outer if is_a(x, CarriedVar) and x.end is x.start else x for x in (one, other))
     if one is other:
         return True

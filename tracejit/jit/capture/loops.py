@@ -77,7 +77,7 @@ def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], Contro
 
 def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
                    variables: Variables, before: TracedExit | None) -> ControlExit:
-    """A counted loop that a value may end before."""
+    """Record a counted loop that a value may end before."""
 
     def run(b: LoopBodyTrace) -> ControlExit:
         signal = body(rolled.item(b))
@@ -146,7 +146,7 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
 def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
               run: Callable[[LoopBodyTrace], ControlExit], max_trips: Any = None,
              before: TracedExit | None = None) -> LoopBodyTrace:
-    """The body, recorded as often as it takes to know what is carried."""
+    """Record the body as often as it takes to know what is carried."""
     known: dict[type, set] = {
         kind: set() for kind in (GradPromotion, LiftNumber, StrideChange, GrowingList)}
     for _ in range(ATTEMPTS):
@@ -164,7 +164,7 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
 
 @dataclass(eq=False)
 class Carried:
-    """A value that goes from one iteration to the next: before the loop, within, at the end."""
+    """Value that goes from one iteration to the next: before the loop, within, at the end."""
 
     init: Value
     input: Value
@@ -217,7 +217,8 @@ class LoopBuilder:
         self.lasts: dict[int, Tensor] = {}  # of elements that variables are too: the last one
 
     def _gives_history(self) -> bool:
-        """Whether a result, as the body or nothing of it leaves it, requires grad."""
+        """Return True if a result requires grad, as the body leaves it or, without iterations, as
+        it was."""
         changing = [s for s in self.body.carried_vars if s.is_tensor and s.end is not s.start]
         given = [*(s.end for s in changing),
                  *(x for _, elements in self.body.appended.values() for x in elements),
@@ -238,7 +239,7 @@ class LoopBuilder:
         return bool(self._memory(var.start).mutations)
 
     def _happened(self, memory: FunctionalStorage, before: int) -> bool | Carried:
-        """Whether each iteration writes memory, or what carries whether one did."""
+        """Tell if each iteration writes memory: a bool, or what carries whether one did."""
         parent, region = self.parent, self.region
         happened = write_condition(region, memory, before)
         if not is_a(happened, Tensor):
@@ -250,7 +251,7 @@ class LoopBuilder:
             return Carried(init, known, region.traced(either).read())
 
     def _flag(self, memory: FunctionalStorage) -> bool | Tensor:
-        """Whether memory was written in the loop, or the flag that says so."""
+        """Tell if memory was written in the loop: a bool, or the flag that says so."""
         happened = self.happened[memory]
         if is_a(happened, Carried):
             return happened.result
@@ -260,7 +261,7 @@ class LoopBuilder:
             return self.count >= 1
 
     def _store(self, var: CarriedVar, result: Tensor) -> None:
-        """What a variable was before the loop is stored anew: perhaps nothing was written."""
+        """Store a result in what the variable was before the loop: perhaps nothing was written."""
         happened = self._flag(self._memory(var.start))
         with self.parent.writing_under(happened), nullcontext() if var.rebased else no_grad():
             store(var.outer, result)
@@ -280,7 +281,7 @@ class LoopBuilder:
         return Carried(init, var.input, end, var)
 
     def _state(self, draws: RngInput) -> Carried:
-        """The generator's state goes from one iteration to the next."""
+        """Carry the generator's state from one iteration to the next."""
         outer = self.parent.rng_input_of(draws.generator)
         init = _advanced(self.parent, outer.tensor, outer.offset)
         with speculate(self.region):
@@ -329,7 +330,7 @@ class LoopBuilder:
         return self._leave(stacked)
 
     def parts(self, more: list[Value]) -> tuple[Op, list[Value], dict[str, Any], Graph]:
-        """What the node is made of; `more`: what its body gives besides."""
+        """Return what the node is made of; `more`: what its body gives besides."""
         parent, body = self.parent, self.body
         operands, inputs, outputs = self.given
         carried = len(self.carried)
@@ -345,7 +346,7 @@ class LoopBuilder:
         return REGISTRY["while_loop"], [go, *operands], {"carried": carried}, graph
 
     def _count_writes(self) -> None:
-        """A result counts the writes to what it may be, already when history keeps it."""
+        """Let a result count the writes to what it may be, already when history keeps it."""
         known: dict[int, list[Tensor]] = {}  # by what an iteration ends with
         changing = [(c.var, c.result) for c in self.carried
                     if c.var is not None and c.var.is_tensor and c.var.end is not c.var.start]
@@ -398,7 +399,8 @@ class LoopBuilder:
 
     def _end(self, c: Carried, var: CarriedVar, stacked: list[Tensor], others: list[CarriedVar],
              values: dict[int, Any]) -> Tensor:
-        """What a variable is after the loop; after an iteration the `others` are that too."""
+        """Return what a variable is after the loop; after an iteration the `others` are that
+        too."""
         for other in others:
             if self.body.trip_count is not None or other.outer is var.outer:
                 return values[id(other)]
@@ -428,7 +430,7 @@ class LoopBuilder:
 
 
 def _advanced(tracer: Tracer, state: Tensor, draws: int) -> Value:
-    """A generator's state (key, draws made) after further draws."""
+    """Return a generator's state (key, draws made) after further draws."""
     with no_grad():
         after = state + iota(2) * draws if draws else state
     return tracer.traced(after).read()

@@ -57,5 +57,5 @@ def _was_there(cls: type, sources: Iterable[Source]) -> bool:
 
 
 def blank(cls: type) -> Any:
-    """An object of the class without attributes or entries; no constructor runs."""
+    """Make an object of the class without attributes or entries; no constructor runs."""
     return SimpleNamespace() if cls is SimpleNamespace else kind_of_container(cls).__new__(cls)

@@ -39,7 +39,7 @@ def materialise(tensors: list[Tensor], roots: dict[FunctionalStorage, Tensor],
 
 
 def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """The same elements in other memory, where they lie like this."""
+    """Copy the elements to other memory with these strides."""
     steps = zip(root._shape, strides)
     span = 1 + sum((n - 1) * s for n, s in steps) if 0 not in root._shape else 0
     made = empty((span,), dtype=root._dtype, device=root._device)
@@ -51,7 +51,7 @@ def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
 def apply_views(
     root: Tensor, views: tuple, traced: FunctionalTensor, known: Mapping[Value, Tensor]
 ) -> Any:
-    """The array views lead to, from the concrete memory they start at."""
+    """Return the array views lead to, from the concrete memory they start at."""
     array: Any = alias(root)
     values = traced.memory.value.graph.scope.hints
     with no_grad():

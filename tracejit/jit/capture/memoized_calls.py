@@ -1,9 +1,9 @@
 """Calls of functions that keep what they gave (`functools.lru_cache`): a replay asks them again.
 
 In: the functions with a cache that a recording found, and the calls that rewritten code makes of
-them. Out: `MemoizedCall`s, which a replay repeats where none of them would run its function; a
-break where a call was another: one that ran the function, was made by C code, or gave what may
-change. Called by `calls`, `state` and the entry maker.
+them. Out: `MemoizedCall`s, which a replay repeats where none of them would run its function. Any
+other call is a break: one that ran the function, was made by C code, or gave what may change.
+Called by `calls`, `state` and the entry maker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 
 
 class MemoizedCall:
-    """One call, and what it gave."""
+    """Call of a function with a cache, and what it gave."""
 
     def __init__(self, function: Any, arguments: tuple, keywords: dict, answer: Any):
         self.function = weakref.ref(function)
@@ -49,7 +49,7 @@ class MemoizedCall:
         self.differing: Any = ABSENT  # what the cache had when it gave another answer
 
     def _given(self) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments; guards have found each object again."""
+        """Return the arguments; guards have found each object again."""
         keywords = {k: _strongly(x) for k, x in self.keywords.items()}
         return [_strongly(x) for x in self.arguments], keywords
 
@@ -61,7 +61,8 @@ class MemoizedCall:
         return next(iter(_cache_of(probe)))
 
     def may_hold(self) -> bool:
-        """Whether the function, which is not called, still has a result, and perhaps the same."""
+        """Return False if the cache shows the result gone or changed. Does not call the
+        function."""
         function = self.function()
         found = ABSENT if function is None else _cache_of(function).get(
             self._key() if self.of_objects else self.key, ABSENT)
@@ -70,7 +71,7 @@ class MemoizedCall:
         return type(found).__name__ == _IN_ORDER or identical(found, self.answer)
 
     def holds(self) -> bool:
-        """Whether the function, which is called and has a result, gives the same."""
+        """Return True if the function, which is called and has a result, gives the same."""
         function: Any = self.function()
         arguments, keywords = self._given()
         if identical(function(*arguments, **keywords), self.answer):
@@ -80,7 +81,7 @@ class MemoizedCall:
 
 
 class MemoizedResults:
-    """All that a function keeps, where calls of it were made that no rewritten code made.
+    """Results that a function keeps, where calls of it were made that no rewritten code made.
 
     calls    how many these were: a replay makes as many, of a result that is kept
     objects  that guards find again, by id: only those can have been arguments of the calls
@@ -100,8 +101,8 @@ class MemoizedResults:
         self.size = function.cache_info()
 
     def are_plain(self) -> bool:
-        """Return True if results are values that never change, and few: a cache that drops some has
-        room for many more, for a replay does not renew the very results."""
+        """Return True if results are values that never change, and few. A cache that drops some
+        must have room for many more, for a replay does not renew the very results."""
         size = self.size
         if size.maxsize is not None and size.maxsize < ROOM * size.currsize:
             return False
@@ -138,7 +139,8 @@ def _key_of(key: Any) -> Any:
 def first_changed(
     calls: Sequence[MemoizedCall | MemoizedResults]
 ) -> MemoizedCall | MemoizedResults | None:
-    """Of some calls, which are made again if no function would run, one that gives another."""
+    """Return the first of some calls that gives another result. Calls are made again only if no
+    function would run."""
     for call in calls:
         if not call.may_hold():
             return call
@@ -149,7 +151,7 @@ def first_changed(
 
 
 class MemoizedCalls:
-    """The functions with a cache that one recording found, and their calls."""
+    """Functions with a cache that one recording found, and their calls."""
 
     def __init__(self, source_of: Callable[[Any], Any]) -> None:
         self.source_of = source_of  # where guards find an object
@@ -181,7 +183,7 @@ class MemoizedCalls:
     def _is_key(self, x: Any) -> bool:
         """Return True if guards find an object that equals itself alone and may be held.
 
-        A class that a cache knows is older than the call: guards of what it was found by, such as
+        A class that a cache knows is older than the call. Guards of what it was found by, such as
         its instances, lead to the same one.
         """
         if is_a(x, type):
@@ -274,7 +276,7 @@ USER_CALL_WRAPPERS.update(c for c in handing_on.__code__.co_consts if is_a(c, Co
 
 
 def _cache_of(function: Any) -> dict:
-    """The dict in which a function with a cache keeps results; asking it runs nothing."""
+    """Return the dict in which a function with a cache keeps results; asking it runs nothing."""
     own = function.__dict__
     return next(x for x in gc.get_referents(function) if type(x) is dict and x is not own)
 
@@ -325,7 +327,7 @@ def _given_by(key: Any) -> tuple[Sequence[Any], dict[str, Any]]:
 
 
 def _weakly(x: Any) -> Any:
-    """An argument as an entry holds it."""
+    """Return an argument as an entry holds it."""
     return x if x is _BETWEEN or _are_plain([x]) else weakref.ref(x)
 
 

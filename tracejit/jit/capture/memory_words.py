@@ -1,11 +1,11 @@
-"""Where CPython keeps what guards compare: words of memory that tell whether an object changed.
+"""Words of memory where CPython keeps what guards compare: they tell whether an object changed.
 
-In: objects. Out: addresses of words: the version of a dict (every write anywhere gives it a number
-never used before), the version of a class, the elements of a list, the slots of an object. Called
-by `capture.snapshot`. Nothing here is written, only read.
+In: objects. Out: addresses of words: versions of dicts and classes, the elements of a list, the
+slots of an object. Every write to any dict gives it a version never used before. Called by
+`capture.snapshot`. Nothing here is written, only read.
 
 The layout is that of 64-bit CPython 3.11 and 3.12. `supported` tries each kind of change once and
-says whether all of them are seen; where one is not (3.13 writes attributes without a new version),
+says whether all of them are seen. Where one is not (3.13 writes attributes without a new version),
 guards are checked in Python alone. Versions of classes are asked for by themselves.
 """
 
@@ -38,19 +38,20 @@ TYPE_VERSION = 384
 
 
 def word(address: int) -> int:
-    """The 64 bits at an address."""
+    """Read the 64 bits at an address."""
     return ctypes.c_int64.from_address(address).value
 
 
 def slot_offset(descriptor: Any) -> int:
-    """Where the objects of a class keep one of its `__slots__`, or of its members in C."""
+    """Return where the objects of a class keep one of its `__slots__`, or of its members in C."""
     member = word(id(descriptor) + 40)  # PyMemberDef: name, type, offset
     return word(member + 16)
 
 
 @functools.cache
 def function_offset(name: str) -> int:
-    """Where a function keeps its `__code__`, `__closure__`, `__defaults__`, `__kwdefaults__`."""
+    """Return where a function keeps its `__code__`, `__closure__`, `__defaults__`,
+    `__kwdefaults__`."""
     kept = object()
 
     def sample(first: Any = (), *, second: Any = ()) -> Any:
@@ -70,7 +71,7 @@ def dict_pointer(value: Any) -> int:
 
 
 def class_version(cls: type) -> int:
-    """A number that changes with the attributes of a class and its bases; 0: it has none."""
+    """Return a number that changes with the attributes of a class and its bases; 0: it has none."""
     version = word(id(cls) + TYPE_VERSION) & 0xFFFFFFFF
     if not version:  # classes get one when an attribute is looked up
         with contextlib.suppress(AttributeError):
@@ -81,7 +82,7 @@ def class_version(cls: type) -> int:
 
 @functools.cache
 def supported() -> bool:
-    """Whether this interpreter keeps its words where this file says."""
+    """Return True if this interpreter keeps its words where this file says."""
     return sees_classes() and all(p() for p in (_sees_attributes, _sees_entries, _sees_layout))
 
 
@@ -120,7 +121,7 @@ def _store(target: Any, value: Any) -> None:
 
 
 def _seen(read: Callable[[], int], changes: list[Callable[[], Any]]) -> bool:
-    """Whether every change gives a number that was not there before."""
+    """Return True if every change gives a number that was not there before."""
     known = {read()}
     for change in changes:
         change()

@@ -1,9 +1,9 @@
-"""What tracejit's own code reads of modules where no code of the user's names it.
+"""Reads of modules by tracejit's own code, where no code of the user's names it.
 
-In: code of ours that runs. Out: whether it tells modules and tensors apart, the attributes that it
-reads of modules, the methods of theirs that it calls and an instance may have replaced. Called by
-`watcher`, which passes over that code otherwise: what it reads besides are the tables of modules,
-which the state walker looks at anyway.
+In: code of ours that runs. Out: whether it tells modules and tensors apart, and the attributes that
+it reads of modules. Also the methods of theirs that it calls and an instance may have replaced.
+Called by `watcher`, which passes over that code otherwise. What it reads besides are the tables of
+modules, which the state walker looks at anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METHODS = frozenset(
 
 
 class Reads(NamedTuple):
-    """What the functions of one file read of modules.
+    """Reads of modules by the functions of one file.
 
     modules   they tell modules and what modules hold apart
     objects   they tell any objects apart
@@ -51,7 +51,7 @@ _OF_MODULE = {PACKAGE + "nn/module.py": ("Module.__repr__", "Module.train")}
 
 
 def reads_of_modules(code: CodeType) -> Reads | None:
-    """What code of ours reads of modules; None: nothing but their tables.
+    """Return what code of ours reads of modules; None: nothing but their tables.
 
     >>> from tracejit import nn
     >>> reads_of_modules(nn.Module.named_modules.__code__).modules
@@ -63,5 +63,5 @@ def reads_of_modules(code: CodeType) -> Reads | None:
 
 
 def has_methods(attributes: dict[str, object]) -> bool:
-    """Whether a module's own attributes replace a method that code of ours calls."""
+    """Return True if a module's own attributes replace a method that code of ours calls."""
     return not METHODS.isdisjoint(attributes)

@@ -1,4 +1,4 @@
-"""What a replay computes on the host: runtime numbers that are returned or written back.
+"""Host-side numbers of a replay: runtime numbers that are returned or written back.
 
 In: the numbers specs need, and where their roots lie. Out: one generated function of the arguments.
 Made by `runtime.session`, called at the start of each replay.
@@ -32,7 +32,7 @@ def reader(
 
 
 def _read(source: Source, lines: list[str], constants: dict[str, Any]) -> str:
-    """The variable that holds what is at a source."""
+    """Add a line that reads a source; return the variable that holds the result."""
     name, constant = f"r{len(constants)}", f"p{len(constants)}"
     constants[constant] = source
     lines.append(f"{name} = {_reading(source, constant, constants)}")

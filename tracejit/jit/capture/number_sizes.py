@@ -21,7 +21,7 @@ _POLYNOMIAL = ("add", "sub", "mul", "neg")
 
 
 def size_of(tracer: Tracer, number: Any) -> Any:
-    """The size that stands for an int; its value, guarded, where none can."""
+    """Return the size that stands for an int; its value, guarded, where none can."""
     if type(number) is int:
         return number
     if tracer.static:

@@ -33,7 +33,7 @@ class NumberText:
         self.literals: dict[tuple[type, str], str] = {}
 
     def of(self, operand: Any) -> str:
-        """The variable, or the literal, that holds an operand."""
+        """Return the variable, or the literal, that holds an operand."""
         if not is_call_sym(operand):
             return self._literal(operand)
         pending = [operand]
@@ -70,7 +70,8 @@ class NumberText:
         return name
 
     def fails(self, guard: SymGuard) -> str:
-        """A condition that is true where the answer is another one now ("": lines suffice)."""
+        """Return a condition that is true where the answer is another one now ("": lines
+        suffice)."""
         variables = [self.of(x) for x in guard.operands]
         first = variables[0]
         if guard.what == "value":
@@ -90,13 +91,13 @@ class NumberText:
 
 
 class Asked(NamedTuple):
-    """What was asked, in words: where guards name a place, it stands for an expression."""
+    """Question in words: where guards name a place, it stands for an expression."""
 
     text: str
 
 
 def asked_text(guard: SymGuard) -> tuple[Asked, str]:
-    """What was asked, and the answer, in words."""
+    """Put a question, and its answer, in words."""
     texts = [number_text(x) for x in guard.operands]
     if guard.what in COMPARISONS:
         return Asked(f"{texts[0]} {COMPARISONS[guard.what]} {texts[1]}"), f"{guard.answer}"
@@ -106,7 +107,7 @@ def asked_text(guard: SymGuard) -> tuple[Asked, str]:
 
 
 def number_text(number: Any) -> str:
-    """An expression as the user could have written it, cut where it gets long."""
+    """Write an expression as the user could have written it, cut where it gets long."""
     if not is_call_sym(number):
         return repr(number)
     if number.op is None:

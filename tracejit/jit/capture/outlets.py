@@ -1,6 +1,6 @@
-"""Where printed and logged lines go, and whether they may go there when the call is over.
+"""Outlets of printed and logged lines, and whether lines may go there when the call is over.
 
-In: `sys.stdout`, a logger. Out: whether nobody can tell when lines arrive: a stream, handler,
+In: `sys.stdout`, a logger. Out: whether nobody can tell when lines arrive. A stream, handler,
 filter or formatter of the user's is code that sees the state of that moment, changes it or raises.
 Called by `output` where output is put off, and by the guard of what did so.
 """
@@ -24,7 +24,7 @@ _classes: ByClass[bool] = ByClass()
 
 
 def stdout_may_wait(_: None = None) -> bool:
-    """Whether `print` runs no code of the user's.
+    """Return True if `print` runs no code of the user's.
 
     >>> import contextlib, io
     >>> with contextlib.redirect_stdout(io.StringIO()):
@@ -36,7 +36,7 @@ def stdout_may_wait(_: None = None) -> bool:
 
 
 def logger_may_wait(logger: weakref.ref[logging.Logger]) -> bool:
-    """Whether a logger runs no code of the user's.
+    """Return True if a logger runs no code of the user's.
 
     >>> logger = logging.Logger("mine")
     >>> logger.addFilter(lambda record: record.levelno > 30)
@@ -48,7 +48,7 @@ def logger_may_wait(logger: weakref.ref[logging.Logger]) -> bool:
 
 
 def _takes_part(logger: Any) -> Iterator[Any]:
-    """The objects that a record of a logger comes by."""
+    """Yield the objects that a record of a logger comes by."""
     yield logging.getLogRecordFactory()
     while logger is not None:
         yield logger
@@ -61,7 +61,7 @@ def _takes_part(logger: Any) -> Iterator[Any]:
 
 
 def _is_library(x: Any) -> bool:
-    """Whether what x does is written in C, or belongs to an installed library."""
+    """Return True if what x does is written in C, or belongs to an installed library."""
     code = attribute_of(x, "__code__")
     if code is not None:
         return is_installed(code)
@@ -78,8 +78,8 @@ def _is_library_class(cls: type) -> bool:
 
 
 def changes_outlets(function: Any) -> bool:
-    """Whether a method of a logger or a handler, or a function of `logging`, may change where lines
-    go.
+    """Return True if a function may change where lines go: a method of a logger or a handler, or a
+    function of `logging`.
 
     >>> changes_outlets(logging.getLogger().setLevel), changes_outlets(logging.getLogger)
     (True, False)

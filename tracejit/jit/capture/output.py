@@ -40,7 +40,7 @@ PROGRESS = frozenset({"set_postfix", "set_postfix_str", "set_description", "upda
 
 
 class NotDeferrable(Exception):
-    """An object whose text only the object itself can make, now."""
+    """Refusal of an object whose text only the object itself can make, now."""
 
 
 # -- what is done later ---------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class HostEffect:
         self.function(*[_plain(x) for x in self.arguments], **keywords)
 
     def output_spec(self, builder: Any) -> Callable[[Any], None]:
-        """How a replay does it."""
+        """Make the function by which a replay does it."""
         function, names = self.function, tuple(self.keywords)
         parts = [_found(x, builder) for x in self.arguments]
         named = [_found(x, builder) for x in self.keywords.values()]
@@ -89,7 +89,7 @@ def _found(x: Any, builder: Any) -> Callable[[Any], Any]:
 
 
 class History(Node):
-    """Where a text shows a tensor: the history that it had, of which the name is all there is."""
+    """Stand-in for a tensor's history where a text shows it: the name is all there is."""
 
     __slots__ = ("_name",)
 
@@ -132,8 +132,10 @@ def _dict(*parts: Any) -> dict:
 
 
 def _shown(tracer: Any, x: Tensor) -> AfterSymObject:
-    """What stands for a tensor in an output: its elements and the history it had when the output
-    was made. A tensor, as formats and handlers of logging may do with it what they like."""
+    """Make the stand-in for a tensor in an output: its elements and its history of that moment.
+
+    Formats and handlers of logging get a tensor, as they may do with it what they like.
+    """
     grad_fn, requires_grad = x.grad_fn, x.requires_grad
     name = None if grad_fn is None else grad_fn.name()
     held = AfterSymObject(tracer, None, (snapshot(tracer, x),))
@@ -147,14 +149,14 @@ def _shown(tracer: Any, x: Tensor) -> AfterSymObject:
 
 
 def deferring_tracer() -> Any:
-    """The tracer, where what is done now may be put off; else None."""
+    """Return the tracer, where what is done now may be put off; else None."""
     tracer: Any = active.tracer
     mapped = tracer is not None and tracer.mapped
     return tracer if tracer is not None and not mapped and tracer.defers() else None
 
 
 def before_native_effect(what: str) -> None:
-    """Something visible is about to be done natively: what waits comes first."""
+    """Flush what waits: something visible is about to be done natively."""
     tracer: Any = active.tracer
     if tracer is None:
         return
@@ -184,7 +186,7 @@ def deferred_print(*args: Any, **keywords: Any) -> None:
 
 
 class Stdout:
-    """The stream that `sys.stdout` was when the call began; a replay has its own."""
+    """Stream that `sys.stdout` was when the call began; a replay has its own."""
 
     def __init__(self, stream: Any):
         self.stream = stream
@@ -247,7 +249,7 @@ def _log(
 
 
 def outlet_changed(function: Any) -> Callable[..., Any]:
-    """A function that changes where lines go: those that wait go first."""
+    """Wrap a function that changes where lines go: those that wait go first."""
 
     def changed(*args: Any, **keywords: Any) -> Any:
         before_native_effect(f"logging's {function.__name__}")

@@ -58,7 +58,7 @@ USER_CALL_WRAPPERS.update(c for c in concretizing_call.__code__.co_consts if is_
 
 
 def is_cython(function: Any) -> bool:
-    """Whether Cython made the C code of this, which may take nothing for an int but an int.
+    """Return True if Cython made the C code of this, which may take nothing for an int but an int.
 
     >>> import numpy
     >>> is_cython(numpy.random.permutation), is_cython(numpy.ones)
@@ -85,7 +85,7 @@ USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, Cod
 
 
 def wants_texts(function: Any) -> bool:
-    """Whether this is C code that changes nothing, and takes nothing for a text but a text."""
+    """Return True for C code that changes nothing, and takes nothing for a text but a text."""
     owner: Any = None
     if type(function) is MethodDescriptorType:
         owner = function.__objclass__
@@ -150,7 +150,7 @@ def plain_text(x: Any) -> Any:
 
 
 def named_plainly(names: Any) -> Any:
-    """A dict, as it is or with the texts that its keys stand for: Python wants names."""
+    """Return a dict, as it is or with the texts that its keys stand for: Python wants names."""
     if type(names) is dict and any(type(k) is AfterSymStr for k in names):
         return {plain_text(k): x for k, x in names.items()}
     return names

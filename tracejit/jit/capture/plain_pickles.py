@@ -1,8 +1,8 @@
 """`pickle.dumps` of plain data in a captured function: its bytes follow from what guards compare.
 
 In: the function, and what recorded code gives it. Out: the bytes, made past the watcher where equal
-values always give the same ones. A pickle tells one object that occurs twice from two equal ones,
-which guards do not: such data is left to the watcher, which ends the recording. Called by `calls`.
+values always give the same ones. A pickle tells one object that occurs twice from two equal ones;
+guards do not. Such data is left to the watcher, which ends the recording. Called by `calls`.
 """
 
 from __future__ import annotations

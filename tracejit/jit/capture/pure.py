@@ -1,4 +1,4 @@
-"""Which C functions do nothing but compute: they depend on their arguments and change nothing else.
+"""Pure C functions: they depend on their arguments and change nothing else.
 
 In: a function that recorded code calls. Out: whether a replay may go on with what it gave. Called
 by `watcher` for every C function, and by `calls`.
@@ -95,14 +95,14 @@ _OF_NUMBERS = {"astype", "item", "round", "tolist"}
 
 
 def is_of_arrays(function: Any) -> bool:
-    """Whether this is NumPy's, and makes arrays or numbers of its arguments."""
+    """Return True if this is NumPy's, and makes arrays or numbers of its arguments."""
     if is_a(attribute_of(function, "__self__"), _ARRAYS):
         return function.__name__ not in _LEAVES_ARRAYS
     return function in _OF_ARRAYS or function is _MAKES_SWITCHES
 
 
 def is_pure(function: Any) -> bool:
-    """Whether a C function only depends on its arguments and only changes them."""
+    """Return True if a C function only depends on its arguments and only changes them."""
     if is_of_arrays(function) or function in _PURE_BUILTINS:
         return True
     owner = attribute_of(function, "__self__")
@@ -125,6 +125,6 @@ def is_pure(function: Any) -> bool:
 
 
 def _home(cls: type, name: str) -> type:
-    """The class that has a method found in a class, or its metaclass's."""
+    """Find the class that has a method found in a class, or its metaclass's."""
     metaclass: type = type(cls)
     return next((c for c in (*bases_of(cls), *bases_of(metaclass)) if name in names_in(c)), cls)

@@ -1,4 +1,4 @@
-"""What random ops draw from while a function is recorded: the generator's state, as an input.
+"""Generator states as inputs: random ops draw from them while a function is recorded.
 
 In: a generator. Out: its state as a tensor of the graph, and how many draws came before. Importing
 this file makes random ops ask the tracer, or outside of a recording the generator itself.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
-    """What this graph draws from a generator."""
+    """Return the input from which this graph draws for a generator."""
     draws = tracer.generators.get(id(generator))
     if draws is not None and not draws.untouched():
         tracer.break_graph(None, "the generator was seeded inside the captured function")
@@ -32,7 +32,7 @@ def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
 
 
 def _state_of(generator: random.Generator) -> tuple[Any, int]:
-    """What random ops ask: the tracer's answer while recording, the generator's own else."""
+    """Answer random ops: the tracer's answer while recording, the generator's own else."""
     tracer = active.tracer
     if tracer is None:
         return generator.take(), 0

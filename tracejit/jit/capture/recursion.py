@@ -59,7 +59,7 @@ def deeper() -> Iterator[None]:
 
 
 def user_limit(_: None = None) -> int:
-    """The limit that the user's program has set, maybe while it was recorded."""
+    """Return the limit that the user's program has set, maybe while it was recorded."""
     now = _get()
     if _limits and now != _limits[-1] * FRAMES:
         _limits[:] = [now] * len(_limits)
@@ -73,7 +73,7 @@ def told() -> None:
 
 
 def forgotten() -> None:
-    """The limit was told, or set."""
+    """Put the limit of recordings back: the user's was told, or set."""
     user_limit()
     if _limits:
         sys.setrecursionlimit(_limits[-1] * FRAMES)
@@ -81,7 +81,7 @@ def forgotten() -> None:
 
 @forks.in_child
 def _forget_other_threads() -> None:
-    """Their recordings never end in a forked child: the limit counts this thread's alone."""
+    """Forget recordings that never end in a forked child: the limit counts this thread's alone."""
     limit = user_limit()
     recording = bool(_limits)
     _limits[:] = [limit] * _mine.recordings
@@ -90,7 +90,7 @@ def _forget_other_threads() -> None:
 
 
 class Blocks:
-    """The user's blocks that are on trial, one within the other."""
+    """User's blocks that are on trial, one within the other."""
 
     def __init__(self) -> None:
         self._open: list[tuple[CodeType, int]] = []  # which instructions of the user's they are

@@ -1,12 +1,12 @@
-"""A user function's statements, with control flow handed to a runtime object.
+"""Statements of a user function, with control flow handed to a runtime object.
 
-In: the syntax tree of one function. Out: a tree of the same function in which the blocks of `if`,
-`while` and `for` are inner functions that share its variables, and jumps are what those functions
+In: the syntax tree of one function. Out: a tree of the same function. In it the blocks of `if`,
+`while` and `for` are inner functions that share its variables. Jumps are what those functions
 return. Called by `source.py`, which finds the tree and compiles the result.
 
 Inner functions are defined at the top of the function and share its variables as cells. One returns
 None at its end, else a signal: BREAK, CONTINUE or Return(value). A statement that may jump out of
-itself takes the rest of its block along, so that each of its ends is an end of the function.
+itself takes the rest of its block along. So each of its ends is an end of the function.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _UNTYPED: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) el
 
 @dataclass(frozen=True)
 class Rest:
-    """What follows a statement: a function, the names that it and its own rest bind and read."""
+    """Rest of a block after a statement: a function, the names that it and its own rest bind and
+    read."""
 
     function: str
     bound: frozenset[str]
@@ -71,8 +72,10 @@ class Block:
 
 
 def rewrite_function(node: Function, class_name: str | None) -> Function:
-    """The function with its control flow rewritten, or as it is where that cannot be done.
-    `class_name`: of the class around it."""
+    """Rewrite the function's control flow; return it as it is where that cannot be done.
+
+    `class_name`: of the class around it.
+    """
     scope = scope_of(node, class_name)
     if not scope.convertible:
         return node
@@ -150,7 +153,7 @@ class _Rewriter:
     def block(
         self, statements: list[ast.stmt], after: Rest | None = None, tail: bool = True
     ) -> list[ast.stmt]:
-        """A block rewritten. At its end `after` is called; `tail`: that end is the function's."""
+        """Rewrite a block. At its end `after` is called; `tail`: that end is the function's."""
         done: list[ast.stmt] = []
         for place, statement in enumerate(statements, 1):
             rest = statements[place:]
@@ -167,20 +170,20 @@ class _Rewriter:
         return done
 
     def native(self, statement: ast.stmt) -> bool:
-        """Whether a statement stays itself, though its blocks are rewritten."""
+        """Return True if a statement stays itself, though its blocks are rewritten."""
         if isinstance(statement, ast.If):
             return self.expressions.plain(statement.test)
         return not isinstance(statement, LOOPS)
 
     def takes_rest(self, statement: ast.stmt, tail: bool) -> bool:
-        """Whether the statement may jump by a signal, so that what follows depends on it."""
+        """Return True if the statement may jump by a signal, so that what follows depends on it."""
         if not leaves([statement]):
             return False
         native_if = isinstance(statement, ast.If) and self.native(statement)
         return not self.native(statement) or (tail and native_if and self.signals(statement))
 
     def signals(self, statement: ast.stmt) -> bool:
-        """Whether a statement inside a native one jumps by a signal."""
+        """Return True if a statement inside a native one jumps by a signal."""
         inside = [inner for block in blocks(statement) for inner in block]
         return any(
             leaves([inner]) and (not self.native(inner) or self.signals(inner)) for inner in inside
@@ -235,7 +238,7 @@ class _Rewriter:
         return ast.Constant(found)
 
     def control(self, node: ast.stmt, following: Rest | None) -> ast.Call:
-        """The call that runs an `if`, `while` or `for`; its result is a signal."""
+        """Make the call that runs an `if`, `while` or `for`; its result is a signal."""
         bound, inside = bound_names([node]), reads([node])
         if following is not None:
             bound, inside = bound | following.bound, inside + following.reads
@@ -287,7 +290,7 @@ class _Rewriter:
     def loop_head(
         self, node: ast.For | ast.While, names: tuple[str, ...]
     ) -> tuple[ast.expr, Block]:
-        """What a loop goes by, and the function of its body."""
+        """Return what a loop goes by, and the function of its body."""
         place = (names, self.loops + 1, node)
         if isinstance(node, ast.While):
             over = self.test(node, names)
@@ -310,7 +313,7 @@ class _Rewriter:
         )
 
     def test(self, node: ast.While, names: tuple[str, ...]) -> ast.expr:
-        """The test of a `while` as a function: a definition where it binds names."""
+        """Make the test of a `while` a function: a definition where it binds names."""
         if not has_walrus(node.test):
             return self.expressions.moved(for_its_truth(node.test))
         name = self.name("test")
@@ -328,7 +331,7 @@ class _Rewriter:
     # Statements
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        """One statement that jumps by no signal, rewritten."""
+        """Rewrite one statement that jumps by no signal."""
         handler = getattr(self, f"at_{type(node).__name__}", None)
         if handler is not None:
             return handler(node)
@@ -372,8 +375,10 @@ class _Rewriter:
         self, statements: list[ast.stmt], after: Rest | None = None, tail: bool = False,
         ends: bool = False
     ) -> list[ast.stmt]:
-        """A block of a native statement, which may not be empty. `ends`: the iteration ends with
-        it."""
+        """Rewrite a block of a native statement, which may not be empty.
+
+        `ends`: the iteration ends with it.
+        """
         around, self.within = self.within, self.within or not (tail or ends)
         done = self.block(statements, after, tail)
         self.within = around
@@ -400,7 +405,7 @@ class _Rewriter:
     at_TryStar = at_Try
 
     def unless_refused(self, block: list[ast.stmt]) -> list[ast.stmt]:
-        """A block that also runs when a trial is refused; then it should not."""
+        """Guard a block that also runs when a trial is refused; then it should not."""
         return [located(ast.Expr(ask("unless_refused", [], block[0])), block[0]), *block]
 
     def at_Match(self, node: ast.Match) -> list[ast.stmt]:

@@ -1,7 +1,7 @@
-"""Which reads of a local name may find it unbound.
+"""Reads of local names that may find them unbound.
 
 In: the body of a function and its local names. Out: a mark, `unbound`, on each such `Name`. A read
-of an unbound name raises another error in an inner function than in the one that owns it;
+of an unbound name raises another error in an inner function than in the one that owns it.
 `rewrite.py` checks the marked reads where it moves them into an inner function. A name without such
 reads is bound again before anybody reads it where control may come from a place that left it
 unbound (`upward_exposed_names`).
@@ -39,9 +39,11 @@ def may_be_unbound(node: ast.Name) -> bool:
 
 
 def upward_exposed_names(body: list[ast.stmt], scope: Scope) -> set[str]:
-    """Names that somebody may read without binding them first: marked reads, and reads by code that
-    runs at another time or on the way out; all, where a `return` may not be the end. The body must
-    be marked."""
+    """Return the names that somebody may read without binding them first.
+
+    Marked reads count, and reads by code that runs at another time or on the way out. All names
+    count where a `return` may not be the end. The body must be marked.
+    """
     nodes = list(own(body))
     if any(map(_goes_on, nodes)):
         return {n.id for n in nodes if isinstance(n, ast.Name)}
@@ -53,9 +55,12 @@ def upward_exposed_names(body: list[ast.stmt], scope: Scope) -> set[str]:
 
 
 def _goes_on(node: ast.AST) -> bool:
-    """Whether what runs after a `return` within a statement may take its place: a jump of a
-    `finally`, or an error that is caught in the function: of a `finally`, or of the end of a `with`
-    (which nobody looks for behind those that only another `with` may catch)."""
+    """Return True if what runs after a `return` within a statement may take its place.
+
+    That is a jump of a `finally`, or an error caught in the function. The error is one of a
+    `finally`, or of the end of a `with`. Nobody looks for the latter behind those that only another
+    `with` may catch.
+    """
     if isinstance(node, _TRIES):
         if _returns(node) and any(isinstance(n, (ast.Break, ast.Continue))
                                   for n in own(node.finalbody)):

@@ -47,14 +47,15 @@ def ask(name: str, arguments: Sequence[ast.expr], at: ast.AST) -> ast.Call:
 
 
 def thunk(body: ast.expr, *names: str) -> ast.Lambda:
-    """A function of an expression; its unused parameter tells it from the user's own lambdas."""
+    """Make a function of an expression; its unused parameter tells it from the user's own
+    lambdas."""
     parameters = [ast.arg(name) for name in names]
     arguments = ast.arguments([], parameters, ast.arg("@thunk"), [], [], None, [])
     return located(ast.Lambda(arguments, body), body)
 
 
 def call_location(node: ast.Call) -> ast.AST:
-    """Where an error of a call is reported: a method's name, when it is on a line of its own."""
+    """Return where an error of a call is reported: a method's name, when on a line of its own."""
     attribute = node.func
     if not isinstance(attribute, ast.Attribute) or attribute.lineno == attribute.end_lineno:
         return node
@@ -94,18 +95,18 @@ class Expressions(ast.NodeTransformer):
         self.comprehensions = 0
 
     def moved(self, node: ast.expr, *names: str) -> ast.Lambda:
-        """The expression, rewritten, as a function of its own."""
+        """Rewrite the expression as a function of its own."""
         self.inner += 1
         body = self.visit(node)
         self.inner -= 1
         return thunk(body, *names)
 
     def tested(self, node: ast.expr) -> ast.expr:
-        """The expression, rewritten, where only its truth counts."""
+        """Rewrite the expression where only its truth counts."""
         return self.visit(for_its_truth(node))
 
     def plain(self, node: ast.expr) -> bool:
-        """Whether the truth of an expression obviously never is a tensor's."""
+        """Return True if the truth of an expression obviously never is a tensor's."""
         if isinstance(node, ast.BoolOp):
             return all(self.plain(value) for value in node.values)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -138,7 +139,7 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def checked(self, node: ast.Name) -> ast.Call:
-        """A read that raises as the function that owns the name would."""
+        """Make a read that raises as the function that owns the name would."""
         value = thunk(located(load(node.id), node))
         name = ast.Constant(self.scope.compiled(node.id))
         return located(ast.Call(load(BOUND), [value, name], []), node)
@@ -163,7 +164,7 @@ class Expressions(ast.NodeTransformer):
         return located(ast.Call(ask("call", [node.func], node), arguments, []), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """What an attribute is stored in may be one of two tensors."""
+        """Ask for the owner of a stored attribute: it may be one of two tensors."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = ask("attribute_owner", [node.value], node.value)
@@ -203,8 +204,10 @@ class Expressions(ast.NodeTransformer):
         return located(ast.Call(chain, [self.visit(first), self.visit(second)], []), node)
 
     def identity(self, node: ast.Compare) -> ast.expr:
-        """`a is b`; what is compared with None is no tensor that could be another one, nor a number
-        that only the program knows."""
+        """Rewrite `a is b`, except comparisons with None.
+
+        None is no tensor that could be another one, nor a number that only the program knows.
+        """
         operands = [node.left, *node.comparators]
         if any(isinstance(x, ast.Constant) and x.value in (None, ...) for x in operands):
             return self.generic_visit(node)  # type: ignore[return-value]
@@ -217,7 +220,7 @@ class Expressions(ast.NodeTransformer):
         return located(ast.UnaryOp(ast.Not(), found), at) if negated else found
 
     def searched(self, node: ast.Compare) -> ast.expr:
-        """A comparison as it is; what `in` looks through may be consumed by it."""
+        """Rewrite a comparison; what `in` looks through may be consumed by it."""
         plain = self.plain(node)
         self.generic_visit(node)
         if plain or len(node.ops) > 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
@@ -225,7 +228,7 @@ class Expressions(ast.NodeTransformer):
         return self.asked(node.ops[0], [node.left, *node.comparators], node)
 
     def chain(self, node: ast.Compare, ops: list[ast.cmpop], others: list[ast.expr]) -> ast.Lambda:
-        """A function of the first two operands, each evaluated once, for the whole chain."""
+        """Make a function of the first two operands, each evaluated once, for the whole chain."""
         left, right = "@left", "@right"
         here: ast.expr = located(ast.Compare(load(left), ops[:1], [load(right)]), node)
         if isinstance(ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
@@ -262,7 +265,7 @@ class Expressions(ast.NodeTransformer):
     visit_List = visit_Set = visit_Dict = display
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        """An f-string: each value is formatted where it stands, then all is joined."""
+        """Rewrite an f-string: each value is formatted where it stands, then all is joined."""
         parts = [self.formatted(v) if isinstance(v, ast.FormattedValue) else v for v in node.values]
         plain = all(isinstance(v, ast.Constant) for v in node.values)
         return node if plain else ask("text", parts, node)
@@ -301,7 +304,8 @@ class Expressions(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
     def iterable(self, node: ast.expr) -> ast.expr:
-        """What a `for` runs over; `enumerate(...)` and its like show what they are made of."""
+        """Rewrite what a `for` runs over; `enumerate(...)` and its like show what they are made
+        of."""
         if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ITERATORS:
             return self.visit(node)
         arguments = [self.iterable(argument) for argument in node.args]

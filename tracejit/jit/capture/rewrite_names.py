@@ -1,8 +1,8 @@
-"""What a function's statements bind, read and leave: the scopes behind a rewriting.
+"""Scopes behind a rewriting: what a function's statements bind, read and leave.
 
 In: syntax trees of one user function. Out: which names it binds, reads, declares global or
-nonlocal, whether a block jumps out of itself, and whether the function can be rewritten at all.
-Called by `rewrite.py` and `rewrite_bound.py`.
+nonlocal. Also whether a block jumps out of itself, and whether the function can be rewritten at
+all. Called by `rewrite.py` and `rewrite_bound.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FRAME_READERS_WITHOUT_ARGUMENTS = {"vars", "dir"}
 
 
 def header(node: ast.AST) -> list[ast.AST]:
-    """What a definition evaluates in the scope around it: decorators, defaults, bases,
+    """Return what a definition evaluates in the scope around it: decorators, defaults, bases,
     annotations."""
     kept = [*getattr(node, "decorator_list", ()), *getattr(node, "bases", ())]
     kept += getattr(node, "keywords", ())
@@ -39,7 +39,8 @@ def header(node: ast.AST) -> list[ast.AST]:
 
 
 def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of one scope, comprehensions included; of nested definitions only the header."""
+    """Yield all nodes of one scope, comprehensions included; of nested definitions only the
+    header."""
     pending = [*nodes][::-1]
     while pending:
         node = pending.pop()
@@ -67,7 +68,7 @@ def bound_names(nodes: Iterable[ast.AST], surely: bool = False) -> set[str]:
 
 
 def _evaluated_first(node: ast.AST) -> list[ast.expr]:
-    """What is evaluated before it is decided whether the rest of an expression is."""
+    """Return what is evaluated before it is decided whether the rest of an expression is."""
     if isinstance(node, ast.Compare):
         return [node.left, node.comparators[0]]
     if isinstance(node, ast.BoolOp):
@@ -105,8 +106,11 @@ def _is_read(node: ast.AST) -> bool:
 
 
 def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """How often each name is read by the scope itself, not by comprehensions that bind it, but for
-    what they iterate first. A `del` needs the name too."""
+    """Count how often the scope itself reads each name.
+
+    Comprehensions that bind a name do not count, but for what they iterate first. A `del` needs the
+    name too.
+    """
     counts: Counter[str] = Counter()
     pending = list(nodes)
     while pending:
@@ -140,12 +144,13 @@ def reads_below(nodes: Iterable[ast.AST]) -> Counter[str]:
 
 
 def has_walrus(*nodes: ast.AST) -> bool:
-    """Whether an expression binds a name, so that it cannot move into a function of its own."""
+    """Return True if an expression binds a name, so that it cannot move into a function of its
+    own."""
     return any(isinstance(node, ast.NamedExpr) for node in own(nodes))
 
 
 def leaves(statements: Iterable[ast.stmt], loops: int = 0) -> bool:
-    """Whether a `return`, `break` or `continue` here jumps out of these statements."""
+    """Return True if a `return`, `break` or `continue` here jumps out of these statements."""
     return any(_leaves(statement, loops) for statement in statements)
 
 
@@ -160,7 +165,7 @@ def _leaves(node: ast.stmt, loops: int) -> bool:
 
 
 def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a compound statement that belong to the same scope."""
+    """Return the blocks of a compound statement that belong to the same scope."""
     if isinstance(node, SCOPES):
         return []
     found = [getattr(node, field, []) for field in ("body", "orelse", "finalbody")]
@@ -183,7 +188,7 @@ def parameters(arguments: ast.arguments) -> list[str]:
 
 
 def body_of(node: Function) -> list[ast.stmt]:
-    """The statements of a function; a lambda is one `return`."""
+    """Return the statements of a function; a lambda is one `return`."""
     if isinstance(node, ast.Lambda):
         return [ast.copy_location(ast.Return(node.body), node.body)]
     return node.body
@@ -191,7 +196,7 @@ def body_of(node: Function) -> list[ast.stmt]:
 
 @dataclass
 class Scope:
-    """One user function: its names, and where they live."""
+    """Names of one user function, and where they live."""
 
     parameters: list[str]
     first: str | None
@@ -208,7 +213,7 @@ class Scope:
         return self.bound | self.nonlocals
 
     def compiled(self, name: str) -> str:
-        """What Python's compiler calls a name: those private to a class bear its name."""
+        """Return what Python's compiler calls a name: those private to a class bear its name."""
         owner = (self.class_name or "").lstrip("_")
         private = name.startswith("__") and not name.endswith("__")
         return f"_{owner}{name}" if owner and private else name
@@ -220,7 +225,7 @@ class Scope:
 
 
 def scope_of(node: Function, class_name: str | None) -> Scope:
-    """The names of one function."""
+    """Collect the names of one function."""
     body = body_of(node)
     nodes = list(own(body))
     outer = {n for d in nodes if isinstance(d, ast.Global) for n in d.names}

@@ -1,8 +1,8 @@
 """Simple statements of a user function: stores, deletions, imports, assertions.
 
-In: a statement without blocks. Out: the statements that do the same, where a change that others
-could see is announced to the runtime object first (`effect`) or done by it (`set_item`, `inplace`).
-Called by `rewrite.py`.
+In: a statement without blocks. Out: the statements that do the same. A change that others could see
+is announced to the runtime object first (`effect`) or done by it (`set_item`, `inplace`). Called by
+`rewrite.py`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Stores:
         return located(ast.Expr(ask("effect", [ast.Constant(text)], at)), at)
 
     def announce(self, nodes: Sequence[ast.AST], at: ast.AST) -> list[ast.stmt]:
-        """What these nodes store or delete that others can see."""
+        """Announce what these nodes store or delete that others can see."""
         found = self.announce_names(bound_names(nodes), at)
         for node in own(nodes):
             context = getattr(node, "ctx", None)

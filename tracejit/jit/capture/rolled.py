@@ -1,7 +1,7 @@
-"""A list that a rolled loop appended to: its elements are slices of one stacked tensor.
+"""List that a rolled loop appended to: its elements are slices of one stacked tensor.
 
 In: empty list displays of `@script` code, which become `StackedList`s; `append`s inside a rolled
-loop. Out: `stack` and `cat` of such a list without taking it apart; as soon as anything else looks
+loop. Out: `stack` and `cat` of such a list without taking it apart. As soon as anything else looks
 at it, it is an ordinary list of tensors (then the number of iterations is guarded). Called by
 `control.py`, `calls.py` and `loops.py`.
 """
@@ -30,12 +30,12 @@ class StackedSlices:
         self.value = None if last is None else _recorder().traced(last).read()
 
     def taken(self) -> list[Tensor]:
-        """The elements, each over memory of its own; then their number is guarded."""
+        """Make the elements, each over memory of its own; then their number is guarded."""
         made = [self.whole[k].clone() for k in range(int(self.count) - (self.last is not None))]
         return made if self.last is None else [*made, self.last]
 
     def are_rows(self) -> bool:
-        """Whether the elements still hold what `whole` does."""
+        """Return True if the elements still hold what `whole` does."""
         if self.last is None or _recorder() is None:
             return self.last is None
         shown = _recorder().traced(self.last).read()
@@ -47,7 +47,8 @@ def _recorder() -> Any:
 
 
 def _as_met(tracer: Any, value: Any) -> Any:
-    """A value of this graph or of one around it, as it is in this one; None where it is not."""
+    """Return a value of this graph or of one around it, as it is in this one; None where it is
+    not."""
     if value.graph is tracer.graph or tracer.root is tracer:
         return value
     return tracer.captured.get(_as_met(tracer.parent, value))
@@ -55,8 +56,10 @@ def _as_met(tracer: Any, value: Any) -> Any:
 
 @stands_in
 class StackedList(list):
-    """A list whose tail may be slices of stacked tensors not taken yet. What works on the tail are
-    functions: a list has no such attributes."""
+    """List whose tail may be slices of stacked tensors not taken yet.
+
+    Functions work on the tail: a list has no such attributes.
+    """
 
     __slots__ = ("_tail", "_ordinary", "__weakref__")
 
@@ -80,14 +83,15 @@ class StackedList(list):
 
 
 def ordinary(stacked: StackedList) -> list[Any]:
-    """The list that takes its place wherever it was left."""
+    """Return the list that takes its place wherever it was left."""
     if stacked._ordinary is None:
         stacked._ordinary = list(stacked)
     return stacked._ordinary
 
 
 def _read(stacked: StackedList) -> None:
-    """Somebody looks at the list: a loop that appends to it meanwhile cannot be rolled."""
+    """Note that somebody looks at the list: a loop that appends to it meanwhile cannot be
+    rolled."""
     region = active.tracer
     if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
         region.root.lists_read.append(stacked)  # type: ignore[attr-defined]
@@ -112,7 +116,7 @@ def materialize_list(stacked: StackedList) -> None:
 
 
 def length(stacked: StackedList) -> Any:
-    """How many elements there are, an int or a size."""
+    """Return how many elements there are, an int or a size."""
     _read(stacked)
     return list.__len__(stacked) + sum(
         part.count if is_a(part, StackedSlices) else 1 for part in stacked._tail)

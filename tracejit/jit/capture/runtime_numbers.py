@@ -40,8 +40,11 @@ INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True)
 class SymGuard:
-    """What a program depends on: `value` of a number, its `kind`, that it can be `computed`, that
-    it `fits` an int64, or the answer to a comparison (`op` and two operands)."""
+    """Property of numbers that a program depends on.
+
+    `value` of a number, its `kind`, that it can be `computed`, that it `fits` an int64. Or the
+    answer to a comparison (`op` and two operands).
+    """
 
     what: str
     operands: tuple
@@ -49,7 +52,7 @@ class SymGuard:
 
 
 class SymEnv:
-    """The runtime numbers of one recording."""
+    """Runtime numbers of one recording."""
 
     def __init__(self, tracer: Any, make: Callable[..., Any]):
         self.tracer, self.make = tracer, make
@@ -60,7 +63,7 @@ class SymEnv:
         self.open = True
 
     def root(self, value: Any, source: Any) -> Any:
-        """A number found at `source`; `value` is the example's."""
+        """Make a number found at `source`; `value` is the example's."""
         number = self.make(self, value, source=source)
         self.roots.append(number)
         return number
@@ -94,33 +97,34 @@ class SymEnv:
         return known
 
     def concretize_all(self, operands: tuple) -> list[Any]:
-        """The operands as plain numbers, on which the program now depends."""
+        """Return the operands as plain numbers, on which the program now depends."""
         return [x.concretize() if is_call_sym(x) else x for x in operands]
 
     def compare(self, op: str, left: Any, right: Any) -> bool:
-        """The answer to a comparison: only the answer is guarded, not the numbers."""
+        """Answer a comparison: only the answer is guarded, not the numbers."""
         hints = [x.hint if is_call_sym(x) else x for x in (left, right)]
         answer = evaluate(op, hints)
         self._note(SymGuard(op, (left, right), answer))
         return answer
 
     def concretize(self, number: Any) -> Any:
-        """The example's value, guarded."""
+        """Return the example's value, guarded."""
         self._note(SymGuard("value", (number,), number.hint))
         return number.hint
 
     def is_concretized(self, number: Any) -> bool:
-        """Whether the program depends on the value of this number."""
+        """Return True if the program depends on the value of this number."""
         return ("value", id(number)) in self.guards
 
     def expression_guards(self) -> list[SymGuard]:
-        """All questions but those for the value at a place, which is guarded like any other."""
+        """Return all questions but those for the value at a place, which is guarded like any
+        other."""
         return [
             q for q in self.guards.values() if q.what != "value" or q.operands[0].op is not None
         ]
 
     def fits(self, number: Any) -> bool:
-        """Whether an int can be an input of a program."""
+        """Return True if an int can be an input of a program."""
         if number.hint not in INT64:
             return False
         self._note(SymGuard("fits", (number,)))
@@ -132,7 +136,7 @@ class SymEnv:
             self.guards.setdefault(key, guard)
 
     def close(self) -> None:
-        """The recording is over: its numbers are plain from now on and hold nothing."""
+        """End the recording: its numbers are plain from now on and hold nothing."""
         self.open, self.tracer = False, None
         for number in (*self.shared.values(), *self.roots):
             number.operands, number.source, number.value = (), None, None
@@ -142,16 +146,17 @@ class SymEnv:
 
 
 def is_call_sym(x: Any) -> bool:
-    """Whether this is a number of a recording that is evaluated on the host."""
+    """Return True for a number of a recording that is evaluated on the host."""
     return is_stand_in(x) and getattr(type(x), "on_host", False)
 
 
 def evaluate(op: str, operands: Any) -> Any:
-    """What Python makes of plain operands."""
+    """Compute what Python makes of plain operands."""
     function = FUNCTIONS.get(op) or getattr(operator, op)
     return function(*operands)
 
 
 def _identity(x: Any) -> Any:
-    """A key under which equal operands are one: -0.0 is not 0.0, 1 is not 1.0, nan is itself."""
+    """Return a key under which equal operands are one: -0.0 is not 0.0, 1 is not 1.0, nan is
+    itself."""
     return id(x) if is_call_sym(x) else (type(x), repr(x))

@@ -1,6 +1,6 @@
-"""Whether two numbers or texts are one object, as far as a replay can know.
+"""Identity of two numbers or texts, as far as a replay can know it.
 
-In: the operands of `is`, or of `in` where the item is nan, in recorded code; runtime numbers, sizes
+In: the operands of `is`, or of `in` where the item is nan, in recorded code. Runtime numbers, sizes
 and what is pending stand for plain ones. Out: Python's answer. Small ints are one object each and
 different values are different objects: that a guard on values can tell. Who holds which of two
 equal floats it cannot: such a call is not replayed, and says so (C1). Called by `control`.
@@ -19,7 +19,7 @@ _REASON = "it is asked whether two equal constants are one object"
 
 
 def same_constant(tracer: Any, one: Any, other: Any) -> bool:
-    """`one is other`."""
+    """Return `one is other`."""
     kind = class_of(one)
     if kind not in _CONSTANTS or class_of(other) is not kind:
         return one is other

@@ -1,13 +1,13 @@
-"""Python numbers that change between calls without a recompilation: runtime scalars.
+"""Runtime scalars: Python numbers that change between calls without a recompilation.
 
 In: ints and floats of the caller (arguments, attributes, container entries, globals, what the
 optimizers read through `read_scalar`). Out: `CallSymInt`s and `CallSymFloat`s. Arithmetic among
-them stays on the host, as expressions a replay evaluates in Python; where a tensor meets one, its
+them stays on the host, as expressions a replay evaluates in Python. Where a tensor meets one, its
 value becomes a rank-0 input of the graph. Comparing asks for the answer, everything else (a shape,
 an index, text, a C function) for the value: what was asked is guarded (C2).
 
-A number that only the program knows subclasses `CallSymInt` or `CallSymFloat`, sets `on_host` to
-False and says in `arithmetic`, `comparison`, `concretize`, `graph_value` and `output_spec` what
+A number that only the program knows subclasses `CallSymInt` or `CallSymFloat` and sets `on_host` to
+False. It says in `arithmetic`, `comparison`, `concretize`, `graph_value` and `output_spec` what
 becomes of it.
 """
 
@@ -40,7 +40,7 @@ _BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 @stands_in
 class SymNumber:
-    """A Python number known only when the program runs; `hint` is the example's value."""
+    """Python number known only when the program runs; `hint` is the example's value."""
 
     shape: tuple = ()
     is_weak = True  # promotes like a Python number
@@ -79,17 +79,19 @@ class SymNumber:
 
     @property
     def tracer(self) -> Any:
-        """Who records it; None once the recording is over."""
+        """Tracer that records it; None once the recording is over."""
         return self.sym_env.tracer
 
     # -- the ways out and in ---------------------------------------------------------------------
     def concretize(self) -> Any:
-        """The example's value; the program now depends on it."""
+        """Return the example's value; the program now depends on it."""
         return self.sym_env.concretize(self)
 
     def specialize_if_in(self, special: Sequence[float]) -> Any:
-        """Which of some values it is, or itself; its value, where the program must give every bit
-        that eager mode gives."""
+        """Return which of some values it is, or itself.
+
+        Where the program must give every bit that eager mode gives: return its value.
+        """
         tracer: Any = active.tracer
         if tracer is not None and tracer.root.exact:
             return self.concretize()
@@ -99,7 +101,8 @@ class SymNumber:
         return next((self.kind(x) for x in special if me == x), self)
 
     def graph_value(self, tracer: Any) -> Any:
-        """Its value in the current segment; after a flush it enters the new one as an input."""
+        """Return its value in the current segment; after a flush it enters the new one as an
+        input."""
         if tracer is not self.tracer:
             return self.hint
         if self.value is None or self.value.graph is not tracer.graph:
@@ -111,19 +114,19 @@ class SymNumber:
         return self.value
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        """A Python operator on numbers, this one among them."""
+        """Apply a Python operator to numbers, this one among them."""
         return self.sym_env.apply(op, operands)
 
     def comparison(self, op: str, left: Any, right: Any) -> bool:
-        """A Python comparison of numbers, this one among them."""
+        """Compare numbers as Python does, this one among them."""
         return self.sym_env.compare(op, left, right)
 
     def waiting(self) -> Any:
-        """What texts and pending numbers keep of it."""
+        """Return what texts and pending numbers keep of it."""
         return self
 
     def output_spec(self, builder: Any) -> Callable[[Any], Any]:
-        """How a replay makes it again."""
+        """Make the function by which a replay makes it again."""
         number = builder.computed(self)
         return lambda frame: frame.numbers[number]
 
@@ -209,18 +212,18 @@ class SymNumber:
         return _binary("pow", self, other, self)
 
     def expand(self, *shape: Any) -> Any:
-        """A tensor full of it: ops take it for a rank-0 tensor."""
+        """Make a tensor full of it: ops take it for a rank-0 tensor."""
         return expand(self, *shape)
 
 
 class CallSymFloat(SymNumber):
-    """A Python float known only when the program runs."""
+    """Python float known only when the program runs."""
 
     element_type, kind = float64, float
 
 
 class CallSymInt(SymNumber):
-    """A Python int known only when the program runs."""
+    """Python int known only when the program runs."""
 
     element_type = int64
     kind: type = int
@@ -229,7 +232,8 @@ class CallSymInt(SymNumber):
         return self.concretize()
 
     def as_size(self) -> Any:
-        """A size of the program that is being recorded, or the value, on which it then depends."""
+        """Return a size of the program that is being recorded, or the value, on which it then
+        depends."""
         tracer: Any = active.tracer
         if tracer is None or not self.on_host or tracer.root is not self.tracer:
             return self.concretize()
@@ -265,7 +269,8 @@ def _binary(op: str, left: Any, right: Any, me: SymNumber) -> Any:
 
 
 def _arbiter(me: SymNumber, other: Any) -> SymNumber:
-    """Who decides: a number that is not on the host, else one of this thread's recording."""
+    """Return the number that decides: one that is not on the host, else one of this thread's
+    recording."""
     if not me.on_host or not is_a(other, SymNumber):
         return me
     return me if other.on_host and me.sym_env.open else other
@@ -323,7 +328,7 @@ _install()
 
 
 def call_sym(sym_env: SymEnv, hint: Any, **what: Any) -> SymNumber:
-    """The runtime scalar of the example's type."""
+    """Make the runtime scalar of the example's type."""
     return (CallSymInt if type(hint) is int else CallSymFloat)(sym_env, hint, **what)
 
 

@@ -13,5 +13,5 @@ from tracejit.jit.capture.source import convert
 
 
 def rewritten(function: Any) -> Any:
-    """The function with its control flow in sight; itself where its source cannot be had."""
+    """Return the function with its control flow in sight; itself where its source cannot be had."""
     return convert(function, control)

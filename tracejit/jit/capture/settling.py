@@ -32,7 +32,7 @@ def _ended_to_hint(x: Any) -> Any:
 
 
 def with_numbers(x: Any, number: Callable[[Any], Any]) -> Any:
-    """An op's attributes or operands with what `number` gives for each number in them."""
+    """Return an op's attributes or operands with what `number` gives for each number in them."""
     kind = type(x)
     if kind is tuple or kind is list:
         return kind([with_numbers(y, number) for y in x])

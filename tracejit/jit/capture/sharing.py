@@ -40,7 +40,7 @@ class Pairs:
         return [now for _, now in left]
 
     def of(self, one: Any) -> list[tuple[Any, Tensor]]:
-        """What `one` may be, and when."""
+        """Return what `one` may be, and when."""
         return [(b if a is one else a, flag) for a, b, flag in self.alive() if one is a or one is b]
 
     def put(self, new: Any, other: Any, flag: Any) -> None:
@@ -56,7 +56,7 @@ class Pairs:
 
 
 class Sharing:
-    """Which memory, and which tensors, of a recording may be the same as others.
+    """Memory, and tensors, of a recording that may be the same as others.
 
     For any two that may be the same there is a pair, also where a third is between them. Pairs of
     memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
@@ -90,7 +90,7 @@ class Sharing:
                         self.parts.put(new, known, flag)
 
     def in_part(self, one: FunctionalStorage, other: FunctionalStorage) -> bool:
-        """Whether two pieces of memory may be one without the tensors being so."""
+        """Return True if two pieces of memory may be one without the tensors being so."""
         if any(found is other for found, _ in self.parts.of(one)):
             return True
         outer = [self.tracer.outer_memory(memory) for memory in (one, other)]
@@ -109,12 +109,12 @@ class Sharing:
                 other.write(value, counted, tracer.if_asked(other, both))
 
     def flags(self) -> list[Tensor]:
-        """All flags in use; those of what is gone are let go."""
+        """Return all flags in use; those of what is gone are let go."""
         kinds = (self.memories, self.tensors, self.parts)
         return [flag for pairs in kinds for _, _, flag in pairs.alive()]
 
     def unite(self, roots: dict[FunctionalStorage, Tensor]) -> None:
-        """The program has run, `roots` are the tensors it made: memory that was the same is."""
+        """Unite memory that was the same: the program has run, `roots` are the tensors it made."""
         for memory, other, flag in self.memories.alive():
             if _holds(flag, roots):
                 if other.input_tensor is not None:
@@ -126,7 +126,7 @@ class Sharing:
                     roots[memory] = roots[other]
 
     def identify(self, new: Tensor, other: Tensor, flag: Tensor) -> None:
-        """A tensor made just now is the very tensor `other` if `flag` holds."""
+        """Note that a tensor made just now is the very tensor `other` if `flag` holds."""
         other = canonical(other)
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
@@ -145,8 +145,11 @@ class Sharing:
                         self.parts.put(memory, place, flag)
 
     def memory_of(self, tensor: Tensor) -> FunctionalStorage:
-        """The memory of a tensor. What stands for it may be what recorded code met and wrote: as
-        another tensor it would end the segment."""
+        """Return the memory of a tensor.
+
+        What stands for it may be what recorded code met and wrote: as another tensor it would end
+        the segment.
+        """
         names = [tensor, *standing_for(tensor)]
         met = next((one for one in names if self.tracer.has_met(one)), tensor)
         return self.tracer.traced(met).memory
@@ -183,7 +186,7 @@ def _holds(flag: Tensor, roots: dict[FunctionalStorage, Tensor]) -> bool:
 
 
 def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
-    """`one is other`; where a value decides, it is needed."""
+    """Return `one is other`; where a value decides, it is needed."""
     known = canonical(other)
     if any(canonical(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
         tracer.break_graph(one, "which tensor a variable is depends on a value")
@@ -196,7 +199,7 @@ def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
 
 
 def known_as(tracer: Any, tensor: Tensor) -> Tensor:
-    """The tensor, or the one it turned out to be; where a value decides, it is needed."""
+    """Return the tensor, or the one it turned out to be; where a value decides, it is needed."""
     twins = [other for other, _ in tracer.sharing.twins(tensor)]
     if any(tracer.carries(x) for x in (tensor, *twins)):
         raise RegionRefused("which tensor a variable of a loop is is asked")
@@ -206,8 +209,10 @@ def known_as(tracer: Any, tensor: Tensor) -> Tensor:
 
 
 def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
-    """Whether gradients of `outputs` with respect to a tensor are others if it is one that it may
-    be: they arrive there on another way, which does not go on to the tensor."""
+    """Return True if gradients of `outputs` depend on which of its possible tensors a tensor is.
+
+    Gradients of another one arrive there on another way, which does not go on to the tensor.
+    """
     if not tensor._requires_grad:
         return True
     here = edge_of(tensor)
@@ -219,20 +224,22 @@ def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
 
 
 def known_ones(tracer: Any, values: Iterable[Any]) -> list[Any]:
-    """The values, and of tensors those they turned out to be."""
+    """Return the values, and of tensors those they turned out to be."""
     return [known_as(tracer, x) if is_a(x, Tensor) else x for x in values]
 
 
 def may_be_another(tracer: Any, x: Any) -> bool:
-    """Whether a value decides, or decided, which tensor `x` is."""
+    """Return True if a value decides, or decided, which tensor `x` is."""
     if not is_a(x, Tensor):
         return False
     return canonical(x) is not x or tracer.carries(x) or bool(tracer.sharing.twins(x))
 
 
 def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:
-    """A concrete tensor that turned out to be another one stands for it from now on; views of it
-    among those `alive` are views of the other one's family."""
+    """Let a concrete tensor that turned out to be another one stand for it from now on.
+
+    Views of it among those `alive` become views of the other one's family.
+    """
     old = tensor._view
     other.__dict__.update(tensor.__dict__)
     tensor.__dict__ = other.__dict__

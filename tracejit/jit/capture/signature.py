@@ -1,4 +1,4 @@
-"""A call's arguments in one order, whatever way they were passed.
+"""Call arguments in one order, whatever way they were passed.
 
 In: a Python callable. Out: `Signature.normalise(args, kwargs)` -> tuple of values, one per
 parameter (`*args` a tuple, `**kwargs` a dict), and `call(function, values)`.
@@ -18,7 +18,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class Signature:
-    """The parameters of a captured function."""
+    """Parameters of a captured function."""
 
     def __init__(self, function: Callable[..., Any]):
         self.function = function
@@ -33,12 +33,12 @@ class Signature:
         self.parameters = parameters
 
     def outdated(self) -> bool:
-        """Whether the function got other code or defaults."""
+        """Return True if the function got other code or defaults."""
         now = _made_of(self.function)
         return len(now) != len(self.made_of) or any(a is not b for a, b in zip(now, self.made_of))
 
     def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
-        """One value per parameter, defaults filled in; None where they do not fit."""
+        """Return one value per parameter, defaults filled in; None where they do not fit."""
         if not kwargs and len(args) == self.plain:
             return args
         try:
@@ -65,7 +65,7 @@ class Signature:
 
 
 def _made_of(function: Any) -> list[Any]:
-    """The objects that a function's signature is read from."""
+    """Return the objects that a function's signature is read from."""
     if is_a(function, functools.partial):
         given = function.keywords.items()
         return [*_made_of(function.func), *function.args, *(x for item in given for x in item)]

@@ -1,17 +1,17 @@
 """Snapshots: what of an entry's state did not change since the last call, told by a few words.
 
 In: an entry's sources, and the objects found there in a call whose guards held. Out: a
-`GuardSnapshot`: rows (address, expected word) that prove, while they hold, that the checks of the
+`GuardSnapshot`: rows (address, expected word). While they hold, they prove that the checks of the
 sources they cover would pass again and find the same objects. Built and used by `guards`; compared
 natively by what the runtime installs here.
 
-A source is covered where every step from a root to it is: dicts, classes and lists tell of every
+A source is covered where every step from a root to it is. Dicts, classes and lists tell of every
 change by a version or by their elements, tensors by the objects in their slots. What is compared by
 address alone is kept alive (numbers, shapes, dtypes) or compared in full itself (tensors, modules,
-containers), so that another object at the same address is seen. Nothing of the user's that could be
+containers). So another object at the same address is seen. Nothing of the user's that could be
 freed is kept alive.
 
-An owner of rows that changes from call to call is left to Python from then on: its sources are read
+An owner of rows that changes from call to call is left to Python from then on. Its sources are read
 there, and what they hold become roots of their own.
 """
 
@@ -50,7 +50,7 @@ _OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
 
 class Uncovered(Exception):
-    """A source that words do not cover."""
+    """Source that words do not cover."""
 
 
 # (addresses of roots, rows, inputs: an address, or -1 - the number of a later argument)
@@ -61,17 +61,17 @@ _comparer: list[Comparer] = []
 
 
 def install_comparer(make: Comparer) -> None:
-    """The runtime says how rows are compared."""
+    """Set how rows are compared: the runtime says it."""
     _comparer[:] = [make]
 
 
 def available() -> bool:
-    """Whether snapshots can be made here."""
+    """Return True if snapshots can be made here."""
     return bool(_comparer) and words.supported()
 
 
 class Coverage:
-    """What of a list of sources words cover, and the rows of one call."""
+    """Sources of a list that words cover, and the rows of one call."""
 
     def __init__(self, sources: Sequence[Source], values: dict[int, Any], changing: set[Owner]):
         self.values, self.changing = values, changing
@@ -165,12 +165,12 @@ class Coverage:
         return self._steady(own, lambda: [(start + 8 * source.key, id(value))])
 
     def _held(self, source: Source, value: Any) -> None:
-        """What an address alone identifies must live on."""
+        """Keep alive what an address alone identifies."""
         if source.kind == "primitive":
             self.pins.append(value)
 
     def _fixed(self, parent: Source | None) -> int:
-        """The number of a parent whose object the rows, or Python, have fixed."""
+        """Return the number of a parent whose object the rows, or Python, have fixed."""
         k = self.number.get(id(parent), -1)
         if k not in self.checks and getattr(parent, "kind", "") not in ("identity", "module"):
             raise Uncovered
@@ -235,7 +235,7 @@ _SLOTS = ("_dtype", "_device", "_requires_grad", "_traced", "_node", "_hooks", "
 
 @functools.cache
 def _offsets() -> tuple[list[int], int, int]:
-    """Of a tensor's slots, of its Storage, and of the address in that."""
+    """Return the offsets of a tensor's slots, of its Storage, and of the address in that."""
     slots = TensorState.__dict__
     found = [words.slot_offset(slots[name]) for name in _SLOTS]
     pointer = words.slot_offset(Storage.__dict__["_ptr"])
@@ -293,7 +293,7 @@ def _sequence_rows(value: Any) -> Rows:
 
 
 class GuardSnapshot:
-    """The rows of one call, ready to be compared.
+    """Rows of one call, ready to be compared.
 
     compare   function of (*roots, *inputs not covered): the graph's inputs, or None
     addresses of the inputs that are covered tensors; `uncovered` are the numbers of the others
@@ -338,7 +338,7 @@ class GuardSnapshot:
 
 
 def _address(x: Any) -> int | None:
-    """Where a covered tensor's elements lie."""
+    """Return where a covered tensor's elements lie."""
     if not is_a(x, Tensor):
         return None
     return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]

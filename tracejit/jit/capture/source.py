@@ -1,8 +1,8 @@
-"""From a function to the same function with its control flow in sight.
+"""Conversion of a function to the same function with its control flow in sight.
 
 In: any function of the user's. Out: a function with the same globals, cells, defaults and
-attributes, whose control flow, calls and changes go through a runtime object, with the user's file
-and lines (`rewrite.py` says how); or the function itself, where its source cannot be had for
+attributes, and with the user's file and lines. Its control flow, calls and changes go through a
+runtime object (`rewrite.py` says how). Or the function itself, where its source cannot be had for
 certain. Called by `script`, and by the runtime object for the functions that are called.
 
 Source is believed only when compiling it gives the code that the function runs.
@@ -49,8 +49,10 @@ _LIBRARY = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "plats
 
 @dataclass(frozen=True)
 class Definition:
-    """A function in a file, the class that its private names belong to, and what the file imports:
-    Python compiles calls through the name of a module in a way of their own."""
+    """Function in a file, the class that its private names belong to, and what the file imports.
+
+    Python compiles calls through the name of a module in a way of their own.
+    """
 
     node: Function
     class_name: str | None
@@ -64,12 +66,12 @@ _files: OrderedDict[str, tuple[list[str], Index]] = OrderedDict()
 
 
 def convert(function: Any, runtime: object) -> Any:
-    """The function with its control flow handed to `runtime`, or `function` itself.
+    """Return the function with its control flow handed to `runtime`, or `function` itself.
 
     Shares globals, closure cells, defaults and attributes with `function`. Builtins, classes,
-    tracejit's own (but for loops over time) and the standard library's functions, generators,
-    coroutines, functions that look at their frame (`locals()`) and those without dependable source
-    come back as they are.
+    tracejit's own (but for loops over time) and the standard library's functions come back as they
+    are. So do generators, coroutines, functions that look at their frame (`locals()`) and those
+    without dependable source.
 
     >>> convert(len, None) is len
     True
@@ -86,24 +88,26 @@ def convert(function: Any, runtime: object) -> Any:
 
 
 def is_understood(function: FunctionType) -> bool:
-    """Whether the function's source is known, so that `convert` leaves it only where there is
-    nothing to convert."""
+    """Return True if the function's source is known.
+
+    Then `convert` leaves it only where there is nothing to convert.
+    """
     return _converted_code(function) is not None
 
 
 def original_code(code: CodeType) -> CodeType:
-    """The user's code that a converted code object, or one inside it, stands for."""
+    """Return the user's code that a converted code object, or one inside it, stands for."""
     last = code.co_consts[-1] if code.co_consts else None
     return last.code if isinstance(last, Origin) else code
 
 
 def is_converted(code: CodeType) -> bool:
-    """Whether a code object was made by `convert`."""
+    """Return True if a code object was made by `convert`."""
     return bool(code.co_consts) and isinstance(code.co_consts[-1], Origin)
 
 
 def nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """The code objects inside a code object, at any depth."""
+    """Yield the code objects inside a code object, at any depth."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
@@ -127,7 +131,7 @@ _SHARED += ["__type_params__"] if hasattr(FunctionType, "__type_params__") else 
 
 
 def bound(read: Callable[[], Any], name: str) -> Any:
-    """The value of a local name read from an inner function; raises as its owner would."""
+    """Return the value of a local name read from an inner function; raise as its owner would."""
     with contextlib.suppress(NameError):
         return read()
     text = f"cannot access local variable '{name}' where it is not associated with a value"
@@ -176,7 +180,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
 
 
 def _copy(node: Any) -> Any:
-    """A syntax tree of its own, to be rewritten in place."""
+    """Copy a syntax tree, to be rewritten in place."""
     if isinstance(node, list):
         return [_copy(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -189,7 +193,7 @@ def _copy(node: Any) -> Any:
 
 
 def _definition(function: FunctionType) -> Definition | None:
-    """The definition in the file that compiles to the function's code."""
+    """Find the definition in the file that compiles to the function's code."""
     code = function.__code__
     for fresh in (False, True):
         index = _index(code, function.__globals__, fresh)
@@ -217,7 +221,7 @@ def _is_source_of(candidate: Definition, code: CodeType) -> bool:
 
 
 def _index(code: CodeType, names: dict[str, Any], fresh: bool) -> Index:
-    """The functions in the file that code is from, by first line and name."""
+    """Return the functions in the file that code is from, by first line and name."""
     name = code.co_filename
     if fresh:
         linecache.checkcache(name)
@@ -276,8 +280,10 @@ def _first_line(node: Function) -> int:
 
 
 def _compile(node: Function, found: Definition, code: CodeType) -> CodeType:
-    """The code of one function, compiled inside functions and a class that give its names the
-    meaning they had: free names are the parameters of a factory."""
+    """Compile one function inside functions and a class that give its names the meaning they had.
+
+    Free names are the parameters of a factory.
+    """
     statement, class_name = _bare(node), found.class_name
     if class_name is not None:
         statement = ast.ClassDef(class_name, [], [], [statement], [], **_UNTYPED)
@@ -301,7 +307,7 @@ _UNTYPED: dict[str, Any] = {"type_params": []} if hasattr(ast, "TypeAlias") else
 
 
 def _bare(node: Function) -> ast.stmt:
-    """The function without what is evaluated outside it: values of defaults, decorators."""
+    """Return the function without what is evaluated outside it: values of defaults, decorators."""
     old = node.args
     arguments = ast.arguments(
         posonlyargs=[_bare_arg(a) for a in old.posonlyargs],

@@ -27,7 +27,7 @@ _NESTED = inspect.CO_NESTED  # defined inside another function, as everything he
 
 
 class Origin:
-    """The last constant of a converted code object: the user's code."""
+    """Last constant of a converted code object: the user's code."""
 
     __slots__ = ("code",)
 
@@ -48,14 +48,16 @@ def relabelled(code: CodeType, original: CodeType) -> CodeType:
 
 
 def is_synthetic(code: CodeType) -> bool:
-    """Whether a code object is an inner function that rewriting made."""
+    """Return True if a code object is an inner function that rewriting made."""
     named = code.co_name.startswith("@") and code.co_name != FUNCTION
     return named or any(name in _MADE for name in code.co_varnames)
 
 
 def _has_rewritten_body(code: CodeType) -> bool:
-    """Whether a code object in a rewritten function was rewritten itself: classes and generator
-    functions are not."""
+    """Return True if a code object in a rewritten function was rewritten itself.
+
+    Classes and generator functions are not.
+    """
     suspends = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     lazy = code.co_flags & suspends
     return bool(code.co_flags & inspect.CO_OPTIMIZED) and (not lazy or code.co_name == "<genexpr>")
@@ -71,7 +73,7 @@ class _Labels:
         return _SYNTHETIC.sub("", name)
 
     def copy(self, code: CodeType, original: CodeType, rewritten: bool) -> CodeType:
-        """A copy that is called like `original`, the user's code that it is, or is part of."""
+        """Copy code that is called like `original`, the user's code that it is, or is part of."""
         rewritten = rewritten and _has_rewritten_body(code)
         constants = [self.constant(c, code, original, rewritten) for c in code.co_consts]
         if rewritten:
@@ -93,7 +95,7 @@ class _Labels:
 
 
 def _counterpart(code: CodeType, owner: CodeType) -> CodeType:
-    """The user's code that a code object inside a rewritten function stands for."""
+    """Return the user's code that a code object inside a rewritten function stands for."""
     if is_synthetic(code):
         return owner
     same = [c for c in owner.co_consts if isinstance(c, CodeType) and _named_alike(c, code)]
@@ -106,7 +108,7 @@ def _named_alike(one: CodeType, other: CodeType) -> bool:
 
 
 def _place(code: CodeType) -> tuple[int, int]:
-    """Where the text of a code object starts: what tells apart functions on one line."""
+    """Return where the text of a code object starts: what tells apart functions on one line."""
     places = [(p[0], p[2]) for p in code.co_positions() if p[0] and p[2] is not None and p[3]]
     return min(places, default=(0, 0))
 
@@ -115,7 +117,7 @@ def _place(code: CodeType) -> tuple[int, int]:
 
 
 def same_code(one: CodeType, other: CodeType) -> bool:
-    """Whether two code objects are the same program on the same lines."""
+    """Return True if two code objects are the same program on the same lines."""
     if any(getattr(one, field) != getattr(other, field) for field in _COMPARED):
         return False
     if (one.co_flags ^ other.co_flags) & ~_NESTED or len(one.co_consts) != len(other.co_consts):
@@ -138,7 +140,7 @@ def _same_constant(a: Any, b: Any) -> bool:
 
 
 def same_but_asserts(one: CodeType, other: CodeType, tree: ast.AST) -> bool:
-    """Whether two code objects differ in their assert statements only.
+    """Return True if two code objects differ in their assert statements only.
 
     pytest compiles those of test files to code that explains a failure.
     """
@@ -157,7 +159,7 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _unlike_asserts(code: CodeType, lines: set[int]) -> list[Any]:
-    """The instructions of a code object on other lines than `lines`."""
+    """Return the instructions of a code object on other lines than `lines`."""
     found: list[Any] = [code.co_name, code.co_freevars, code.co_argcount]
     for step in steps(code):
         place = step.positions

@@ -1,4 +1,4 @@
-"""What runs in a trial: user code that could have an effect is stopped before it starts.
+"""Trial watch: user code that could have an effect is stopped before it starts.
 
 In: the profile events of the thread while a branch or a loop body is recorded on trial. Out:
 `RegionRefused` where Python code starts that was not rewritten (rewritten code announces its
@@ -43,7 +43,8 @@ _collector_waits: set[int] = set()  # for the trials of these threads
 
 @forks.in_child
 def _collect_again() -> None:
-    """The trial for which the garbage collector waits is another thread's: it never ends here."""
+    """Enable the garbage collector if it waits for another thread's trial, which never ends
+    here."""
     if _collector_waits and threading.get_ident() not in _collector_waits:
         _collector_waits.clear()
         gc.enable()
@@ -74,7 +75,7 @@ class SpeculationWatcher:
         sys.setprofile(self._event)
 
     def end(self) -> None:
-        """Nothing is watched any more; once more where Ctrl-C may have come before that."""
+        """End the watch; once more where Ctrl-C may have come before that."""
         if self.aside is not None:
             self.aside.back()
         if self.collects:
@@ -96,7 +97,7 @@ class SpeculationWatcher:
             self.watching(frame, event, argument)
 
     def veto(self, frame: FrameType, event: str, argument: Any) -> str | None:
-        """Why what is about to run may not."""
+        """Say why what is about to run may not."""
         if event != "call":
             return None
         code = frame.f_code
@@ -115,7 +116,7 @@ WATCHING.add(SpeculationWatcher._event)
 
 
 def is_own_doing(frame: FrameType) -> bool:
-    """Whether installed library code runs because tracejit, or such code, called it."""
+    """Return True if installed library code runs because tracejit, or such code, called it."""
     caller = frame.f_back
     if caller is None or not is_installed(frame.f_code):
         return False
@@ -123,7 +124,7 @@ def is_own_doing(frame: FrameType) -> bool:
 
 
 def is_installed(code: CodeType) -> bool:
-    """Whether code belongs to Python's library or an installed package."""
+    """Return True if code belongs to Python's library or an installed package."""
     return code.co_filename.startswith(_INSTALLED)
 
 
@@ -139,7 +140,7 @@ def _may_run(code: CodeType) -> bool:
 
 
 def _changes_nothing(code: CodeType) -> bool:
-    """Whether a code object only computes: reads, operators, no calls, nothing stored."""
+    """Return True if a code object only computes: reads, operators, no calls, nothing stored."""
     if code.co_flags & _GENERATORS or not holds("instructions"):
         return False
     for instruction in steps(code):

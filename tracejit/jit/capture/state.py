@@ -1,10 +1,9 @@
-"""The Python state a captured function can see: where each object is found, and what it was.
+"""Python state a captured function can see: where each object is found, and what it was.
 
 In: roots (arguments, globals, closure cells) and the names the executed code mentions. Out: a tree
-of `Source`s, each with
-the value it had when it was first reachable. Guards are generated from the tree; effects are found
-by walking it again
-after the call. Over-approximates: whatever the names reach counts as read (C2).
+of `Source`s, each with the value it had when it was first reachable. Guards are generated from the
+tree; effects are found by walking it again after the call. Over-approximates: whatever the names
+reach counts as read (C2).
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _is_internal(cls: type) -> bool:
 
 
 class ReachableState(AttributeReads):
-    """The tree of sources reachable from the roots through the names seen so far."""
+    """Tree of sources reachable from the roots through the names seen so far."""
 
     def __init__(self, unmodelled: Callable[..., None]):
         super().__init__()
@@ -133,7 +132,7 @@ class ReachableState(AttributeReads):
         self.add_attribute_names(set(reads.common))
 
     def ask_all(self, module: ModuleType) -> None:
-        """A module's attributes are asked for by names that code computes."""
+        """Ask for all of a module's attributes: code computes their names."""
         if id(module) not in self.whole:
             self.whole.add(id(module))
             self.held.append(module)
@@ -149,7 +148,7 @@ class ReachableState(AttributeReads):
             self._grow((), None)
 
     def _grow(self, names: Iterable[str], only: set[str] | frozenset[str] | None) -> None:
-        """These names count from now on; `only` those are new, None: everything is looked at."""
+        """Count these names from now on; `only` those are new, None: everything is looked at."""
         if only is not None and not only:
             return
         self.names.update(names)
@@ -162,22 +161,23 @@ class ReachableState(AttributeReads):
                 self._of_asked(source)
 
     def _of_asked(self, source: Source) -> None:
-        """A module at this source, where its attributes are asked for by computed names."""
+        """Look at a module at this source, where its attributes are asked for by computed names."""
         if source.kind == "module" and self._is_asked(source):
             self._attributes(source, source.value, None)
         elif source.kind == "same" and source.first.kind == "module" and self._is_asked(source):  # type: ignore[union-attr]
             self.ask_all(source.value)
 
     def objects(self) -> list[Source]:
-        """Where tensors, containers, functions and other objects are found, each once."""
+        """Return where tensors, containers, functions and other objects are found, each once."""
         return [p for p in self.sources if p.kind in _STATEFUL and self.by_id.get(id(p.value)) is p]
 
     def modules(self) -> list[Source]:
-        """Where modules are found, each once."""
+        """Return where modules are found, each once."""
         return [p for p in self.objects() if p.kind == "object" and is_module(p.value)]
 
     def held_by_modules(self, sources: Iterable[Source]) -> list[Source]:
-        """Those of some sources at which modules are, or tensors that modules hold or may."""
+        """Return those of some sources at which modules are, or tensors that modules hold or
+        may."""
         held = {id(p.value) for p in self.sources
                 if p.how == "item" and p.parent.how == "attr" and p.parent.key in HOLDING}  # type: ignore[union-attr]
         return [p for p in sources if is_module(p.value) or p.kind == "tensor" and (
@@ -308,7 +308,7 @@ class ReachableState(AttributeReads):
         self.behaves(type(cls))
 
     def runs(self, function: FunctionType) -> None:
-        """The captured function: its code counts as read."""
+        """Count the captured function's code as read."""
         source = Source(None, "constant", function, function, function.__qualname__)
         self.sources.append(source)
 
@@ -330,8 +330,10 @@ class ReachableState(AttributeReads):
         return self.add_code(code)
 
     def add_code(self, code: Any) -> bool:
-        """A function with this code runs: what it closes over and its defaults count as read.
-        False: found nowhere."""
+        """Count what a function with this code closes over and its defaults as read: it runs.
+
+        Return False if it is found nowhere.
+        """
         self.entered.add(code)
         sources = self.functions.get(code, [])
         for source in sources:  # closures of one factory share their code
@@ -351,7 +353,7 @@ class ReachableState(AttributeReads):
             self._child(source, "closure", k, value, name)
 
     def commit_container(self, container: Any) -> None:
-        """A container's contents count from now on as what was there before the call."""
+        """Count a container's contents from now on as what was there before the call."""
         source = self.by_id.get(id(container))
         if source is not None:
             source.children.clear()
@@ -373,7 +375,7 @@ class ReachableState(AttributeReads):
 
     # -- looking things up ----------------------------------------------------------------------
     def source_of(self, value: Any) -> Source | None:
-        """Where an object was found first."""
+        """Return where an object was found first."""
         return self.by_id.get(id(value))
 
 
@@ -382,7 +384,7 @@ _OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes 
 
 
 def _has_attributes(source: Source) -> bool:
-    """Whether an object's attributes are looked at."""
+    """Return True if an object's attributes are looked at."""
     if source.kind not in _OF_SUBCLASSES:
         return source.kind in _WITH_ATTRIBUTES
     cls = type(source.value)

@@ -1,4 +1,4 @@
-"""Who shares memory with whom while a function is recorded.
+"""Shared memory of tensors while a function is recorded.
 
 In: tensors met by the tracer.
 Out: for each a `FunctionalTensor` state: the piece of memory it looks at, through which views, and
@@ -24,7 +24,7 @@ UNKNOWN = object()  # strides that depend on a value
 
 
 class VersionCounter:
-    """A Storage's version while recording: every piece of memory in it counts here."""
+    """Version of a Storage while recording: every piece of memory in it counts here."""
 
     __slots__ = ("count",)
 
@@ -33,7 +33,7 @@ class VersionCounter:
 
 
 class FunctionalStorage:
-    """A piece of memory: its content as a graph value, and how often it was written."""
+    """Piece of memory: its content as a graph value, and how often it was written."""
 
     __slots__ = ("value", "mutations", "uncounted", "version_counter", "input_tensor", "input",
                  "strides", "overlaps_other", "conditional_writes", "data_writes", "__weakref__")
@@ -56,12 +56,14 @@ class FunctionalStorage:
 
     @property
     def version(self) -> int:
-        """What Tensor._version shows."""
+        """Version that Tensor._version shows."""
         return self.version_counter.count
 
     def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
-        """The memory holds `value`; writes through `.data` are not counted; `happened`: a flag, of
-        a write that may leave it as it is."""
+        """Let the memory hold `value`; writes through `.data` are not counted.
+
+        `happened`: a flag, of a write that may leave it as it is.
+        """
         self.value = value
         self.mutations += 1
         self.uncounted += not counted
@@ -71,7 +73,8 @@ class FunctionalStorage:
 
 
 class FunctionalTensor:
-    """One tensor's place in the recording: memory, the views that lead to it, its current value."""
+    """Place of one tensor in the recording: memory, the views that lead to it, its current
+    value."""
 
     __slots__ = ("tracer", "memory", "views", "shape", "_value", "_mutations", "__weakref__")
 
@@ -89,15 +92,15 @@ class FunctionalTensor:
 
     @property
     def origin(self) -> Location | None:
-        """The user's line that made the tensor."""
+        """User's line that made the tensor."""
         return None if self._value.node is None else self._value.node.location
 
     def escaped(self) -> str:
-        """What to say where the tensor is used outside the recording."""
+        """Return what to say where the tensor is used outside the recording."""
         return leaked(self)
 
     def read(self) -> Value:
-        """The graph value this tensor shows now, its views applied again after a write."""
+        """Return the graph value this tensor shows now, its views applied again after a write."""
         if self._mutations != self.memory.mutations:
             value = self.memory.value
             for op, operands, attributes in self.views:
@@ -119,13 +122,13 @@ class FunctionalTensor:
         self._value, self._mutations = value, self.memory.mutations
 
     def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> FunctionalTensor:
-        """The state of a view of this tensor."""
+        """Make the state of a view of this tensor."""
         views = (*self.views, (op, operands, attributes))
         return FunctionalTensor(self.tracer, self.memory, views, value)
 
     @property
     def dense(self) -> bool:
-        """Whether it is all of its memory, in order."""
+        """True if it is all of its memory, in order."""
         memory = self.memory
         if self.views or memory.input_tensor is None:
             return not self.views and memory.strides is None
@@ -138,8 +141,10 @@ class FunctionalTensor:
             int(size)
 
     def layout(self, exact: bool = False) -> np.ndarray:
-        """An array laid out as the tensor would be, where every symbol is at least 2; `exact`: as
-        it is."""
+        """Make an array laid out as the tensor would be, where every symbol is at least 2.
+
+        `exact`: as it is.
+        """
         graph = self.memory.value.graph
         values = None if exact else _generic_sizes(graph)
         if values is not None:
@@ -151,7 +156,7 @@ class FunctionalTensor:
         return self._laid_out(dict(graph.scope.hints))
 
     def _laid_out(self, values: dict[str, int]) -> np.ndarray:
-        """The array of these sizes."""
+        """Make the array of these sizes."""
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
         one: Any = np.empty(1, self.memory.value.dtype.numpy)
         strides = tuple(s * one.itemsize for s in self._strides(shape, values))
@@ -208,7 +213,7 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def substitute(attribute: Any, values: dict[str, int]) -> Any:
-    """An attribute with its symbolic sizes evaluated."""
+    """Return an attribute with its symbolic sizes evaluated."""
     if type(attribute) is SymInt:
         return evaluate(attribute, values)
     if type(attribute) is tuple:
@@ -228,7 +233,7 @@ def byte_range(x: Any) -> tuple[int, int]:
 
 
 def has_internal_overlap(x: Any) -> bool:
-    """Whether elements of a tensor may share memory: where it cannot be ruled out at a glance."""
+    """Return True if elements of a tensor may share memory: it cannot be ruled out at a glance."""
     if x._strides is None or 0 in x._shape:
         return False
     reach = 0
@@ -240,7 +245,7 @@ def has_internal_overlap(x: Any) -> bool:
 
 
 class IntervalMap:
-    """Which addresses the memory that entered a recording covers; finds what overlaps."""
+    """Addresses that the memory that entered a recording covers; finds what overlaps."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []

@@ -18,7 +18,7 @@ Sizes = list[Any]
 
 
 def reshape_is_view(traced: FunctionalTensor, target: Sequence[Any]) -> bool:
-    """Whether reshaping this tensor to `target` gives a view of its memory."""
+    """Return True if reshaping this tensor to `target` gives a view of its memory."""
     shape, strides = _layout(traced)
     if all(_is_one(n) or same_structure(*both)
            for n, *both in zip(shape, strides, _contiguous(shape))):
@@ -39,7 +39,8 @@ def strides(traced: FunctionalTensor) -> Sizes:
 
 
 def is_contiguous(traced: FunctionalTensor) -> bool:
-    """Whether elements lie in row-major order without gaps, as `Tensor.is_contiguous` says."""
+    """Return True if elements lie in row-major order without gaps, as `Tensor.is_contiguous`
+    says."""
     return _in_order(*_layout(traced))
 
 
@@ -62,8 +63,10 @@ def known_strides(
 
 
 def merged_strides(what: str, *cases: FunctionalTensor) -> Any:
-    """Those of what may be one of several tensors that lie in different ways: only the caller's own
-    can be told from the memory that a program makes."""
+    """Return the strides of what may be one of several tensors that lie in different ways.
+
+    Only the caller's own can be told from the memory that a program makes.
+    """
     for traced in cases:
         strides = known_strides(traced)
         own = traced.memory.input_tensor is not None and not traced.views
@@ -74,8 +77,10 @@ def merged_strides(what: str, *cases: FunctionalTensor) -> Any:
 
 
 def offset(traced: FunctionalTensor, base: Any) -> Any:
-    """Where the first element lies in the storage, for memory that starts at `base`; None where a
-    view is of a kind that does not tell."""
+    """Return where the first element lies in the storage, for memory that starts at `base`.
+
+    None where a view is of a kind that does not tell.
+    """
     memory = traced.memory
     root = memory.value if memory.input is None else memory.input
     shape: Sizes = list(root.type.shape)
@@ -99,7 +104,7 @@ def offset(traced: FunctionalTensor, base: Any) -> Any:
 
 
 def may_overlap(name: str, attributes: dict) -> bool:
-    """Whether elements of such a view of memory share some of it."""
+    """Return True if elements of such a view of memory share some of it."""
     if name == "unfold":
         return bool(attributes["step"] < attributes["size"])
     if name != "as_strided":
@@ -113,7 +118,7 @@ def may_overlap(name: str, attributes: dict) -> bool:
 
 
 def same_strides(shape: Sequence[Any], one: Any, other: Any) -> bool:
-    """Whether tensors of that shape lie alike; guarded where only the example says so."""
+    """Return True if tensors of that shape lie alike; guarded where only the example says so."""
     if one is UNKNOWN or other is UNKNOWN:
         return one is other
     if one is None and other is None:
@@ -134,7 +139,7 @@ def _in_order(shape: Sizes, strides: Sizes) -> bool:
 
 
 def can_view_as(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
-    """Whether elements laid out like this can be seen in another shape without copying them.
+    """Return True if elements laid out like this can be seen in another shape without a copy.
 
     Dimensions that lie in memory like one (each stride is the next one times its size) can be cut
     anew; others cannot.
@@ -148,7 +153,7 @@ def can_view_as(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
 
 
 def strides_as(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
-    """The strides under which the same elements have the shape `target`; None where none do.
+    """Return the strides under which the same elements have the shape `target`; None where none do.
 
     >>> strides_as([2, 6], [12, 1], [2, 3, 2]), strides_as([2, 6], [12, 1], [12])
     ([12, 2, 1], None)

@@ -1,9 +1,9 @@
-"""Recording a part of a program apart from the rest: a branch, the body of a loop.
+"""Recording of a part of a program apart from the rest: a branch, the body of a loop.
 
 In: ops on deferred tensors while a branch or a body runs once, on trial. Out: a graph of its own,
 whose inputs are values of the surrounding graph (`captured`) and placeholders. What a trial cannot
 do without being seen from outside (a value needed now, a random draw, an effect) raises
-`RegionRefused`; then the branch is decided by the value, natively. Called by `cond.py` and
+`RegionRefused`. Then the branch is decided by the value, natively. Called by `cond.py` and
 `loops.py`.
 """
 
@@ -36,7 +36,7 @@ from tracejit.jit.ir.graph import Graph, Value
 
 
 def _is_stopped(value: Value) -> bool:
-    """Whether gradients do not flow to what this is a view of."""
+    """Return True if gradients do not flow to what this is a view of."""
     while value.node is not None and value.node.op.views:
         value = value.node.inputs[0]
     return value.node is not None and value.node.op.name == "stop_gradient"
@@ -115,11 +115,11 @@ class SubgraphTracer(Tracer):
         return self.parent.before(tensor)
 
     def is_outer(self, tensor: Tensor) -> bool:
-        """Whether a tensor was made outside this region."""
+        """Return True if a tensor was made outside this region."""
         return tensor._traced is None or tensor._traced.tracer is not self
 
     def inner_memory(self, outer: FunctionalStorage) -> FunctionalStorage:
-        """What memory of the parent is here."""
+        """Return what memory of the parent is here."""
         memory = self.memories.get(outer)
         if memory is None:
             value = self.capture(outer.value)
@@ -130,7 +130,7 @@ class SubgraphTracer(Tracer):
         return memory
 
     def capture(self, value: Value) -> Value:
-        """A value of the parent's graph, as an input here."""
+        """Make a value of the parent's graph an input here."""
         known = self.captured.get(value)
         if known is None:
             known = self.captured[value] = self.graph.input(value.type, source=value.source)
@@ -138,7 +138,8 @@ class SubgraphTracer(Tracer):
         return known
 
     def placeholder(self, like: Tensor, requires_grad: bool) -> Tensor:
-        """A deferred tensor of the type of `like`, standing for what an iteration starts from."""
+        """Make a deferred tensor of the type of `like`, standing for what an iteration starts
+        from."""
         return self.placeholder_of(self.parent.traced(like).read().type, requires_grad)
 
     def placeholder_of(self, type: TensorType, requires_grad: bool) -> Tensor:
@@ -165,8 +166,10 @@ class SubgraphTracer(Tracer):
 
     # -- views whose place only the program knows --------------------------------------------------
     def gathered_view(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
-        """`item`, a copy, stands for a view of `container`: as long as neither is written, and the
-        item does not leave the region, nobody can tell."""
+        """Let `item`, a copy, stand for a view of `container`.
+
+        As long as neither is written, and the item does not leave the region, nobody can tell.
+        """
         memory, whole = self.traced(item).memory, self.traced(container)
         kept = kept_class(type(container))
         if kept is None:
@@ -181,7 +184,7 @@ class SubgraphTracer(Tracer):
         return self.gathered_view(tensor, dim, read_at(tensor, dim, index))
 
     def is_gathered_view(self, tensor: Tensor) -> bool:
-        """Whether a tensor is, or may be, a copy made here that stands for a view."""
+        """Return True if a tensor is, or may be, a copy made here that stands for a view."""
         memory = self.traced(tensor).memory
         known = [memory, *(other for other, _ in self.sharing.memories.of(memory))]
         return any(m in self.gathered_views for m in known)
@@ -194,7 +197,7 @@ class SubgraphTracer(Tracer):
                 raise RegionRefused("a tensor is written of which a part is in use")
 
     def _layers(self, tensor: Tensor) -> Iterator[tuple[SubgraphTracer, FunctionalStorage]]:
-        """What a tensor looks at, here and in the regions around."""
+        """Yield what a tensor looks at, here and in the regions around."""
         region: Any = self
         memory: Any = self.traced(tensor).memory
         while memory is not None and is_a(region, SubgraphTracer):
@@ -278,7 +281,8 @@ class SubgraphTracer(Tracer):
         self.created_here += containers
 
     def is_created_here(self, container: Any) -> bool:
-        """Whether a container was made in this region or in one around it within the trial."""
+        """Return True if a container was made in this region or in one around it within the
+        trial."""
         if any(x is container for x in self.created_here):
             return True
         return False
@@ -299,7 +303,7 @@ class SubgraphTracer(Tracer):
         return take
 
     def appending(self, container: list) -> Callable[[Any], None]:
-        """What stands for `container.append` here."""
+        """Return what stands for `container.append` here."""
         raise RegionRefused("a list is appended to under a condition")
 
     # -- the result --------------------------------------------------------------------------------
@@ -308,11 +312,11 @@ class SubgraphTracer(Tracer):
         return {outer: m for m, outer in self.copies.items() if m.mutations}
 
     def may_fail(self) -> bool:
-        """Whether something fails for some values."""
+        """Return True if something fails for some values."""
         return any(node.may_fail for node in self.graph.nodes)
 
     def reads(self, outer: FunctionalStorage) -> bool:
-        """Whether memory of the parent is read here."""
+        """Return True if memory of the parent is read here."""
         memory = self.memories.get(outer)
         return memory is not None and any(
             memory.input is x for node in self.graph.nodes for x in node.operand_values())
@@ -333,8 +337,10 @@ class SubgraphTracer(Tracer):
                     "requires_grad or a gradient of a tensor made outside is changed")
 
     def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-        """The part of what was recorded that computes `outputs` from `inputs`; every output has
-        memory of its own."""
+        """Extract the part of what was recorded that computes `outputs` from `inputs`.
+
+        Every output has memory of its own.
+        """
         own: list[Value] = []
         for value in outputs:
             shared = value.node is None or any(value is x for x in own)
@@ -343,7 +349,7 @@ class SubgraphTracer(Tracer):
 
 
 class Start(Node):
-    """The history of a placeholder: there is none within the region."""
+    """History of a placeholder: there is none within the region."""
 
     __slots__ = ()
 
@@ -386,8 +392,10 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
 
 @contextmanager
 def forbid_breaks(root: Tracer) -> Iterator[None]:
-    """What would end the segment raises `RegionRefused`: what was recorded of a region belongs to
-    it."""
+    """Let what would end the segment raise `RegionRefused`.
+
+    What was recorded of a region belongs to it.
+    """
     root.speculation_depth += 1
     try:
         yield
@@ -407,7 +415,8 @@ def refuse_on_bug() -> Iterator[None]:
 
 
 class RegionGradients(Protocol):
-    """What differentiation offers: gradients of nodes with regions, put on the tape by `attach`."""
+    """Gradients of nodes with regions, offered by differentiation and put on the tape by
+    `attach`."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
                 wrt: list[Tensor], tracked: list[int], from_one_side: list[int | None],

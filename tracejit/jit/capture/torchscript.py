@@ -13,17 +13,17 @@ __all__ = [
 ]  # fmt: skip
 
 def is_scripting() -> bool:
-    """Whether TorchScript compiles this code: never."""
+    """Return False: TorchScript never compiles this code."""
     return False
 
 
 def is_tracing() -> bool:
-    """Whether TorchScript traces this code: never."""
+    """Return False: TorchScript never traces this code."""
     return False
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """The value.
+    """Return the value.
 
     >>> annotate(int, 3)
     3
@@ -32,7 +32,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def Attribute(value: Any, type: Any) -> Any:
-    """The value of an attribute."""
+    """Return the value of an attribute."""
     return value
 
 

@@ -71,8 +71,11 @@ _LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loo
 
 
 class Tracer:
-    """One recorded call. `run_segment(graph, inputs)` compiles a finished graph and returns what
-    runs it; jit installs it."""
+    """Tracer of one recorded call.
+
+    `run_segment(graph, inputs)` compiles a finished graph and returns what runs it; jit installs
+    it.
+    """
 
     parent: Any = None  # of a region: the tracer around
     write_predicate: Any = True  # whether what is written does happen, or the flag that says so
@@ -203,7 +206,7 @@ class Tracer:
         return tuple([self._wrap(FunctionalTensor(self, FunctionalStorage(v))) for v in made])
 
     def tensor_of(self, value: Value) -> Tensor:
-        """A tensor that holds a value of this graph, in memory of its own."""
+        """Make a tensor that holds a value of this graph, in memory of its own."""
         return self._wrap(FunctionalTensor(self, FunctionalStorage(value)))
 
     def shape(self, tensor: Tensor) -> tuple:
@@ -214,21 +217,24 @@ class Tracer:
         return tuple(strides(self.laid_out(tensor)))
 
     def laid_out(self, tensor: Tensor) -> FunctionalTensor:
-        """The tensor's state where it is known how it lies in memory."""
+        """Return the tensor's state where it is known how it lies in memory."""
         if self.traced(tensor).memory.strides is UNKNOWN:
             self.break_graph(tensor, "how a tensor lies in memory depends on a value")
         return self.traced(tensor)
 
     def shared(self, tensor: Tensor) -> list[int]:
-        """The dimensions along which the example's elements share memory."""
+        """Return the dimensions along which the example's elements share memory."""
         traced = self.laid_out(tensor)
         if traced.dense:
             return []
         return [d for d, s in enumerate(traced.layout().strides) if s == 0]
 
     def identify(self, tensor: Tensor, outputs: Sequence[Any] | None) -> None:
-        """Which tensor a variable is matters now: where a value decides it, it is needed.
-        `outputs`: if it does to gradients of these."""
+        """Settle which tensor a variable is, as it matters now: where a value decides it, it is
+        needed.
+
+        `outputs`: if it does to gradients of these.
+        """
         if outputs is None or matters(self, tensor, outputs):
             known_as(self, tensor)
 
@@ -261,8 +267,10 @@ class Tracer:
             raise RegionRefused("a tensor is written that history outside needs as it is")
 
     def is_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> bool:
-        """Whether a backward needs memory of this graph as it is, and sees writes that the family,
-        or none, counts."""
+        """Return True if a backward needs memory of this graph as it is, and sees such writes.
+
+        These are writes that the family, or none, counts.
+        """
         storage = None if memory.input_tensor is None else memory.input_tensor._storage
         for saved in (found() for found in self.root.kept):
             if saved is None:
@@ -277,7 +285,7 @@ class Tracer:
         return False
 
     def write(self, tensor: Tensor, value: Any) -> None:
-        """The tensor's memory now holds `value` where the tensor looks at it."""
+        """Let the tensor's memory hold `value` where the tensor looks at it."""
         self.operands((tensor, value))
         content, traced = self._operand(value), self.traced(tensor)
         input_tensor = traced.memory.input_tensor
@@ -315,19 +323,23 @@ class Tracer:
         self.sharing.written(traced.memory, counted)
 
     def remains(self, holds: Callable[[], bool]) -> bool:
-        """Whether something holds without garbage; that is let go only for a program's sake."""
+        """Return True if something holds without garbage; that is let go only for a program's
+        sake."""
         return remains(holds) if self.root.cacheable else holds()
 
     def _must_know(
         self, memory: FunctionalStorage, tracked: bool, family: AliasFamily | None
     ) -> bool:
-        """Whether it matters at once, when memory is written, which other memory it is: for its
-        history (`tracked`), or to a backward. Of the caller's the program counts the writes."""
+        """Return True if it matters at once, when memory is written, which other memory it is.
+
+        It matters for its history (`tracked`), or to a backward. Of the caller's the program counts
+        the writes.
+        """
         return any(tracked or other.input_tensor is None and self.is_kept(other, family)
                    for other, _ in self.sharing.partners(memory))
 
     def _write_now(self, tensor: Tensor, value: Any) -> None:
-        """The same to a concrete tensor."""
+        """Write to a concrete tensor in the same way."""
         with self.paused():
             check_writable(tensor, overlap=True)
             write_memory(tensor, value)
@@ -336,7 +348,7 @@ class Tracer:
 
     @contextmanager
     def writing_under(self, happened: Any) -> Iterator[None]:
-        """What is written meanwhile leaves memory as it is unless this holds: True, False, or a
+        """Let what is written meanwhile leave memory as it is unless this holds: True, False, or a
         flag."""
         self.write_predicate = happened
         try:
@@ -345,14 +357,16 @@ class Tracer:
             self.write_predicate = True
 
     def counts_outside(self, tensor: Tensor) -> bool:
-        """Whether the family of a tensor of the caller's counts writes to this one."""
+        """Return True if the family of a tensor of the caller's counts writes to this one."""
         input_tensor, family = self.traced(tensor).memory.input_tensor, counting_family(tensor)
         return (family is not None and input_tensor is not None
                 and counting_family(input_tensor) is family)
 
     def exposes(self, tensor: Tensor) -> None:
-        """An array over a concrete tensor's memory is given away: reads and writes of it happen at
-        once, between those of the recorded ops."""
+        """Note that an array over a concrete tensor's memory is given away.
+
+        Reads and writes of it happen at once, between those of the recorded ops.
+        """
         self.root.exported_storages[id(tensor._storage)] = tensor._storage
 
     def exposes_what(self, buffer: Any) -> None:
@@ -373,24 +387,25 @@ class Tracer:
         return input_tensor is not None and id(input_tensor._storage) in self.root.exported_storages
 
     def if_asked(self, memory: FunctionalStorage, happened: Any) -> Any:
-        """Whether a write happened, as far as anybody asks: what the call made counts it anyway."""
+        """Return whether a write happened, as far as anybody asks: what the call made counts it
+        anyway."""
         return happened if memory.input_tensor is not None or self.root is not self else True
 
     def outer_memory(self, memory: FunctionalStorage) -> FunctionalStorage | None:
-        """What memory is in the recording around; None where it was made in this one."""
+        """Return what memory is in the recording around; None where it was made in this one."""
         return None
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
-        """What sides of a branch lead to must be the same tensors."""
+        """Require that sides of a branch lead to the same tensors."""
         if one != other:
             raise RegionRefused("a tensor receives a gradient through one side only")
 
     def carries(self, tensor: Tensor) -> bool:
-        """Whether a tensor stands for what a variable is at the start of an iteration."""
+        """Return True if a tensor stands for what a variable is at the start of an iteration."""
         return False
 
     def before(self, tensor: Tensor) -> list[Tensor]:
-        """What such a tensor is in the first iteration."""
+        """Return what such a tensor is in the first iteration."""
         return []
 
     def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
@@ -405,7 +420,8 @@ class Tracer:
         self.sharing.add(memory, other, flag, whole)
 
     def overlaps(self, traced: FunctionalTensor) -> bool:
-        """Whether a write reaches other elements of this memory, or of what may be the same."""
+        """Return True if a write reaches other elements of this memory, or of what may be the
+        same."""
         memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
         return any(may_overlap(op.name, attributes) for op, _, attributes in traced.views) or any(
             m.overlaps_other or self.repeats(m)
@@ -414,24 +430,24 @@ class Tracer:
         )
 
     def repeats(self, memory: FunctionalStorage) -> bool:
-        """Whether elements share memory; other strides need another program."""
+        """Return True if elements share memory; other strides need another program."""
         return memory.strides is not UNKNOWN and any(s == 0 for s in memory.strides or ())
 
     def item(self, tensor: Tensor) -> Any:
-        """The only element as a number, which need not be known yet."""
+        """Return the only element as a number, which need not be known yet."""
         return host_reads.read(self, tensor)
 
     def defers(self) -> bool:
-        """Whether the call may still become a program, so that values may stay pending."""
+        """Return True if the call may still become a program, so that values may stay pending."""
         over = self.breaks or self.speculation_depth or self.converting or self.keys
         return self.cacheable and not over and self.root is self
 
     def fold_constant(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
-        """What the tensor holds, concrete, if no input of the call decides it."""
+        """Return what the tensor holds, concrete, if no input of the call decides it."""
         return fold_constant(self, tensor, of_sizes)
 
     def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
-        """A value is needed now: run what was recorded."""
+        """Run what was recorded: a value is needed now."""
         self.add_break(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
         self.flush()
         if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
@@ -462,13 +478,13 @@ class Tracer:
             raise CaptureError(str(found))
 
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
-        """The generator's state as a tensor of this graph, and the draws recorded since."""
+        """Return the generator's state as a tensor of this graph, and the draws recorded since."""
         draws = self.rng_input_of(generator)
         draws.count, draws.offset = draws.count + 1, draws.offset + 1
         return draws.tensor, draws.offset - 1
 
     def rng_input_of(self, generator: random.Generator) -> RngInput:
-        """What this graph draws from a generator."""
+        """Return the input from which this graph draws for a generator."""
         return rng_input_of(self, generator)
 
     def alias(self, tensor: Tensor) -> Tensor:
@@ -491,14 +507,14 @@ class Tracer:
         self.runs_code = True
 
     def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
-        """Nobody else looks."""
+        """Do nothing: nobody else looks."""
 
     def pushes(self, tensors: Sequence[Any]) -> None:
         """No tensor has a tangent."""
 
     # -- lifting -------------------------------------------------------------------------------
     def traced(self, tensor: Tensor) -> FunctionalTensor:
-        """The tensor's state here; a concrete tensor becomes an input at its first use."""
+        """Return the tensor's state here; a concrete tensor becomes an input at its first use."""
         state = tensor._traced
         if state is not None:
             if state.tracer is self:
@@ -508,7 +524,7 @@ class Tracer:
         return lifted.traced if lifted is not None else lift(self, tensor)  # type: ignore[return-value]
 
     def has_met(self, tensor: Tensor) -> bool:
-        """Whether its state is known, here or around."""
+        """Return True if its state is known, here or around."""
         return tensor._traced is not None or id(tensor) in self.lifted
 
     def operands(self, operands: tuple) -> tuple:
@@ -545,7 +561,7 @@ class Tracer:
         return select_at(tensor, dim, index)
 
     def can_view_as(self, tensor: Tensor, shape: tuple) -> bool:
-        """Whether `view` may show the tensor in another shape."""
+        """Return True if `view` may show the tensor in another shape."""
         return self._result_is_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
 
     def may_turn(self, tensor: Tensor) -> bool:
@@ -556,7 +572,8 @@ class Tracer:
         return made and not self.carries(tensor)
 
     def _result_is_view(self, op: Op, parent: FunctionalTensor, attributes: dict) -> bool:
-        """Whether eager execution would share memory here (reshape of a permuted tensor copies)."""
+        """Return True if eager execution would share memory here (reshape of a permuted tensor
+        copies)."""
         memory = parent.memory
         ordered = not parent.views and memory.input_tensor is None and memory.strides is None
         if op.name != "reshape" or ordered:
@@ -572,8 +589,10 @@ class Tracer:
         return tensor
 
     def _run_now(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        """An op whose result's shape depends on values runs eagerly: at once where no input of the
-        call decides them, else between segments."""
+        """Run an op eagerly whose result's shape depends on values.
+
+        It runs at once where no input of the call decides them, else between segments.
+        """
         made = run_on_constants(self, op, operands, attributes)
         if made is not None:
             return tuple(map(self.constant, made)) if type(made) is tuple else self.constant(made)
@@ -588,7 +607,7 @@ class Tracer:
 
     # -- numbers and gradients that are read ---------------------------------------------------
     def convert_call(self, function: Any) -> Any:
-        """The form of a user's function, or method, that is recorded."""
+        """Return the form of a user's function, or method, that is recorded."""
         target = attribute_of(function, "__func__")
         if target is None:
             return self.root.adapt(function)
@@ -600,13 +619,14 @@ class Tracer:
         return self.sym_env.item(container, key, value, NumberSource(container, key))
 
     def grad_read(self, tensor: Tensor) -> None:
-        """The program depends on whether the caller's tensor has a gradient."""
+        """Note that the program depends on whether the caller's tensor has a gradient."""
         if tensor._traced is None and id(tensor) not in self.grads_known:
             self.grads_known[id(tensor)] = tensor
             self.grads_read.append((tensor, tensor._grad))
 
     def applies(self, node: Any) -> None:
-        """A backward pass runs a node; one made before the call may be another one next time."""
+        """Note that a backward pass runs a node; one made before the call may be another one next
+        time."""
         if node.sequence < self.first_node:
             self.add_break(
                 "backward() runs through history that was made outside the call",
@@ -614,12 +634,13 @@ class Tracer:
             )
 
     def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
-        """What a backward pass made of gradients."""
+        """Return what a backward pass made of gradients."""
         tracker = self.tangent_tracker
         return results if tracker is None else tracker.linked(given, results)
 
     def undecided(self) -> None:
-        """Whether a gradient arrives matters, and a value decides that."""
+        """Break the graph or refuse the region: a value decides if a gradient arrives, and that
+        matters."""
         reason = "runs what a value may leave out: a hook, or history that was overwritten"
         if self.differentiating:
             raise RegionRefused(reason)
@@ -635,12 +656,12 @@ class Tracer:
         """requires_grad, the history or hooks of a tensor are about to change."""
 
     def same_place(self, one: Tensor, other: Tensor) -> bool:
-        """Whether two tensors look at one memory in the same way."""
+        """Return True if two tensors look at one memory in the same way."""
         a, b = self.traced(one), self.traced(other)
         return a.memory is b.memory and (a.views is b.views or not a.views and not b.views)
 
     def constant(self, tensor: Tensor) -> Tensor:
-        """A tensor just made from Python data: each run works on a fresh copy of it."""
+        """Record a tensor just made from Python data: each run works on a fresh copy of it."""
         if tensor._traced is not None:
             return tensor
         self.constants[id(tensor)] = tensor
@@ -662,17 +683,16 @@ class Tracer:
         """Containers that the recording has made."""
 
     def commit_container(self, container: Any) -> None:
-        """What the container holds now was made for good: it is the state from which replays
-        start."""
+        """Commit what the container holds now: it is the state from which replays start."""
         self.commit_to_state(container)
 
     def tangent(self, like: Tensor) -> Tensor:
-        """A deferred tensor standing for the gradient of `like`: a new input of the graph."""
+        """Make a deferred tensor standing for the gradient of `like`: a new input of the graph."""
         value = self.graph.input(like_type(self.traced(like)), source="tangent")
         return self.untracked(value)
 
     def untracked(self, value: Value) -> Tensor:
-        """A tensor that holds a value and is no result, however long it lives."""
+        """Make a tensor that holds a value and is no result, however long it lives."""
         return self._wrap(FunctionalTensor(self, FunctionalStorage(value)), track=False)
 
     # -- ending a segment ----------------------------------------------------------------------
@@ -684,12 +704,12 @@ class Tracer:
         return [item for item in self.lifted.values() if item.traced is not None]
 
     def written(self) -> list[FunctionalStorage]:
-        """The caller's memory that the recording writes."""
+        """Return the caller's memory that the recording writes."""
         memories = [i.traced.memory for i in self.lifted.values() if i.traced is not None]
         return [m for m in dict.fromkeys(memories) if m.mutations]
 
     def input_sources(self) -> dict[Value, Any]:
-        """What each graph input stands for: a tensor, a Generator, a SymNumber."""
+        """Return what each graph input stands for: a tensor, a Generator, a SymNumber."""
         found: dict[Value, Any] = {}
         for item in self.lifted.values():
             found.setdefault(item.value, item.tensor)

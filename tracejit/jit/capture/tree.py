@@ -24,7 +24,7 @@ from tracejit.jit.ir.sizes import SymInt
 
 @dataclass(frozen=True)
 class TreeSpec:
-    """What a value is apart from its tensors.
+    """Structure of a value apart from its tensors.
 
     kind   "tensor" (value: a class of them that results keep); "constant" (value: the object);
            "sequence" (value: its type); "mapping" (value: its type and keys); "number" (value: int
@@ -40,7 +40,7 @@ def tree_flatten(
     value: Any, leaves: list[Any], made: Callable[[Any], bool] = lambda container: False,
     number: Callable[[Any], bool] = lambda value: False,
 ) -> TreeSpec:
-    """The structure of a value; its tensors are appended to `leaves`.
+    """Return the structure of a value; its tensors are appended to `leaves`.
 
     made    whether a list or dict is new, so that another one may stand for it: else it is itself
     number  whether a value is a number to be appended to `leaves` as well
@@ -63,24 +63,30 @@ def tree_flatten(
 
 
 def number_kind(value: Any) -> type | None:
-    """int or float for what is such a number, plain or known only to the program; else None. bool
-    for one that only the program knows."""
+    """Return int or float for what is such a number, plain or known only to the program; else None.
+
+    bool for one that only the program knows.
+    """
     if is_exactly(value, (int, float)):
         return type(value)
     return value.kind if is_a(value, SymNumber) else None
 
 
 def common_kind(one: Any, other: Any) -> type | None:
-    """The kind of two numbers that are chosen from; None where there is none. A bool of the program
-    may be chosen beside a plain one."""
+    """Return the kind of two numbers that are chosen from; None where there is none.
+
+    A bool of the program may be chosen beside a plain one.
+    """
     kind = number_kind(one) or number_kind(other)
     found = [bool if kind is bool and type(x) is bool else number_kind(x) for x in (one, other)]
     return kind if found == [kind, kind] else None
 
 
 def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = None) -> Any:
-    """A value of that structure with these tensors and numbers in it; containers are fresh, and
-    appended to `own`."""
+    """Make a value of that structure with these tensors and numbers in it.
+
+    Containers are fresh, and appended to `own`.
+    """
     if spec.kind == "number":
         return next(leaves)
     if spec.kind == "tensor":
@@ -107,7 +113,7 @@ def difference(one: TreeSpec, other: TreeSpec) -> str | None:
 
 
 def same_kind(one: TreeSpec, other: TreeSpec) -> bool:
-    """Whether two structures agree, their parts aside."""
+    """Return True if two structures agree, their parts aside."""
     if one.kind != other.kind:
         return False
     if one.kind == "constant":
@@ -136,7 +142,7 @@ def _same_constant(one: Any, other: Any) -> bool:
 
 
 def plain_constants(spec: TreeSpec) -> bool:
-    """Whether constants are numbers, texts and the like: nothing that holds tensors."""
+    """Return True if constants are numbers, texts and the like: nothing that holds tensors."""
     value = spec.value
     if spec.kind == "constant":
         return is_a(value, (*PRIMITIVE, SymNumber, SymInt)) or value is UNBOUND
@@ -144,7 +150,7 @@ def plain_constants(spec: TreeSpec) -> bool:
 
 
 def text(spec: TreeSpec) -> str:
-    """What a value is, in words."""
+    """Say what a value is, in words."""
     if spec.kind == "tensor":
         return "a tensor"
     if spec.kind == "number":

@@ -16,7 +16,7 @@ WATCHING: set[Any] = set()  # the profile functions that may be put aside
 
 
 def is_watched_now() -> bool:
-    """Whether a watcher listens in this thread."""
+    """Return True if a watcher listens in this thread."""
     return getattr(sys.getprofile(), "__func__", None) in WATCHING
 
 
@@ -33,7 +33,7 @@ def unwatched(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class PutAside:
-    """A profile function that listens no more, until `back()`: the user's, or a watcher around.
+    """Profile function that listens no more, until `back()`: the user's, or a watcher around.
 
     A profiler may keep a stack of its own, as `profile` does. It saw the call of the function that
     put it aside begin, and of `sys.setprofile`, so it is told how these end.
@@ -46,7 +46,7 @@ class PutAside:
         self.frame = sys._getframe(1) if told else None
 
     def back(self) -> None:
-        """It listens again; called by the function that ends what watched meanwhile."""
+        """Let it listen again; called by the function that ends what watched meanwhile."""
         frame, self.frame = self.frame, None
         if frame is None:
             give_back(self.before)
@@ -94,7 +94,7 @@ def _sees_its_beginning() -> bool:
 
 
 def give_back(before: Any) -> None:
-    """What `sys.getprofile()` gave listens again."""
+    """Let what `sys.getprofile()` gave listen again."""
     if before is None or callable(before):
         sys.setprofile(before)
         return

@@ -1,8 +1,9 @@
 """Ops that fail for some values, looked at while a function is recorded.
 
 In: an op about to be recorded, its operands. Out: graph values to record it with; or the error of
-eager mode, raised where the user's line stands, before what comes after that line has happened.
-Called by the tracer for ops with `may_fail`; a replay needs none of this, its program checks.
+eager mode. That is raised where the user's line stands, before what comes after that line has
+happened. Called by the tracer for ops with `may_fail`; a replay needs none of this, its program
+checks.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dic
 
 
 def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
-    """Whether a node with regions, which may fail, runs on what its operands hold now."""
+    """Return True if a node with regions, which may fail, runs on what its operands hold now."""
     sources = tracer.input_sources()
     inputs = [v for v in tracer.graph.inputs if v in sources]
     part = extract(tracer.graph, "check", inputs, outputs)
@@ -84,8 +85,10 @@ def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def too_large(made: Any) -> bool:
-    """Whether no memory could hold a result, or its size is negative: then eager mode says so, at
-    once."""
+    """Return True if no memory could hold a result, or its size is negative.
+
+    Then eager mode says so, at once.
+    """
     for value in made if is_a(made, tuple) else (made,):
         shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
         if math.prod(shape) * itemsize > _LARGE or overflows(shape, itemsize):
@@ -96,8 +99,10 @@ def too_large(made: Any) -> bool:
 
 
 def _is_decisive(op: Op, value: Any) -> bool:
-    """Whether what a value holds decides if the op fails: positions and predicates do, and weights
-    of host ops."""
+    """Return True if what a value holds decides if the op fails.
+
+    Positions and predicates do, and weights of host ops.
+    """
     return is_a(value, Value) and (
         op.kind == "extern" or value.type.dtype.category <= INTEGER
     )
@@ -110,7 +115,8 @@ def _with_states(tracer: Any, operands: tuple) -> tuple:
 
 
 def _content(tracer: Any, value: Value) -> np.ndarray:
-    """What a value of the recording holds: read, or computed from the inputs it depends on."""
+    """Return what a value of the recording holds: read, or computed from the inputs it depends
+    on."""
     sources = tracer.input_sources()
     if value.node is None:
         return _array(values_of([sources[value]])[0])
@@ -125,7 +131,7 @@ def _array(x: Any) -> Any:
 
 
 def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
-    """Whether the op runs on what is known as it is and ones for everything else."""
+    """Return True if the op runs on what is known as it is and ones for everything else."""
     graph, operands, arrays = Graph(op.name), [], []
     for value in values:
         if is_a(value, Value):

@@ -3,7 +3,7 @@
 In: code of a traced function, which nobody rewrites, when it begins. Out: whether it names such C
 code, so that it is to meet plain numbers. Called by `runtime.session`.
 
-What breaks the recording anyway loses nothing by plain numbers; of the functions that only compute
+Plain numbers cost nothing where the recording breaks anyway. Of the functions that only compute
 most ask what they are given for `__index__` or `__float__`.
 """
 

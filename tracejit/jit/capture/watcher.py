@@ -1,10 +1,8 @@
-"""What Python a recorded call ran: every code object entered, every foreign C function called.
+"""Python that a recorded call ran: every code object entered, every foreign C function called.
 
 In: `sys.setprofile` events of the recording thread. Out: the names the executed code reads and
-writes (attributes,
-globals), found by inspecting code objects (no source is read), and a note for each call nobody can
-model. The
-state walker guards whatever those names reach (C2).
+writes (attributes, globals), found by inspecting code objects (no source is read). Also a note for
+each call nobody can model. The state walker guards whatever those names reach (C2).
 """
 
 from __future__ import annotations
@@ -127,7 +125,7 @@ _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasschec
 
 @dataclass(frozen=True)
 class CodeNames:
-    """What one code object mentions."""
+    """Names that one code object mentions."""
 
     attributes: frozenset[str]
     stored: frozenset[str]
@@ -307,7 +305,7 @@ def _scan(code: CodeType) -> CodeNames:
 
 
 def _handles_missing(code: CodeType, names: set[str]) -> bool:
-    """Whether code of the user's has a handler that a missing attribute would run."""
+    """Return True if code of the user's has a handler that a missing attribute would run."""
     if is_internal_code(code) or code.co_filename.startswith(_INSTALLED):
         return False
     return bool(names & _HANDLERS)
@@ -329,8 +327,10 @@ def is_watched(code: CodeType) -> bool:
 
 
 def _is_made_for_us(frame: FrameType) -> bool:
-    """Whether a method that Python made for a dataclass is one of a class of tracejit's, and of
-    none that reads the user's state."""
+    """Return True if a method that Python made for a dataclass is one of tracejit's own.
+
+    Not so for a class that reads the user's state.
+    """
     if frame.f_code.co_filename != "<string>":
         return False
     file = str(frame.f_globals.get("__file__"))
@@ -338,7 +338,7 @@ def _is_made_for_us(frame: FrameType) -> bool:
 
 
 def _copies(function: Any) -> bool:
-    """Whether this is how Python takes an object of the user's apart for a copy."""
+    """Return True if this is how Python takes an object of the user's apart for a copy."""
     owner: Any = type(attribute_of(function, "__self__"))
     reduces = function.__name__ == "__reduce_ex__" and is_mutable_class(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
@@ -350,8 +350,11 @@ def _is_plain_method(code: CodeType) -> bool:
 
 @functools.cache
 def _converts(code: CodeType) -> bool:
-    """Whether this is a method from which C code wants a number itself, and may give another; or
-    code that calls methods of number types, which want the same."""
+    """Return True if this is a method from which C code wants a number itself, and may give
+    another.
+
+    Or code that calls methods of number types, which want the same.
+    """
     if not _is_plain_method(code):
         return not is_internal_code(code) and names_of(code).of_numbers
     run = [i.opname for i in steps(code) if i.opname.startswith(("CALL", "RETURN"))]

@@ -1,10 +1,10 @@
-"""The results of a replay get their history: nodes on the tape.
+"""History for the results of a replay: nodes on the tape.
 
 In: the plan of a recorded call's gradients, the tensors of one call. Out: `attach_backward`. Called
 by `entry` after each run, and by `build` for the recorded call itself.
 
-What a call has in common with the last one is found there: where gradients go, and what makes the
-nodes natively.
+A call reuses what it has in common with the last one: where gradients go, and what makes the nodes
+natively.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def attach_backward(
 
 def _of_snapshot(plan: BackwardPlan, snapshot: GuardSnapshot | None
                  ) -> tuple[tuple[int, ...], Lay | None]:
-    """The inputs that gradients go to but a snapshot does not vouch for, and what makes the nodes
-    natively, if anything does."""
+    """Return the inputs with gradients that a snapshot does not vouch for, and the native maker of
+    the nodes or None."""
     if snapshot is None:
         return (), None
     if plan.lay is None and lays(plan):
@@ -75,14 +75,14 @@ def _of_snapshot(plan: BackwardPlan, snapshot: GuardSnapshot | None
 
 
 def _ends(plan: BackwardPlan, inputs: Sequence[Any]) -> tuple[Edge, ...]:
-    """Where the gradients of inputs go."""
+    """Return the edges to which the gradients of inputs go."""
     return tuple([edge_of(x) if x._requires_grad else None for x in plan.sought(inputs)])
 
 
 def _ends_but(plan: BackwardPlan, inputs: Sequence[Any], known: Sequence[Edge],
               uncovered: Sequence[int]
               ) -> tuple[Edge, ...]:
-    """The same where those of the last call are known, but for these inputs."""
+    """Return the edges of the last call, read anew for the uncovered inputs."""
     ends = list(known)
     for n in uncovered:
         ends[plan.ends[n]] = edge_of(inputs[n]) if inputs[n]._requires_grad else None

@@ -1,4 +1,4 @@
-"""The plan of a recorded call's gradients, made of its joint graph.
+"""Maker of the plan of a recorded call's gradients, from its joint graph.
 
 In: a tracer and what `differentiate` gave of its recording. Out: a `BackwardPlan`, and the values
 that the forward program keeps for it. Called by `build`.
@@ -122,7 +122,8 @@ def backward_plan(
 
 
 class _Freed(NamedTuple):
-    """What is freed by itself: the ways through it, what decides if it was there, its parts."""
+    """Unit that is freed by itself: the ways through it, the condition that it was there, its
+    parts."""
 
     way: PathMask
     condition: FreeCondition | None
@@ -152,7 +153,7 @@ def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
 
 
 def _whole(tracer: Any, joint: JointGraph) -> tuple[Graph, list[int]]:
-    """The joint graph, and the outputs it starts from: those that gradients are computed from."""
+    """Return the joint graph, and the numbers of the outputs that gradients are computed from."""
     graph, given = joint.graph, [tracer.traced(x).read() for x in joint.outputs]
     name, gradients = f"{graph.name}_joint", [g for g in joint.grads if g is not None]
     made = extract(graph, name, [*graph.inputs, *given], gradients)
@@ -165,7 +166,8 @@ def _saved(
     saved: list[Value], primal: dict[Value, int], roots: dict[FunctionalStorage, int],
     joint: JointGraph
 ) -> tuple[list[Value], list[tuple[str, int]]]:
-    """Which saved values become further outputs, and where each is found after the run."""
+    """Return the saved values that become further outputs, and the place of each saved value after
+    the run."""
     extra: list[Value] = []
     found: list[tuple[str, int]] = []
     others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
@@ -186,7 +188,7 @@ def _saved(
 
 
 class _Noted:
-    """What must not be written before a backward."""
+    """Records of memory that must not be written before a backward."""
 
     def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[FunctionalStorage, int],
                  joint: JointGraph):
@@ -203,7 +205,7 @@ class _Noted:
             self.by(node)
 
     def of(self, stage: Stage) -> list[tuple[int, list[PathMask]]]:
-        """What the tape keeps of a stage, with the ways through it."""
+        """Return what the tape keeps of a stage, with the ways through it."""
         found: dict[int, list[PathMask]] = {}
         for node, way in stage.nodes.items():
             for number in self.by(node):
@@ -211,7 +213,7 @@ class _Noted:
         return [(number, list(dict.fromkeys(ways))) for number, ways in found.items()]
 
     def by(self, node: Node) -> list[int]:
-        """What a node of the tape keeps."""
+        """Return the numbers of what a node of the tape keeps."""
         if node not in self.found:
             # What a region keeps for second derivatives as well, it says itself.
             found = sorted(records(node), key=lambda record: not isinstance(record, SaveRecord))
@@ -244,7 +246,9 @@ class _Noted:
         return self.numbers[memory, check.flag, check.sense]
 
     def _flag(self, record: SaveRecord) -> int:
-        """The number of the saved value that alone decides whether a result is kept, or -1."""
+        """Return the number of the saved value that alone decides whether a result is kept, or
+        -1.
+        """
         value = None if record.flag is None else self.tracer.traced(record.flag).read()
         return self.saved.get(value, -1)
 
@@ -260,7 +264,8 @@ class _Noted:
         return VersionCheck(-1, self.roots[memory], label, result)
 
     def held(self, number: int) -> int:
-        """The same of an input of which the program computes again what the tape may not keep."""
+        """Note an input from which the program computes again what the tape may not keep; return
+        its number."""
         for k, item in enumerate(self.items):
             if item.input == number:
                 return k

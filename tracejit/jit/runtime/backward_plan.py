@@ -1,9 +1,10 @@
-"""How gradients flow through replays of a call: what a backward of some of its stages runs.
+"""Plan of gradients through replays of a call: the program that a backward of some stages runs.
 
-In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`,
-which knows for each `BackwardVariant` through the stages (where gradients arrive, which are wanted)
-the program to run, what must not have been written and what is freed. Made by `backward_maker`,
-used by `attach_backward` and `later_backward`.
+In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`.
+Made by `backward_maker`, used by `attach_backward` and `later_backward`.
+
+A plan has a `BackwardVariant` for each way through the stages: where gradients arrive, and which
+are wanted. A variant knows the program to run, what must not have been written and what is freed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ EVERYTHING = -1
 
 @dataclass
 class BackwardStage:
-    """What becomes one node on the tape.
+    """Part of a call that becomes one node on the tape.
 
     results  the numbers of the tangents that stand for its gradients
     edges    the numbers of the gradients it gives
@@ -58,7 +59,8 @@ class BackwardStage:
     kept: list[tuple[int, list[PathMask]]]
 
     def leads_on(self, gone: int) -> bool:
-        """Whether gradients go through it where these bits of what is freed by itself are freed."""
+        """Return True if gradients go through the stage where these bits of what is freed by itself
+        are freed."""
         freed = [way for k, way in enumerate(self.freed) if gone >> k & 1]
         return any(
             mask >> r & 1 and not any(above >> r & 1 and below >> k & 1 for above, below in freed)
@@ -66,15 +68,15 @@ class BackwardStage:
 
 
 class FreeCondition(NamedTuple):
-    """What decides whether something was there to be freed: the number of the saved value, and what
-    that must be."""
+    """Condition that something was there to be freed: the number of a saved value, and the truth it
+    must have."""
 
     flag: int
     sense: bool
 
 
 class VersionCheck(NamedTuple):
-    """What must not be written.
+    """Memory that must not be written.
 
     input   its number, or -1; `root`: that of an output of the program
     label   what an error says of it, if that is not the input itself
@@ -93,7 +95,7 @@ class VersionCheck(NamedTuple):
 
 @dataclass
 class BackwardVariant:
-    """What one backward runs.
+    """Program of one backward.
 
     checked   what must not have been written, by number
     frees     for each stage what it frees, as bits
@@ -115,13 +117,13 @@ class BackwardVariant:
 
 
 def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """A function that takes these elements of a sequence."""
+    """Return a function that takes these elements of a sequence."""
     return itemgetter(*numbers) if len(numbers) > 1 else lambda given: [given[k] for k in numbers]
 
 
 @dataclass
 class BackwardPlan:
-    """How gradients flow through a replay: its results get a node for each stage (C4)."""
+    """Plan of the gradients through a replay: its results get a node for each stage (C4)."""
 
     # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
     graph: Graph | None
@@ -186,8 +188,10 @@ class BackwardPlan:
         self.remembered = frozenset(self.remembers)
 
     def variant(self, key: Key, shown: Shown = ()) -> BackwardVariant:
-        """What a backward runs: the stages of the key, the first of them first; at the edges
-        `shown` gradients that are views are given as such."""
+        """Return the variant that runs the stages of the key, the first of them first.
+
+        At the edges `shown` gradients that are views are given as such.
+        """
         at = (key, shown) if shown else key
         found = self.variants.get(at)
         if found is None:
@@ -260,7 +264,7 @@ class BackwardPlan:
         variant.graph = graph
 
     def _left(self, g: int, value: Value, came: list[int]) -> GradientView | None:
-        """Of a sum the only term that is left."""
+        """Return the only term that is left of a sum, as a view; None if there is none."""
         if not is_sum(self.backward.outputs[self.grads[g]]) or is_sum(value):  # type: ignore[index]
             return None
         base, steps = chain(value)
@@ -269,7 +273,7 @@ class BackwardPlan:
         return GradientView(number, None, steps, value)
 
     def _resolved(self, g: int, fed: dict[int, int], came: list[int]) -> GradientView | None:
-        """What a gradient is a view of, where stages run together."""
+        """Return the view that a gradient is, where stages run together."""
         view = self.views[g]
         if view is None or view.tangent < 0:
             return view
@@ -284,7 +288,8 @@ class BackwardPlan:
         return above._replace(steps=[*above.steps, *view.steps], first=first)
 
     def target(self, gradient: int, inside: Collection[int]) -> tuple[int, int] | None:
-        """The stage, of those that run, to which a gradient goes, and its result."""
+        """Return the running stage to which a gradient goes, and its result; None if it goes to no
+        running stage."""
         cut = gradient - len(self.wrt)
         return self.cuts[cut] if cut >= 0 and self.cuts[cut][0] in inside else None
 
@@ -316,7 +321,8 @@ class BackwardPlan:
     def _graph(
         self, arriving: list[int], inside: set[int], outputs: list[int]
     ) -> Pruned:
-        """The program for these tangents and gradients; the number of each gradient in it."""
+        """Return the program for these tangents and gradients, and the number of each gradient in
+        it."""
         graph = self.backward
         first = len(graph.inputs) - len(self.tangents)
         tangents: Sequence[Value] = graph.inputs[first:]
@@ -344,18 +350,20 @@ class BackwardPlan:
 
 
 def is_sum(value: Value) -> bool:
-    """Whether a gradient is added up, of terms of which some may not arrive."""
+    """Return True if a gradient is added up of terms, some of which may not arrive."""
     return value.node is not None and value.node.op.name == "add"
 
 
 def _goes(way: PathMask, arrived: int, wanted: int) -> bool:
-    """Whether a backward runs what has these ways through it; one for everything, also what leads
-    nowhere."""
+    """Return True if a backward runs what has these ways through it.
+
+    A backward for everything also runs what leads nowhere.
+    """
     return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))
 
 
 def read_inputs(graph: Graph) -> set[int]:
-    """The numbers of the inputs that the outputs are computed from."""
+    """Return the numbers of the inputs that the outputs are computed from."""
     number = {v: k for k, v in enumerate(graph.inputs)}
     found: set[int] = set()
     seen: set[Value] = set()

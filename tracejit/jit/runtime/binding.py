@@ -1,4 +1,4 @@
-"""A program for one set of sizes: every size expression evaluated, memory planned, tables built.
+"""Program for one set of sizes: every size expression evaluated, memory planned, tables built.
 
 In: a Program and a value for each symbol. Out: a Binding, which `executable` runs. A Binding is
 made once per input shape and used by any number of threads: what one call writes is in a Frame.
@@ -28,7 +28,7 @@ _MULTIPLY_ADDS_PER_BYTE = 4  # that take as long as moving a byte
 
 @dataclass
 class Step:
-    """One instruction with its numbers."""
+    """Instruction with its numbers."""
 
     instruction: Instruction
     operands: tuple[int, ...]  # places in the buffer table
@@ -42,7 +42,7 @@ class Step:
 
 @dataclass
 class Binding:
-    """What is fixed once the sizes are known.
+    """Facts that are fixed once the sizes are known.
 
     buffer_bytes  bytes of each of the program's buffers
     output_bytes  bytes of each output buffer, in the order of their places

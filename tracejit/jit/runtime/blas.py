@@ -1,10 +1,10 @@
 """Addresses of BLAS routines, and the switch that keeps BLAS to one thread during our calls.
 
-In: nothing. Out: addresses of sgemm and dgemm (Fortran convention), and a block of words through
-which the runner sets BLAS's own thread count to 1 and back. Called by `executable` and `runner`.
+In: nothing. Out: addresses of sgemm and dgemm (Fortran convention), and a block of words. Through
+it the runner sets BLAS's own thread count to 1 and back. Called by `executable` and `runner`.
 
-NumPy's own OpenBLAS is taken where NumPy's wheel has one: it is loaded already (0.2 ms), eager mode
-uses the same code, and no second pool of BLAS threads is made. Else SciPy's `cython_blas`, loaded
+NumPy's own OpenBLAS is taken where NumPy's wheel has one. It is loaded already (0.2 ms), eager mode
+uses the same code, and no second pool of BLAS threads is made. Else SciPy's `cython_blas` is loaded
 as a single extension module (28 ms instead of 150 ms for `scipy.linalg`).
 """
 
@@ -41,7 +41,7 @@ class Blas(NamedTuple):
 
 @functools.cache
 def blas() -> Blas:
-    """The BLAS of this process.
+    """Return the BLAS of this process.
 
     Raises ImportError, saying what to install, where neither NumPy nor SciPy has one.
     """

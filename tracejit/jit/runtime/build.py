@@ -1,8 +1,9 @@
-"""A finished recording becomes a replay entry: guards, a program, specs for all it changed.
+"""Builder of replay entries from finished recordings: guards, a program, specs for all that
+changed.
 
-In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`, whose program
-has run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a
-replay could not do what the call did. Called by `runtime.session`.
+In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`. Its program has
+run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a replay
+could not do what the call did. Called by `runtime.session`.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class CacheEntryBuilder:
             raise NotCacheable("a tensor is written whose contents decided what Python did")
 
     def _named(self) -> dict[Value, Any]:
-        """Where each input is found, which is also its name in the graph."""
+        """Return the source of each input, and name the graph's inputs by it."""
         found = {v: self._found(origin) for v, origin in self.tracer.input_sources().items()}
         for value, source in found.items():
             value.source = source.text if is_a(source, Source) else number_text(source)
@@ -174,11 +175,11 @@ class CacheEntryBuilder:
         return found
 
     def _found(self, origin: Any) -> Source | SymNumber:
-        """What a graph input is on replay: what is at a source, or an expression of numbers."""
+        """Return what gives a graph input on replay: a source, or an expression of numbers."""
         return origin if is_a(origin, SymNumber) else self._source_of(origin)
 
     def _source_of(self, origin: Any) -> Source:
-        """Where a graph input is found on replay."""
+        """Return the source at which a replay finds a graph input."""
         if is_a(origin, Tensor):
             if id(origin) in self.tracer.constants:
                 return Source(None, "constant", origin, origin, "a constant")
@@ -197,7 +198,7 @@ class CacheEntryBuilder:
         raise TypeError(f"{origin!r} is no source of a graph input")
 
     def _number_source(self, number: Any) -> Source:
-        """Where a runtime number that is no expression is found."""
+        """Return the source of a runtime number that is no expression."""
         if is_a(number.source, Source):
             return number.source
         if number.source is None:
@@ -213,7 +214,7 @@ class CacheEntryBuilder:
         return source
 
     def _numbers_at_sources(self) -> dict[int, SymNumber]:
-        """The runtime numbers that stand for what is at a source, by the source's id."""
+        """Return the runtime numbers that stand for what is at a source, by the source's id."""
         held = dict(self.call.lifter.roots)
         for number in self.tracer.sym_env.stored.values():
             held[id(self._number_source(number))] = number
@@ -251,13 +252,13 @@ class CacheEntryBuilder:
         return found
 
     def _objects(self) -> list[Source]:
-        """Where objects are found, each once, gradients that were read among them."""
+        """Return the sources of objects, each once, gradients that were read among them."""
         grads = {id(p.value): p for p in self._checked() if p.kind == "tensor"}
         return [*self.state.objects(),
                 *(p for p in grads.values() if self.state.source_of(p.value) is None)]
 
     def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Source]:
-        """Where objects are found of which no two may be one on replay."""
+        """Return the sources of objects no two of which may be one on replay."""
         graded = [e.source.value for e in effects if is_a(e, SetGrad)]
         if graded:
             graded += [tensor for tensor, _ in self.tracer.grads_read]
@@ -265,7 +266,7 @@ class CacheEntryBuilder:
         return self.tracer.identities.distinct(self.state, objects, changed, graded)
 
     def _is_call_sym(self, source: Source) -> bool:
-        """Whether the number at this source may change from call to call."""
+        """Return True if the number at this source may change from call to call."""
         number = self.held.get(id(source))
         if number is None or self.call.lifter.read_elsewhere(source):
             return False
@@ -322,7 +323,8 @@ class CacheEntryBuilder:
         return any(id(t) not in known for t in tracer.alive())
 
     def _only_to(self, own: list[Any], result: Any) -> bool:
-        """Whether the history of a result leads to leaves of the call's own and nowhere else."""
+        """Return True if the history of a result leads to leaves of the call's own and nowhere
+        else."""
         ends = leaves([result], self.tracer.first_node) if grad_fn_of(result) is not None else ()
         found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
         return bool(found) and all(any(x is t for t in own) for x in found)
@@ -346,7 +348,7 @@ class CacheEntryBuilder:
         return differentiate(self.tracer, tracked, wrt, memories(results))
 
     def _end(self, result: Tensor) -> type[NoGradient]:
-        """The history of a result that no backward can be made for."""
+        """Return the class of history for a result that no backward can be made for."""
         first = self.tracer.first_node
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
@@ -355,7 +357,10 @@ class CacheEntryBuilder:
         return NoGradient
 
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
-        """A result from `.data` counts writes of its own, which a later backward would not see."""
+        """Refuse a result from `.data` that a later backward needs.
+
+        It counts writes of its own, which that backward would not see.
+        """
         own = {counting_family(t) for t in results if not self.tracer.counts_outside(t)} - {None}
         if own and any(counting_family(x) in own
                        for x in kept(tracked, True, self.tracer.first_node)):
@@ -458,16 +463,16 @@ class CacheEntryBuilder:
         return found
 
     def _numbers(self, operands: tuple) -> list[int]:
-        """Of the results that further operands of a view are."""
+        """Return the numbers of the results that are further operands of a view."""
         return [self.numbered[id(self.lines.places[v])] for v in operands]
 
     def _at(self, tensor: Tensor) -> OutputSpec:
-        """Where a replay finds a tensor of the caller's."""
+        """Return a spec that reads a tensor of the caller's on replay."""
         source = self._source_of(tensor)
         return lambda frame: read_from(source, frame.arguments)
 
     def _counted(self, tensor: Tensor) -> tuple[int, int] | None:
-        """Whose writes a tensor from `.data` counts, and how many there were."""
+        """Return the result whose writes a tensor from `.data` counts, and how many there were."""
         family = tensor._view
         if type(family) is not AliasFamily or family.version is None:
             return None

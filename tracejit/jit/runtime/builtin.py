@@ -1,8 +1,9 @@
 """Builtin functions: native code that CPython calls like its own.
 
-In: a text in the runner's language, whose function takes (this, arguments, count) and returns the
-address of an object, one reference to which is the caller's; an array of words. Out: a callable. A
-call costs some 30 ns, a third of what `ctypes` takes. Used by `native_guard` and `native_start`.
+In: a text in the runner's language, and an array of words. Its function takes (this, arguments,
+count) and returns the address of an object, one reference to which is the caller's. Out: a
+callable. A call costs some 30 ns, a third of what `ctypes` takes. Used by `native_guard` and
+`native_start`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _methods: list[_Method] = []
 
 @functools.cache
 def method(name: str, text: str) -> _Method:
-    """The function `name` of a text, compiled or from the cache; it lives as long as the process.
+    """Return the function `name` of a text, compiled or from the cache; it lives as long as the
+    process.
 
     `this` is an ndarray of words, `arguments` the address of `count` addresses of objects.
     """
@@ -59,7 +61,7 @@ def _make() -> Callable[..., Any]:
 
 
 def function_over(found: _Method, words: Any) -> Callable[..., Any]:
-    """A builtin function whose `this` holds these words; several may share one int64 array."""
+    """Make a builtin function whose `this` holds these words; several may share one int64 array."""
     return _make()(ctypes.byref(found), np.asarray(words, np.int64), None)
 
 

@@ -6,11 +6,11 @@ In: Kernels. Out: addresses of their functions. Called by `executable` and by th
     <cache_dir>/native-<key>/<sum>.pack    the objects of kernels that were compiled together
     <cache_dir>/native-<key>/<digest>      a link to the pack that holds the kernel
 
-The key covers all that decides what a text compiles to: the ABI, the sources of `lowering/`, the
-versions of numba, llvmlite and NumPy, and the processor. Files are written beside their place and
-renamed into it, never rewritten, so readers need no lock and writers may race. A damaged pack is
-reported and compiled again. Where the disk cannot be used, one warning says so, and everything
-works in memory (`cache_folder`).
+The key covers all that decides what a text compiles to. That is the ABI, the sources of
+`lowering/`, the versions of numba, llvmlite and NumPy, and the processor. Files are written beside
+their place and renamed into it, never rewritten, so readers need no lock and writers may race. A
+damaged pack is reported and compiled again. Where the disk cannot be used, one warning says so, and
+everything works in memory (`cache_folder`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
 
 
 def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
-    """Those that neither this process nor the disk has."""
+    """Return the kernels that neither this process nor the disk has."""
     directory = native_directory()
     return [
         k for k in kernels
@@ -172,13 +172,14 @@ def source_file(kernel: Kernel) -> str:
 
 
 def native_directory() -> Path | None:
-    """Where this machine's and these versions' objects lie."""
+    """Return the folder of this machine's and these versions' objects; None where it cannot be
+    used."""
     return subfolder(f"native-{environment_key()}")
 
 
 @functools.cache
 def environment_key() -> str:
-    """A digest of everything but the text that decides what a kernel compiles to."""
+    """Return a digest of everything but the text that decides what a kernel compiles to."""
     import llvmlite
     import numpy
 

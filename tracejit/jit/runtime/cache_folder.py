@@ -1,4 +1,4 @@
-"""The folder of the kernel cache: which of it may be read, which written, and what to say if not.
+"""Folder of the kernel cache: which of it may be read, which written, and what to say if not.
 
 In: `flags.cache_dir`. Out: folders that nobody else can write, files read and written safely.
 Called by `cache`, `packs` and `cache_upkeep`.
@@ -30,14 +30,16 @@ _read_only: set[Path] = set()  # writing there failed
 
 
 class CacheWarning(UserWarning):
-    """The kernel cache on disk is damaged or cannot be used; results are not affected."""
+    """Warning that the kernel cache on disk is damaged or cannot be used; results are not
+    affected."""
 
 
 # -- folders -------------------------------------------------------------------------------------
 
 
 def root_directory() -> Path | None:
-    """The folder that is read, made if need be; None, with one warning, where none can be used."""
+    """Return the folder that is read, made if need be; None, with one warning, where none can be
+    used."""
     root = flags.cache_dir
     if not _usable(root, parents=True, shared=True):
         return None
@@ -48,7 +50,8 @@ def root_directory() -> Path | None:
 
 
 def subfolder(name: str) -> Path | None:
-    """A folder in the cache's, made if need be; None, with one warning, where it cannot be used."""
+    """Return a folder in the cache's, made if need be; None, with one warning, where it cannot be
+    used."""
     root = root_directory()
     if root is None:
         return None
@@ -128,9 +131,10 @@ def warn(kind: str, message: str) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a plain file that nobody else can write.
+    """Return the content of a plain file that nobody else can write.
 
-    FileNotFoundError where there is none, ValueError for a link, pipe, folder or foreign file.
+    Raises FileNotFoundError where there is none, ValueError for a link, pipe, folder or foreign
+    file.
     """
     try:
         number = os.open(path, _OPEN)

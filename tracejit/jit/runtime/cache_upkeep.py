@@ -25,7 +25,7 @@ _HOUR = 3600.0
 
 
 class Entry(NamedTuple):
-    """One pack on disk."""
+    """Pack on disk."""
 
     path: Path
     nbytes: int
@@ -74,7 +74,7 @@ def prune(max_bytes: int = 0) -> int:
 
 
 def _folders(prefix: str) -> Iterator[Path]:
-    """The cache's folders of that name, in order."""
+    """Yield the cache's folders whose names start so, in order."""
     root = cache_folder.root_directory()
     for path in _listed(root) if root else []:
         if path.name.startswith(prefix) and os.path.isdir(path) and not os.path.islink(path):
@@ -93,7 +93,7 @@ def _named(folder: Path, names: re.Pattern) -> list[Path]:
 
 
 def _seen(path: Path) -> list[tuple[Path, int, float]]:
-    """The file with its bytes and when it was used; nothing where it is no file."""
+    """Return the file with its bytes and when it was used; nothing where it is no file."""
     try:
         found = path.lstat()
     except OSError:

@@ -1,8 +1,8 @@
-"""The nodes that stand for a captured call on the tape.
+"""Nodes that stand for a captured call on the tape.
 
 In: what a replay keeps for its backward (`later_backward.SavedCall`). Out: `CompiledBackward`, one
-for each stage of the call, which the engine runs together where they follow each other and nobody
-looks in between; `record_no_gradient`, for results whose history is freed already, or leads
+for each stage of the call. The engine runs stages together where they follow each other and nobody
+looks in between. `record_no_gradient` is for results whose history is freed already, or leads
 nowhere. Made by `attach_backward`, `native_history` and `outputs`.
 """
 
@@ -22,7 +22,7 @@ from tracejit.jit.runtime.backward_plan import EVERYTHING, BackwardStage
 
 
 class CompiledBackward(Node):
-    """The history of some of a captured call's results: one of its stages.
+    """History of some of a captured call's results: one of its stages.
 
     call   what the nodes of one call share; None where all is freed
     stage  its number; what it has in every call: `common`
@@ -47,16 +47,21 @@ class CompiledBackward(Node):
 
     def apply_all(self, parts: Mapping[Node, list], wanted: Sequence[int], shown: Sequence[int]
                   ) -> list[list[Any]]:
-        """The gradients that nodes of this call give, which follow each other: this one first.
-        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked."""
+        """Return the gradients of nodes of this call that follow each other, this one first.
+
+        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked.
+        """
         call = self.call
         if call is None:
             raise RuntimeError(FREED)
         return call.run(parts, wanted, tuple(shown))
 
     def stops(self, results: Sequence[int]) -> int:
-        """A backward ends at these results, whose gradients it keeps: what made them runs. What
-        that frees, as bits."""
+        """Return as bits what a backward frees that ends at these results and keeps their
+        gradients.
+
+        What made them runs. Raises RuntimeError where that is freed, or what it keeps was written.
+        """
         call = self.call
         if call is None:
             raise RuntimeError(FREED)
@@ -74,7 +79,7 @@ class CompiledBackward(Node):
         return [k for k, mask in enumerate(reached) if mask >> number & 1]
 
     def leading(self, wanted: int) -> int:
-        """The results that lead to edges, both as bits."""
+        """Return the results that lead to edges, both as bits."""
         reached = self.common.reached
         if not reached:
             return EVERYTHING
@@ -83,18 +88,21 @@ class CompiledBackward(Node):
 
     @property
     def asks(self) -> bool:
-        """Whether it matters where somebody looks: a gradient is a view."""
+        """Return True if it matters where somebody looks: a gradient is a view."""
         return self.call.plan.viewed
 
     @property
     def watched(self) -> bool:
-        """Whether anomaly mode sees to the nodes of the recording's own tape."""
+        """Return True if anomaly mode sees to the nodes of the recording's own tape."""
         return self.call.plan.tape is not None and not self.call.plan.final
 
     @property
     def joins(self) -> bool:
-        """Whether those that follow each other are one program: where no code of the user's could
-        tell, nobody maps over them, and inputs are what they were."""
+        """Return True if stages that follow each other are one program.
+
+        They are where no code of the user's could tell, nobody maps over them, and inputs are what
+        they were.
+        """
         call, tracer = self.call, active.tracer
         tape = call.plan.tape
         return not (tape is not None and tape.code_paths or tracer is not None and tracer.mapped
@@ -107,7 +115,7 @@ class CompiledBackward(Node):
         self.free(self.runs | own)
 
     def free(self, bits: int) -> None:
-        """These parts are freed, as far as they are there."""
+        """Free these parts, as far as they are there."""
         if self.call is None or self.call.over:
             return  # what was there is freed
         self.freed |= bits
@@ -118,7 +126,7 @@ class CompiledBackward(Node):
             reads_no_more(self)
 
     def gone(self, bits: int) -> int:
-        """Which of these parts are freed."""
+        """Return which of these parts are freed."""
         found = bits & self.freed
         if self.call is None or self.call.over:
             return found
@@ -129,17 +137,17 @@ class CompiledBackward(Node):
 
     @property
     def ends(self) -> tuple[Edge, ...]:
-        """Of the only stage of a call: where gradients of the inputs go."""
+        """Return the edges of the inputs' gradients. The stage is the only one of its call."""
         return self.edges
 
     def about_to_write(self, storage: Storage, before: Before) -> None:
-        """The call, of which this is the only stage, is told before memory is written."""
+        """Tell the call before memory is written. The stage is the only one of its call."""
         if self.call is not None and not self.call.over:
             self.call.about_to_write(storage, before)
 
 
 class NoGradient(Node):
-    """The history of a result from which no gradient arrives anywhere."""
+    """History of a result from which no gradient arrives anywhere."""
 
     __slots__ = ()
 
@@ -154,8 +162,10 @@ class NoGradient(Node):
 
 
 class FreedBackward(NoGradient):
-    """The history of a loss whose graph a backward inside the call has freed: a further backward
-    raises, as in eager mode."""
+    """History of a loss whose graph a backward inside the call has freed.
+
+    A further backward raises, as in eager mode.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""A graph made runnable: passes, lowering, and the mode it runs in.
+"""Runnable form of a graph: passes, lowering, and the mode it runs in.
 
 In: a recorded Graph. Out: a `CompiledGraph` whose `run(inputs)` returns one fresh tensor per graph
 output and has written what the graph writes. Called by the jit for recorded segments, replayed
@@ -34,7 +34,7 @@ _keeping = forks.rlock()
 
 
 class CompiledGraph:
-    """A compiled graph. `seconds` holds the time by stage."""
+    """Graph made runnable. `seconds` holds the time by stage."""
 
     def __init__(self, graph: Graph, mode: str, numerics: str):
         self.mode, self.numerics = mode, numerics
@@ -69,7 +69,8 @@ class CompiledGraph:
         self.guards = (*self.graph.scope.guards, *self._counts())
 
     def _counts(self) -> list[ShapeGuard]:
-        """That what the nodes make has no negative sizes, where terms alone do not tell."""
+        """Return guards that what the nodes make has no negative sizes, where terms alone do not
+        tell."""
         shapes = [v.type.shape for node in self.captured.nodes for v in node.outputs]
         found = {s.key: s for shape in shapes for s in shape if type(s) is SymInt}
         return [ShapeGuard(">=", s, 0, "") for s in found.values()
@@ -82,15 +83,17 @@ class CompiledGraph:
 
     # -- binding ----------------------------------------------------------------------------------
     def key(self, inputs: Sequence[Any]) -> tuple:
-        """What of the inputs a binding depends on: shapes, strides where they are not contiguous,
-        numbers that sizes are made of."""
+        """Return what of the inputs a binding depends on.
+
+        That is shapes, strides where they are not contiguous, and numbers that sizes are made of.
+        """
         return tuple([
             (x._shape, x._strides) if isinstance(x, Tensor) else x if k in self.numbers else None
             for k, x in enumerate(inputs)
         ])
 
     def sizes(self, inputs: Sequence[Any], free: Mapping[str, int] = {}) -> dict[str, int]:
-        """The values of the graph's symbols; of those that no input shows, `free`."""
+        """Return the values of the graph's symbols. `free` gives those that no input shows."""
         values = dict(free)
         for name, (kind, number, dimension) in self.graph.symbol_sources.items():
             x = inputs[number]
@@ -102,7 +105,7 @@ class CompiledGraph:
         return values
 
     def bind(self, inputs: Sequence[Any]) -> BoundGraph | None:
-        """Everything worked out for these shapes; None where a size guard does not hold."""
+        """Return everything worked out for these shapes; None where a size guard does not hold."""
         key = self.key(inputs)
         bound = self.bindings.get(key, False)
         if bound is False:
@@ -112,16 +115,17 @@ class CompiledGraph:
         return bound
 
     def bound(self, inputs: Sequence[Any]) -> BoundGraph:
-        """The binding for the inputs this graph was just recorded from: its guards hold."""
+        """Return the binding for the inputs this graph was just recorded from: its guards hold."""
         bound = self.bind(inputs)
         if bound is None:
             raise RuntimeError(f"{self.captured.name}: {self.failing_guard(inputs)} does not hold")
         return bound
 
     def bind_given(self, inputs: Sequence[Any], sizes: Mapping[str, int]) -> BoundGraph:
-        """The binding of a part of a larger program: what no input shows has its value there.
+        """Return the binding of a part of a larger program; `sizes` has the values that no input
+        shows.
 
-        All else is read from the inputs: this segment may have been made for another function,
+        Other values are read from the inputs: this segment may have been made for another function,
         whose symbols had other names.
         """
         free = {name: sizes[name] for name in self.free}
@@ -139,7 +143,7 @@ class CompiledGraph:
         return bound
 
     def failing_guard(self, inputs: Sequence[Any]) -> Any:
-        """The first size guard that does not hold for these inputs."""
+        """Return the first size guard that does not hold for these inputs, or None."""
         sizes = self.sizes(inputs)
         return next((g for g in self.guards if not g.holds(sizes)), None)
 
@@ -189,7 +193,7 @@ class CompiledGraph:
 
 
 def _pointer(x: Any, held: list[array]) -> int:
-    """Where an input's elements lie; a number gets a cell, which `held` keeps."""
+    """Return the address of an input's elements; a number gets a cell, which `held` keeps."""
     if isinstance(x, Tensor):
         return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
     kind = "d" if type(x) is float else "q"
@@ -199,7 +203,7 @@ def _pointer(x: Any, held: list[array]) -> int:
 
 
 class BoundGraph:
-    """A segment at given sizes."""
+    """Segment at given sizes."""
 
     __slots__ = ("sizes", "binding", "outputs", "direct")
 

@@ -2,10 +2,12 @@
 
 In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
 Storages of the outputs. The interface is that of `executable.Executable`; `placement` says which
-one runs a program. Buffers, tables and temporaries lie on the device. Inputs that live on the CPU
-(numbers, the generator's state) go up with the call's table in one copy, and come back where the
-program wrote them. Nothing waits for the device but a program that may fail, that has results on
-the CPU, or that wrote to inputs there.
+one runs a program.
+
+Buffers, tables and temporaries lie on the device. Inputs that live on the CPU (numbers, the
+generator's state) go up with the call's table in one copy. They come back where the program wrote
+them. The call waits for the device only if the program may fail, has results on the CPU, or wrote
+to inputs there.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def _written(instruction: Instruction) -> tuple[int, ...]:
 
 
 class CudaExecutable:
-    """A program on a CUDA device; its kernels are compiled, or found in the cache, at once.
+    """Program on a CUDA device; its kernels are compiled, or found in the cache, at once.
 
     Raises `KernelError` where a kernel has no CUDA form, `DeviceUnavailable` without a GPU.
     """
@@ -83,7 +85,7 @@ class CudaExecutable:
 
 
 class _Plan:
-    """What of a binding does not change from call to call."""
+    """Part of a binding that does not change from call to call."""
 
     def __init__(self, executable: CudaExecutable, binding: Binding):
         program, place = executable.program, binding.place
@@ -135,7 +137,7 @@ class _Plan:
         ]
 
     def _frame(self, binding: Binding) -> None:
-        """What one call sends up: addresses, status words, inputs from the CPU."""
+        """Lay out what one call sends up: addresses, status words, inputs from the CPU."""
         self.places = len(binding.place)
         self.failed = self.places  # one word, then (number, value) of each instruction
         end = self.failed + 1 + 2 * len(binding.steps)
@@ -148,7 +150,7 @@ class _Plan:
 
 
 class _Call:
-    """One run of a program."""
+    """Run of a program."""
 
     def __init__(self, executable: CudaExecutable, binding: Binding, inputs: Sequence[int]):
         self.executable, self.binding = executable, binding
@@ -210,7 +212,7 @@ class _Call:
         return _element_arrays(self.executable.program, self.binding, self.addresses)
 
     def _host_call(self, number: int) -> None:
-        """An op's eager form, over CuPy arrays of the buffers."""
+        """Run an op's eager form over CuPy arrays of the buffers."""
         instruction, values = self.executable.program.instructions[number], self.binding.values
         node = instruction.host
         operands = iter(instruction.operands)
@@ -227,7 +229,7 @@ class _Call:
             self._array(buffer, value)[...] = self.cupy.asarray(result)
 
     def _evaluated(self, instruction: Instruction, arguments: list, attributes: dict) -> Any:
-        """The op's eager form; regions are run op by op, not compiled."""
+        """Return what the op's eager form gives; regions are run op by op, not compiled."""
         node = instruction.host
         if not node.regions:
             return node.op.eager(self.cupy, *arguments, **attributes)
@@ -238,7 +240,7 @@ class _Call:
             raise ProgramError(str(error), 0, instruction) from error
 
     def _array(self, buffer: int, value: Value) -> Any:
-        """The CuPy array of a value over its buffer's memory."""
+        """Return the CuPy array of a value over its buffer's memory."""
         values, item = self.binding.values, value.dtype.itemsize
         shape = tuple(evaluate(s, values) for s in value.shape)
         steps = self.executable.program.graph.strides.get(value) if value.node is None else None
@@ -252,7 +254,8 @@ class _Call:
 
     # -- results ---------------------------------------------------------------------------------
     def results(self) -> list[Storage | None]:
-        """The outputs, after the checks; host inputs that were written hold their new content."""
+        """Return the outputs, after the checks; host inputs that were written hold their new
+        content."""
         plan = self.plan
         if plan.may_fail or any(written for _, _, written in plan.host_inputs):
             content = self.frame.get()

@@ -1,8 +1,10 @@
 """CUDA kernels, in this process and on disk: PTX through CuPy's loader, or numba's simulator.
 
 In: Kernels and a device. Out: for each digest an object that launches it over a range. Called by
-`cuda_executable`. PTX lies in the cache beside the objects for the CPU, in a directory of its own
-for each processor (`native-<key>-sm_<processor>`), in the same packs under the same digests.
+`cuda_executable`.
+
+PTX lies in the cache beside the objects for the CPU. Each processor has a directory of its own
+(`native-<key>-sm_<processor>`), with the same packs under the same digests.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _loaded: dict[tuple[int, str], Any] = {}
 
 
 class Grid(NamedTuple):
-    """How many blocks of how many threads; who needs scratch memory of its own."""
+    """Numbers of blocks, of threads in a block, and of workers that need scratch memory of their
+    own."""
 
     blocks: int
     threads: int
@@ -39,7 +42,7 @@ class Grid(NamedTuple):
 
 
 class CudaKernel(Protocol):
-    """What a loaded kernel can do.
+    """Interface of a loaded kernel.
 
     kind     as in `lowering.grid`
     launch   run over a grid; `arguments` as `lowering.ptx` lists them; `arrays()` gives the
@@ -54,7 +57,7 @@ class CudaKernel(Protocol):
 
 
 def grid_of(kind: str, total: int, scratch_bytes: int = 0) -> Grid:
-    """The grid of a kernel, by its kind and range alone.
+    """Return the grid of a kernel, by its kind and range alone.
 
     >>> grid_of("thread", 1000), grid_of("row", 10)
     (Grid(blocks=4, threads=256, workers=1024), Grid(blocks=10, threads=32, workers=10))
@@ -72,7 +75,7 @@ def grid_of(kind: str, total: int, scratch_bytes: int = 0) -> Grid:
 
 
 def functions_of(kernels: Iterable[Kernel], where: device) -> dict[str, CudaKernel]:
-    """Each kernel, ready to launch on a device: from memory, from disk, else compiled.
+    """Return each kernel, ready to launch on a device: from memory, from disk, else compiled.
 
     Raises `lowering.native.KernelError` where a text has no CUDA form.
     """
@@ -148,7 +151,7 @@ def _read(directory: Path, digest: str) -> str | None:
 
 
 class DriverKernel:
-    """A kernel in the current device's memory."""
+    """Kernel in the current device's memory."""
 
     def __init__(self, cupy: Any, digest: str, text: str):
         from tracejit.jit.lowering.native import symbol_of
@@ -166,7 +169,7 @@ class DriverKernel:
 
 
 class SimulatedKernel:
-    """A kernel in numba's simulator: its text as Python, over host memory at the addresses."""
+    """Kernel in numba's simulator: its text as Python, over host memory at the addresses."""
 
     def __init__(self, kernel: Kernel):
         from tracejit.jit.lowering import grid, numba_cuda

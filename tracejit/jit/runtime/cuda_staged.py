@@ -1,4 +1,4 @@
-"""A CUDA program's kernels as plain Python over host memory: mode "python" of programs on a device.
+"""CUDA program's kernels as plain Python over host memory: mode "python" of programs on a device.
 
 In: a Program and its device; pointers to inputs on that device. Out: Storages there. Called by
 `placement`. Inputs come down, the program runs as on the CPU, so that breakpoints hold in its
@@ -22,7 +22,7 @@ from tracejit.jit.runtime.placement import on_device
 
 
 class StagedExecutable:
-    """A program whose inputs come down, and whose results go up."""
+    """Program whose inputs come down, and whose results go up."""
 
     def __init__(self, program: Program, where: device, mode: str):
         self.program, self.device, self.mode = program, where, mode

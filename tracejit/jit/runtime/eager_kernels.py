@@ -35,7 +35,8 @@ _programs: dict[tuple, _Program | None] = {}
 
 
 def run(op: Op, operands: tuple, attributes: dict) -> Any:
-    """What `op` gives, as `eager.dispatch` would make it."""
+    """Return what `op` gives, as `eager.dispatch` would make it; None where NumPy is to compute
+    it."""
     key: tuple = (op, *attributes.values())
     for x in operands:
         if not isinstance(x, TensorState) or x._device is not CPU:

@@ -1,4 +1,4 @@
-"""A replay entry: guards, a compiled segment, and specs for results and effects.
+"""Replay entry: guards, a compiled segment, and specs for results and effects.
 
 In: what a recorded call left behind (made by the jit). Out: `CacheEntry.replay(inputs, arguments)`:
 the plain function's return value and effects, without running any Python of the user's.
@@ -44,12 +44,13 @@ from tracejit.jit.runtime.outputs import ResultTensor, follow, order_of
 
 
 class ReplayFailed(Exception):
-    """A program stopped before it wrote anything visible: the plain function shall say why."""
+    """Error of a program that stopped before it wrote anything visible: the plain function shall
+    say why."""
 
 
 @dataclass
 class CacheEntry:
-    """One captured program of a function."""
+    """Captured program of a function."""
 
     guards: GuardSet
     segment: CompiledGraph
@@ -176,8 +177,10 @@ class CacheEntry:
         return inputs, bound, snapshot
 
     def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
-        """Whether memory this program writes overlaps no other input, and generators it draws from
-        are as many as there were."""
+        """Return True if memory this program writes overlaps no other input.
+
+        Generators it draws from must also be as many as there were.
+        """
         advances = self.rng_advances
         if len(advances) > 1 and len({id(inputs[n]) for n, _ in advances}) < len(advances):
             return False
@@ -270,7 +273,7 @@ class CacheEntry:
             raise
 
     def _plan(self, inputs: Sequence[Any], bound: BoundGraph) -> tuple | None:
-        """A launcher that does what follows the run as well, and what it needs."""
+        """Return a launcher that does what follows the run as well, and what it needs."""
         if len(self.plans) > flags.max_bindings:
             self.plans.clear()
         segment = self.segment
@@ -281,7 +284,7 @@ class CacheEntry:
     def _launch(
         self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: BoundGraph, snapshot: Any
     ) -> Any:
-        """All effects in one native call; then the results."""
+        """Do all effects in one native call; then return the results."""
         numbers = () if self.numbers is None else self.numbers(arguments)
         before = self._before(inputs, arguments) if self.only < 0 else ()
         launch, needed = plan
@@ -309,19 +312,19 @@ class CacheEntry:
         return self.returned(frame)
 
     def _tell(self, inputs: Sequence[Any]) -> None:
-        """Those who read memory as it was are told before the program writes it."""
+        """Tell those who read memory as it was before the program writes it."""
         for number, _ in self.input_mutations:
             about_to_write(inputs[number]._storage)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
-        """What specs look at, before effects put other things there."""
+        """Return what specs look at, before effects put other things there."""
         return [inputs[at] if type(at) is int else read_from(at, arguments) for at in self.looks]  # type: ignore[arg-type]
 
     def _fill(
         self, frame: ReplayFrame, values: Sequence[Any], roots: list[Tensor], bound: BoundGraph,
         snapshot: Any = None,
     ) -> None:
-        """The results, from what the program returned."""
+        """Fill the frame with the results, from what the program returned."""
         tensors = frame.tensors
         if self.strided_outputs:
             roots = list(roots)
@@ -346,14 +349,14 @@ class CacheEntry:
 
     def _count_conditional(self, frame: ReplayFrame, values: Sequence[Any],
                            roots: list[Tensor]) -> None:
-        """The versions of memory that the program wrote where a flag says so."""
+        """Advance the versions of memory that the program wrote where a flag says so."""
         frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
         for number, flag in self.conditional_versions:
             values[number]._storage.version += bool(flag(frame).array)
         frame.tensors.clear()
 
     def _count_data(self, values: Sequence[Any]) -> None:
-        """The writes that families of the caller's tensors count."""
+        """Advance the writes that families of the caller's tensors count."""
         for number, count in self.data_versions:
             bump_version(values[number], count)
 
@@ -403,19 +406,20 @@ class CacheEntry:
         return values
 
     def _drawn(self, inputs: Sequence[Any], bound: BoundGraph) -> Sequence[Any]:
-        """The same; generators go on at once, so that no other thread draws the same numbers."""
+        """Return the inputs; generators go on at once, so that no other thread draws the same
+        numbers."""
         values = list(inputs)
         for number, draws in self.rng_advances:
             values[number] = inputs[number].take(evaluate(draws, bound.sizes))
         return values
 
     def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: BoundGraph) -> None:
-        """Nothing was made of what was drawn."""
+        """Give back to generators what was drawn: nothing was made of it."""
         for number, draws in self.rng_advances if values is not inputs else ():
             inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
 
     def guard_failure(self, arguments: tuple) -> GuardFailure:
-        """Why this entry does not serve a call."""
+        """Return the reason why this entry does not serve a call."""
         found = self.guards.check(arguments)
         if type(found) is int:
             return self.guards.explain(found, arguments)
@@ -441,7 +445,7 @@ class CacheEntry:
 
 
 def entered(error: BaseException, effect: Effect) -> bool:
-    """Whether an exception comes from within an effect."""
+    """Return True if an exception comes from within an effect."""
     code = getattr(effect, "__code__", None) or type(effect).__call__.__code__
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not code:

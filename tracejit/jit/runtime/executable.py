@@ -31,7 +31,7 @@ _keeping: deque[tuple[list[Any], int]] = deque()  # frames of a binding, bytes o
 
 
 class ProgramError(RuntimeError):
-    """A check in a kernel failed; what the program had written until then is unspecified.
+    """Failed check in a kernel; what the program had written until then is unspecified.
 
     value        the operand's value that failed the check, e.g. an index
     instruction  the instruction that reported it; its `locations` are the user's lines
@@ -45,7 +45,7 @@ class ProgramError(RuntimeError):
 
 
 class Executable:
-    """A program made ready to run.
+    """Program made ready to run.
 
     mode "compiled" compiles its kernels (or finds them in the cache) at once; "python" runs the
     same texts as Python over NumPy arrays, from files, so that a debugger steps through them.
@@ -140,7 +140,7 @@ class Executable:
             self._run_stretches(binding, frame)
 
     def _run_stretches(self, binding: Binding, frame: Any) -> None:
-        """The general case: large arenas, workers, host calls, kernels as Python."""
+        """Run the general case: large arenas, workers, host calls, kernels as Python."""
         native = binding.native
         threads = get_num_threads() if native.shared else 1
         frame.take_arena(binding, threads)
@@ -186,20 +186,20 @@ class Executable:
             host.call(self.program, binding, number, frame.addresses())
 
     def failure(self, frame: Any, first: int) -> ProgramError:
-        """The error that the frame's status stands for; the frame is as new."""
+        """Return the error that the frame's status stands for, and make the frame as new."""
         number, value, row = frame.status[:3]
         frame.clear_status()
         return _error(self.program.instructions[first + row], number, value)
 
 
 def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
-    """The error that a status stands for."""
+    """Return the error that a status stands for."""
     assert instruction.kernel is not None
     return ProgramError(instruction.kernel.messages[number - 1], value, instruction)
 
 
 class _Native:
-    """The parts of a binding that do not change from call to call: rows, operands, sizes."""
+    """Parts of a binding that do not change from call to call: rows, operands, sizes."""
 
     returned: list[int]  # which output each result is
     controls: dict[int, Any]  # what runs instructions with regions
@@ -227,7 +227,8 @@ class _Native:
             self._build(executable, binding)
 
     def takes_long(self) -> bool:
-        """Whether other Python threads should run meanwhile: handing over costs a microsecond."""
+        """Return True if other Python threads should run meanwhile: handing over costs a
+        microsecond."""
         return self.shared or self.guard is not None or sum(self.binding.buffer_bytes) > 1 << 17
 
     def _build(self, executable: Executable, binding: Binding) -> None:
@@ -287,7 +288,7 @@ def _bytes_kept() -> int:
 
 
 class _Frame:
-    """What one call writes: the buffer table, the status, the jobs, the arena."""
+    """Memory that one call writes: the buffer table, the status, the jobs, the arena."""
 
     def __init__(self, native: _Native):
         self.native = native
@@ -360,5 +361,5 @@ class _Frame:
             self.status[k] = 0
 
     def addresses(self) -> list[int]:
-        """The buffer table's content."""
+        """Return the buffer table's content."""
         return self._words[: self.native.places].tolist()

@@ -1,4 +1,4 @@
-"""The parts of a program that Python runs: host calls of an op's eager form, kernels as Python.
+"""Parts of a program that Python runs: host calls of an op's eager form, kernels as Python.
 
 In: a bound program and the addresses of its buffers. Out: what they write there. Called by
 `executable` between native stretches, and for mode "python".
@@ -25,14 +25,14 @@ from tracejit.jit.runtime.binding import Binding
 
 
 def bytes_at(address: int, nbytes: int) -> np.ndarray:
-    """The memory at an address as a uint8 array; the caller keeps it alive."""
+    """Return the memory at an address as a uint8 array; the caller keeps it alive."""
     if not nbytes:
         return np.empty(0, np.uint8)
     return np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(address)), np.uint8)
 
 
 def python_kernel(kernel: Kernel) -> Callable[..., Any]:
-    """The kernel's function as plain Python, of its file, where breakpoints hold."""
+    """Return the kernel's function as plain Python, of its file, where breakpoints hold."""
     path = cache.source_file(kernel)
     if kernel.name.startswith("matmul_") or not os.path.exists(path):
         from tracejit.jit.lowering.native import namespace_of
@@ -70,7 +70,7 @@ def run_python(
 def _element_arrays(
     program: Program, binding: Binding, addresses: Sequence[int]
 ) -> list[np.ndarray]:
-    """One-dimensional arrays of the elements kernels see, by place in the buffer table."""
+    """Return one-dimensional arrays of the elements kernels see, by place in the buffer table."""
     found: list[Any] = [None] * len(addresses)
     for number, buffer in enumerate(program.buffers):
         place = binding.place[number]
@@ -108,7 +108,7 @@ def call(program: Program, binding: Binding, number: int, addresses: Sequence[in
 
 
 def bound(given: Any, values: Mapping[str, int]) -> Any:
-    """An attribute with its sizes evaluated, in whatever containers they lie."""
+    """Return an attribute with its sizes evaluated, in whatever containers they lie."""
     if isinstance(given, (tuple, list)) and not hasattr(given, "_fields"):
         return type(given)(bound(part, values) for part in given)
     if isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""What a captured call keeps for its backward, and what that runs: compiled programs (C4).
+"""Memory of a captured call for its backward, and the compiled programs that this runs (C4).
 
 In: the plan of a recorded call's gradients, and the tensors of one call. Out: `SavedCall`, which
 nodes of the call share (`call_nodes.py`). Made by `attach_backward`.
@@ -62,7 +62,7 @@ NOTHING: Mapping[int, Any] = {}  # what most calls have noted
 
 
 class SavedCall:
-    """One call, as its nodes keep it.
+    """Call as its nodes keep it.
 
     given     its inputs; `inputs`: those that it wrote as they were
     made      what it made and the backward reads
@@ -114,7 +114,7 @@ class SavedCall:
 
     def _saved(self, check: VersionCheck, roots: Sequence[Tensor], outputs: Sequence[Any]
                ) -> Saved | SavedResult:
-        """What notices that something is written."""
+        """Return the object that notices that something is written."""
         if check.input >= 0:
             return Saved(self.given[check.input])
         itself = outputs[check.result] if check.result >= 0 else None
@@ -126,12 +126,16 @@ class SavedCall:
         self.versions = versions_of(self.read() if plan.tape is None else plan.reading(self.given))
 
     def kept(self) -> Sequence[Any]:
-        """What the backward program reads of the call."""
+        """Return what the backward program reads of the call."""
         return self.plan.kept((*self.given, *reversed(self.made)))
 
     def spent(self, stage: int, gone: int) -> SavedCall | None:
-        """What is left of the call for a stage of which these parts are freed, and the others were
-        not there: gradients that need nothing of it but flags; None where there are none."""
+        """Return what is left of the call for a stage with these parts freed and the others never
+        there.
+
+        Gradients are left that need nothing of the call but flags. Return None where there are
+        none.
+        """
         plan, common = self.plan, self.plan.stages[stage]
         if plan.tape is not None and plan.tape.code_paths or not common.leads_on(gone):
             return None
@@ -167,26 +171,27 @@ class SavedCall:
                 raise modified(self._label(check, x), version, known)
 
     def was(self, condition: FreeCondition) -> bool:
-        """Whether something was there to be freed."""
+        """Return True if something was there to be freed."""
         return bool(self.kept()[condition.flag]) is condition.sense
 
     def _went(self, check: VersionCheck) -> bool:
-        """Whether the program went the way on which a result is kept."""
+        """Return True if the program went the way on which a result is kept."""
         return bool(self.kept()[check.flag]) is check.sense
 
     def _label(self, check: VersionCheck, x: Tensor) -> TensorLabel:
-        """What an error says of what is noted, which is in the memory of x."""
+        """Return what an error says of noted memory, in which x lies."""
         if check.label is None:
             return label_of_itself(x)
         return check.label._replace(shape=at_size(check.label.shape, self.bound.sizes))
 
     def moved(self, over_tensors: bool) -> bool:
-        """Whether inputs that something is computed again from are no more what they were."""
+        """Return True if inputs that something is computed again from are no more what they
+        were."""
         return any(not _same(self.old[k], self.given[k]) for k in self.plan.again[over_tensors]
                    if k in self.old)
 
     def read(self) -> list[Any]:
-        """The tensors that second derivatives start from."""
+        """Return the tensors that second derivatives start from."""
         return [*self.plan.reading(self.inputs), *self.inner]
 
     def run(self, parts: Mapping[Any, list], wanted: Sequence[int], shown: Shown
@@ -248,13 +253,14 @@ class SavedCall:
         return [[None if k is None else made[k] for k in row] for row in variant.places]
 
     def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
-        """What a program gives of a call whose history is freed."""
+        """Return what a program gives of a call whose history is freed. Here it raises
+        RuntimeError."""
         raise RuntimeError(FREED)
 
     def _looked(self, variant: BackwardVariant, made: list[Any], given: list[list],
                 tangents: list[Any]
                 ) -> list[list[Any]]:
-        """The program's results, and views of them and of what arrived."""
+        """Return the program's results, and views of them and of what arrived."""
         found = [[None if k is None else made[k] for k in row] for row in variant.places]
         known: dict[int, Any] = {}
         for (n, k), (source, steps, number) in variant.looks.items():
@@ -269,7 +275,10 @@ class SavedCall:
         return found
 
     def _one_by_one(self, tape: RebuiltTape, key: Key, given: Sequence[list]) -> list[list[Any]]:
-        """The gradients of each stage over its tape: what arrives there from those before, too."""
+        """Return the gradients of each stage over its tape.
+
+        What arrives there from the stages before counts, too.
+        """
         plan = self.plan
         arriving = {s: list(grads) for (s, _, _), grads in zip(key, given)}
         wanted, rows = plan.wanted(key), []
@@ -338,7 +347,8 @@ class SavedCall:
         return found
 
     def _with_history(self) -> list[Any]:
-        """The results that gradients are computed from: derivatives go through their places."""
+        """Return the results that gradients are computed from: derivatives go through their
+        places."""
         found = []
         for k, x in zip(self.plan.inner, self.inner):
             stage, number = self.plan.places[k]
@@ -352,7 +362,7 @@ class SavedCall:
 
 
 class FreedCall(SavedCall):
-    """What is left of a call whose history is freed.
+    """Rest of a call whose history is freed.
 
     flags  of what it saved, by position: those that decide what was there
     """
@@ -361,7 +371,10 @@ class FreedCall(SavedCall):
     flags: Mapping[int, Tensor]
 
     def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
-        """The program's results where they need no more of the call, as eager ops on the tape."""
+        """Return the program's results as eager ops on the tape.
+
+        Raises RuntimeError where they need more of the call.
+        """
         first = len(graph.inputs) - len(tangents)
         known = {**self.flags, **dict(enumerate(tangents, first))}
         given = {graph.inputs[k]: partial(known.get, k) for k in known}
@@ -372,19 +385,19 @@ class FreedCall(SavedCall):
 
 
 def _as_it_was(content: Tensor, x: Tensor) -> Tensor:
-    """What an input was before the call wrote it: gradients go where the input's own go."""
+    """Return an input as it was before the call wrote it: gradients go where the input's own go."""
     return at(content, *edge_of(x)) if x._requires_grad else content
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same elements, as far as one can look at them."""
+    """Return True if two tensors have the same elements, as far as one can look at them."""
     if one._device.type != "cpu" or one._shape != other._shape or one._dtype is not other._dtype:
         return False
     return one.array.tobytes() == other.array.tobytes()
 
 
 def _cast(grad: Any, dtype: dtype) -> Any:
-    """A gradient in the dtype of what it is of, its elements in order."""
+    """Return a gradient in the dtype of what it is of, its elements in order."""
     return (grad if grad._dtype is dtype else grad.to(dtype)).contiguous()
 
 
@@ -402,7 +415,7 @@ def _bits(grads: Sequence[Any]) -> int:
 
 
 def below(plan: BackwardPlan, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
-    """Where a gradient goes: to what the caller gave, or to a stage below."""
+    """Return the edge of a gradient: to what the caller gave, or to a stage below."""
     if gradient < len(ends):
         return ends[gradient]
     stage, result = plan.cuts[gradient - len(ends)]

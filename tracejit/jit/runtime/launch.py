@@ -130,7 +130,7 @@ def _compiled(lines: Sequence[str]) -> Launch:
 
 
 def _made(k: int) -> list[str]:
-    """The lines of `eager.state.make` for output k: calling it would cost as much again."""
+    """Return the lines of `eager.state.make` for output k: calling it would cost as much again."""
     none = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
     return [
         f"t{k} = new(Tensor)",
@@ -143,14 +143,17 @@ def _made(k: int) -> list[str]:
 
 
 def _address(k: int, kind: str) -> str:
-    """Where input k lies; storages made of arrays know their address once they were asked."""
+    """Return code for the address of input k.
+
+    Storages made of arrays know their address once they were asked.
+    """
     if kind != "t":
         return f"c{k}.buffer_info()[0]"
     return f"(i{k}._storage._ptr or i{k}._storage.ptr) + i{k}._offset * z{k}"
 
 
 def kinds_of(inputs: Sequence[Any]) -> str | None:
-    """A letter for each input; None where there is none for it."""
+    """Return a letter for each input; None where there is none for it."""
     kinds = ["t" if isinstance(x, Tensor) else _CELLS.get(type(x), "") for x in inputs]
     return "".join(kinds) if all(kinds) else None
 
@@ -163,8 +166,10 @@ def plan_of(
     post_run: PostRun = NOTHING,
     given_away: bool = False,
 ) -> tuple[Launch, tuple] | None:
-    """A launcher and what it needs of a binding; None where the general path is to be taken, or
-    nothing native can do what `post_run` asks for.
+    """Return a launcher and what it needs of a binding.
+
+    Return None where the general path is to be taken, or nothing native can do what `post_run` asks
+    for.
 
     given_away  nothing but the outputs shall refer to their Storages
     """
@@ -197,7 +202,7 @@ def plan_of(
 
 
 def _know_addresses(inputs: Sequence[Any]) -> None:
-    """Some Storage had never been asked for its address: it is worked out and kept."""
+    """Work out and keep the addresses of Storages that had never been asked for theirs."""
     for x in inputs:
         if isinstance(x, Tensor):
             x._storage.ptr  # type: ignore[union-attr]  # noqa: B018
@@ -210,11 +215,13 @@ def _failed(frame: Any, state: bool, failure: Callable[..., Exception]) -> Excep
 
 
 def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
-    """What a launch had made that was ended from outside, by what a signal's handler raised, when
-    its program had run, and whether what follows it was done; None where the program had not run.
+    """Return the outputs of a launch that was ended after its program ran, and whether what follows
+    was done.
 
-    Python calls handlers between its instructions: where the exception is in the launcher's own
-    text tells on which side of the program's run it came, so that a call need not note it.
+    What a signal's handler raised ended it from outside. Return None where the program had not run.
+
+    Python calls handlers between its instructions. Where the exception is in the launcher's own
+    text tells on which side of the program's run it came. So a call need not note it.
     """
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code not in _marked:
@@ -233,7 +240,7 @@ def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
 
 
 def _has_run(names: dict[str, Any]) -> bool:
-    """Whether the program ran, by what it left, before its answer could be looked at."""
+    """Return True if the program ran, by what it left, before its answer could be looked at."""
     frame = names["frame"]
     if frame.status[0]:
         frame.clear_status()
@@ -265,7 +272,7 @@ def _begin(
     names: Sequence[str], words: Sequence[int], types: Sequence[tuple], frame: Any,
     post_run: PostRun,
 ) -> Calls:
-    """The frame's own functions for this `PostRun`."""
+    """Make the frame's own functions for this `PostRun`."""
     native, at = frame.native, frame.at
     places = (frame.job, native.runner.run, at, at + 8 * native.places)
     frame.calls[post_run] = found = Calls(names, places, words, types, post_run)

@@ -16,7 +16,7 @@ PROT_READ, PROT_EXEC = 1, 4
 
 
 class Mapping(NamedTuple):
-    """A stretch of a process's memory, to `end` exclusive."""
+    """Stretch of a process's memory, to `end` exclusive."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class Mapping(NamedTuple):
 
 
 def mappings() -> list[Mapping]:
-    """Those of this process, by address; none where the system does not list them."""
+    """Return the mappings of this process, by address; none where the system does not list them."""
     found = []
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:

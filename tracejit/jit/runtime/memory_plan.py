@@ -1,4 +1,4 @@
-"""Where temporaries lie in the arena: two share bytes only if their lives do not meet.
+"""Places of temporaries in the arena: two share bytes only if their lives do not meet.
 
 In: (size, first instruction, last instruction) of each temporary, sizes bound. Out: an offset for
 each and the arena's size. Called once per binding. Best fit over a list of holes, in order of
@@ -15,7 +15,7 @@ ALIGNMENT = 64
 
 
 class Life(NamedTuple):
-    """One temporary: its bytes, and the instructions that write and read it, first and last."""
+    """Temporary: its bytes, and the instructions that write and read it, first and last."""
 
     nbytes: int
     first: int

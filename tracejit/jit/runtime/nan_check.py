@@ -17,7 +17,8 @@ from tracejit.jit.runtime.binding import Binding
 
 
 class NanFound(FloatingPointError):
-    """A kernel wrote the first NaN; `instruction.locations` are the user's lines."""
+    """Error of the kernel that wrote the first NaN; `instruction.locations` are the user's
+    lines."""
 
     def __init__(self, instruction: Instruction, element: int, from_operands: bool):
         where = instruction.locations

@@ -66,7 +66,7 @@ def compare(this, arguments, count) -> "int64":
 def comparer(
     roots: Sequence[int], rows: Sequence[tuple[int, int]], inputs: Sequence[int]
 ) -> Callable[..., tuple | None]:
-    """A function of (*roots, *further inputs) over these rows: see `snapshot.Comparer`."""
+    """Make a function of (*roots, *further inputs) over these rows: see `snapshot.Comparer`."""
     functions = [python_api(name) for name in ("PyTuple_New", "Py_IncRef", "Py_DecRef")]
     words = [len(roots), len(rows), len(inputs), *functions, id(None), *roots]
     words += [word for row in rows for word in row]

@@ -1,11 +1,12 @@
-"""Native histories: a builtin function that makes what a replay keeps for its backward, and the
-nodes of its results.
+"""Native histories: a builtin function makes what a replay keeps for its backward, and the nodes of
+its results.
 
-In: the plan of a call. Out: a function of (inputs, results, what the call made, bound, ends), which
-gives the results their history and returns a weak reference to what lives as long as that: the node
-of a call with one stage, else what its nodes share. None where an input counts writes of its own
-(`.data`) or has no memory: nothing has happened then, and Python does it. Used by
-`attach_backward`, where a snapshot shows that native code may look into objects.
+In: the plan of a call. Out: a function of (inputs, results, what the call made, bound, ends). Used
+by `attach_backward`, where a snapshot shows that native code may look into objects.
+
+The function gives the results their history. It returns a weak reference to what lives as long as
+that: the node of a call with one stage, else what its nodes share. It returns None where an input
+counts writes of its own (`.data`) or has no memory: nothing has happened then, and Python does it.
 
 What may fail, or run other code, comes before the results are touched.
 """
@@ -52,7 +53,7 @@ _OF_NODE = {
 
 
 def _slot(kind: type, name: str) -> int:
-    """The word of an object at which a slot is."""
+    """Return the word of an object at which a slot is."""
     owner = next(cls for cls in kind.__mro__ if name in vars(cls))
     return slot_offset(vars(owner)[name]) // 8
 
@@ -220,13 +221,15 @@ def lay(this, arguments, count) -> "int64":
 
 
 def lays(plan: Any) -> bool:
-    """Whether `layer` makes a function for a plan: it knows versions of inputs only, and all stages
-    get nodes."""
+    """Return True if `layer` makes a function for a plan.
+
+    Such a plan knows versions of inputs only, and all its stages get nodes.
+    """
     return plan.tape is not None and all(stage.edges for stage in plan.stages)
 
 
 def layer(plan: Any) -> Lay:
-    """The function of a plan, which must live as long."""
+    """Make the function of a plan, which must live as long."""
     known = [SavedCall, CompiledBackward, View, AliasFamily, plan, (), None, False, True, 0,
              NOTHING,
              next_number, *((forget, live) if plan.remembers else (None, None))]

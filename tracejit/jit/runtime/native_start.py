@@ -1,17 +1,20 @@
 """Native starts: builtin functions that fill a frame's buffer table, run its job, and do what
-follows a run: make the output tensors, advance the versions of what was written, set gradients.
+follows a run.
 
 In: a frame of a program that is one native call, and a `PostRun`. Out: functions of (inputs, a
 Storage for each output), inputs a tuple of tensors, floats and ints. Called by what `launch`
 generates.
 
+After a run they make the output tensors, advance the versions of what was written, and set
+gradients.
+
 `start` does all of it and gives a list: the outputs' tensors, then the gradients that were
 replaced. It gives False where an address is not known yet or a number does not fit, and True where
 a check failed. The interpreter's lock is held from beginning to end, and nothing is allocated after
-the program began: a call that is ended from outside has happened, or has not. For programs that
+the program began. So a call that is ended from outside has happened, or has not. For programs that
 release the lock `place` and `follow` are the parts before and after.
 
-`again`, made once a few calls have left Storages, is `start` without any: it takes those that
+`again`, made once a few calls have left Storages, is `start` without any. It takes those that
 nobody but the frame holds any more, and gives None where one is missing. So Storages of small
 outputs neither die nor are made.
 """
@@ -46,7 +49,7 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class PostRun:
-    """What follows a program's run.
+    """Work that follows a program's run.
 
     input_mutations  (input, writes): memory whose version advances
     grads            (input, output): a tensor's new gradient
@@ -82,7 +85,8 @@ def _words(*names: str) -> str:
 
 
 def _slots() -> dict[str, int]:
-    """The word of each slot in a tensor, of `_ptr` and `version` in a Storage."""
+    """Return the word of each slot in a tensor, and of `_ptr`, `version` and `block` in a
+    Storage."""
     slots = {n: TensorState.__dict__[n] for n in TensorState.__slots__ if not n.startswith("__")}
     slots |= {name: Storage.__dict__[name] for name in ("_ptr", "version", "block")}
     found = {name: slot_offset(descriptor) // 8 for name, descriptor in slots.items()}
@@ -108,7 +112,7 @@ _GIVEN = f"""
 
 
 def _find_spares(slot: dict[str, int]) -> str:
-    """A Storage for each output that only the frame refers to, as new."""
+    """Return code that finds a Storage for each output that only the frame refers to, as new."""
     return f"""
 {_words("OUTPUTS", "NONE", "ZERO", "KEEP", "DROP")}
     for k in range(outputs):
@@ -182,7 +186,8 @@ def _decoded(name: str, indent: int) -> str:
 
 
 def _place(slot: dict[str, int]) -> str:
-    """The addresses of inputs and outputs into the table; `known` is whether all are."""
+    """Return code that puts the addresses of inputs and outputs into the table; `known` is whether
+    all are."""
     names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "VALUE", "FAILED", "FORGIVE", "ZERO",
              "TWO_DIGITS")  # fmt: skip
     return f"""\
@@ -295,12 +300,12 @@ def {name}(this, arguments, count) -> "int64":
 
 
 def available(kinds: str) -> bool:
-    """Whether inputs of these kinds (`launch.kinds_of`) can be handed over like this."""
+    """Return True if inputs of these kinds (`launch.kinds_of`) can be handed over like this."""
     return set(kinds) <= {"t", "d", "q"} and supported()
 
 
 class Calls:
-    """The functions over one frame with one `PostRun`, the words they share, and spare Storages."""
+    """Functions over one frame with one `PostRun`, the words they share, and spare Storages."""
 
     __slots__ = ("again", "start", "place", "follow", "words", "spares", "turn", "types", "_at")
 
@@ -337,11 +342,11 @@ class Calls:
         setattr(self, name, function_over(method(name, _text(name)), self.words))
 
     def ran(self) -> bool:
-        """Whether the last `again` or `start` ran the program."""
+        """Return True if the last `again` or `start` ran the program."""
         return bool(self.words[_WORDS.index("RAN")])
 
     def storages(self) -> list[Storage]:
-        """The Storages that the last `again` took."""
+        """Return the Storages that the last `again` took."""
         known = {id(storage): storage for storage in self.spares if storage is not None}
         return [known[int(word)] for word in self.words[self._at : self._at + len(self.types)]]
 
@@ -358,5 +363,5 @@ class Calls:
 
 
 def number_word(kind: str) -> int:
-    """What stands for the size of an input that is a number."""
+    """Return what stands for the size of an input that is a number."""
     return _FLOAT_INPUT if kind == "d" else _INT_INPUT

@@ -1,8 +1,10 @@
-"""Whether memory that a program writes is nobody else's: asked before a replay.
+"""Check before a replay that memory a program writes is nobody else's.
 
 In: an entry's graph inputs of one call, and which of them the program writes. Out:
-`NoAliasCheck.holds`. Inputs that were apart when the program was recorded were taken as such: in a
-later call they may overlap, or be read-only. Called by `entry`.
+`NoAliasCheck.holds`. Called by `entry`.
+
+Inputs that were apart when the program was recorded were taken as such. In a later call they may
+overlap, or be read-only.
 
 Where a snapshot vouches for inputs, their spans are sorted once, and each call compares the others
 with those.
@@ -29,7 +31,7 @@ class NoAliasCheck:
         self.known: tuple[Any, int, _Spans | None] = (None, 0, None)
 
     def holds(self, inputs: Sequence[Any], snapshot: Any) -> bool:
-        """Whether no written input overlaps another one, and each may be written."""
+        """Return True if no written input overlaps another one, and each may be written."""
         if snapshot is None:
             return self._spans(inputs, range(len(inputs))) is not None
         vouched, count, fixed = self.known
@@ -44,7 +46,7 @@ class NoAliasCheck:
         return not any(map(fixed.meets, moving.sorted))
 
     def _spans(self, inputs: Sequence[Any], numbers: Sequence[int]) -> _Spans | None:
-        """The spans of these inputs; None where they do not hold among themselves."""
+        """Return the spans of these inputs; None where they do not hold among themselves."""
         tensors = [k for k in numbers if isinstance(inputs[k], Tensor)]
         written = [inputs[k] for k in tensors if k in self.written]
         if any(x._storage.readonly or has_internal_overlap(x) for x in written):
@@ -72,7 +74,7 @@ class _Spans:
             self.written_ends.append(written_end)
 
     def meets(self, span: Span) -> bool:
-        """Whether a span overlaps one of these, and one of the two is written."""
+        """Return True if a span overlaps one of these, and one of the two is written."""
         start, end, written = span
         before = bisect.bisect_left(self.starts, end)
         return before > 0 and start < (self.ends if written else self.written_ends)[before - 1]

@@ -1,4 +1,4 @@
-"""A recorded graph op by op: for an op's own error, or where no program can be had.
+"""Runs a recorded graph op by op: for an op's own error, or where no program can be had.
 
 In: a graph and its inputs. Out: its outputs, or the error that eager mode raises. Called by
 `session`.

@@ -27,7 +27,7 @@ from tracejit.jit.runtime.call_nodes import NoGradient, record_no_gradient
 
 
 class CreationMeta(NamedTuple):
-    """How a view was made; `missed`: how often its memory was written since."""
+    """Origin of a view; `missed`: how often its memory was written since."""
 
     origin: str | None
     output: tuple[str, int] | None
@@ -40,7 +40,7 @@ Step = tuple[Op, Sequence[int], dict, CreationMeta]
 
 @dataclass
 class ResultTensor:
-    """One tensor a call made: output number of its memory (or a place of the caller's), views,
+    """Tensor a call made: output number of its memory (or a place of the caller's), views,
     history."""
 
     root: int | Callable[[ReplayFrame], Any]
@@ -57,21 +57,21 @@ class ResultTensor:
     tracked: int = -1  # position among the joint's outputs, or -1
 
     def own_output(self) -> int:
-        """The number of the program's output that is this tensor as it comes, or -1."""
+        """Return the number of the program's output that is this tensor as it comes, or -1."""
         around = (self.steps or self.alias or self.of >= 0 or self.end or self.leaf
                   or self.inference or self.counted)
         return self.root if type(self.root) is int and not around else -1
 
     def depends(self) -> int:
-        """The result that must be there first, or -1."""
+        """Return the result that must be there first, or -1."""
         return self.of if self.counted is None else self.counted[0]
 
     def operands(self) -> list[int]:
-        """The results that its steps take: where parts are."""
+        """Return the results that its steps take: where parts are."""
         return [k for _, operands, *_ in self.steps for k in operands]
 
     def stands_alone(self) -> bool:
-        """Whether making it takes nothing but one output of the program."""
+        """Return True if making it takes nothing but one output of the program."""
         return (type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
                 and not self.operands())
 
@@ -137,7 +137,7 @@ def order_of(results: Sequence[ResultTensor]) -> list[int]:
 
 @dataclass
 class Line:
-    """What leads from a tensor to a view of it.
+    """Chain from a tensor to a view of it.
 
     tensors  the view, and those between it and the parent, of which nobody knows
     shared   its history is the parent's, seen through the views
@@ -154,7 +154,7 @@ class Line:
                 for op, operands, attributes in x._traced.views[-1:]]
 
     def renew(self) -> None:
-        """The parent has another history now. What is between was made of the old one."""
+        """Follow a parent that has another history now. What is between was made of the old one."""
         for x in self.tensors[1:]:
             x._node, x._output_nr, x._requires_grad = None, 0, False
             x._view.generation = -1
@@ -164,8 +164,11 @@ class Line:
 
 @dataclass
 class Lines:
-    """The results that are views of something, by id; parents that nobody holds join the results,
-    and the places of views that look where only the program knows."""
+    """Results that are views of something, by id.
+
+    Parents that nobody holds join the results, and the places of views that look where only the
+    program knows.
+    """
 
     tracer: Any
     results: list[Tensor]
@@ -198,8 +201,11 @@ class Lines:
                 line.shared = False
 
     def _lent(self, line: Line) -> bool:
-        """Whether the history of another result, which is no view of the same, leads to a view: it
-        is cut there, so that gradients arrive at the view."""
+        """Return True if the history of another result, which is no view of the same, leads to a
+        view.
+
+        The history is cut there, so that gradients arrive at the view.
+        """
         view = grad_fn_of(line.tensors[0])
         todo = [node for node in (grad_fn_of(x) for x in self.results if not self.shares(x))
                 if node is not None]
@@ -238,7 +244,7 @@ class Lines:
         return self.lines.get(id(tensor))
 
     def shares(self, tensor: Tensor) -> bool:
-        """Whether a result's history is that of what it is a view of."""
+        """Return True if a result's history is that of what it is a view of."""
         line = self.of(tensor)
         return line is not None and line.shared
 
@@ -254,13 +260,14 @@ def _made(x: Tensor) -> CreationMeta:
 
 
 def _follows(at: FunctionalTensor, above: FunctionalTensor) -> bool:
-    """Whether the last view of one is what leads from the other."""
+    """Return True if the last view of one is what leads from the other."""
     return (at.memory is above.memory and len(at.views) == len(above.views) + 1
             and all(a is b for a, b in zip(at.views, above.views)))
 
 
 def _is_shared(line: Line) -> bool:
-    """Whether the tape has views only between a tensor and its parent, and nobody's hooks."""
+    """Return True if the tape has views only between a tensor and its parent, and nobody's
+    hooks."""
     for x in line.tensors:
         node, parent = grad_fn_of(x), x._view.parent
         if not (isinstance(node, OpNode) and node.op is x._view.op and node.extras is None

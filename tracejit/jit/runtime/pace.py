@@ -22,7 +22,7 @@ clock = time.perf_counter  # tests put their own here
 
 
 class Pace:
-    """The pace of one function in one mode while no program serves its calls."""
+    """Pace of one function in one mode while no program serves its calls."""
 
     def __init__(self, measured: bool):
         self.measured = measured  # a call may run plainly
@@ -45,7 +45,7 @@ class Pace:
         return COEXECUTE if coexecuted <= plain else PLAINLY
 
     def took(self, turn: str, seconds: float) -> None:
-        """A call that ran so made no program, and took this long."""
+        """Note that a call that ran so made no program, and took this long."""
         self.calls += 1
         if turn == CAPTURE:
             if self.calls > self.next:
@@ -67,7 +67,7 @@ class Pace:
 
     @property
     def text(self) -> str:
-        """The reason why calls run plainly, in words; "" where they do not."""
+        """Return the reason why calls run plainly, in words; "" where they do not."""
         if not self.decided or self.way != PLAINLY:
             return ""
         plain, recorded = (self.seconds[way] * 1e3 for way in (PLAINLY, COEXECUTE))

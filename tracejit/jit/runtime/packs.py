@@ -83,7 +83,7 @@ def write_pack(folder: Path, digests: Sequence[str], objects: Sequence[bytes]) -
 
 
 def pack_of(folder: Path, digest: str) -> Path | None:
-    """The pack that a digest's link names; None where there is no such link.
+    """Return the pack that a digest's link names; None where there is no such link.
 
     A link that leads elsewhere is none: nothing outside the folder is read or removed.
     """

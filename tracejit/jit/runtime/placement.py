@@ -1,7 +1,7 @@
-"""Which executable runs a program: where its values live decides.
+"""Choice of the executable that runs a program: where its values live decides.
 
 In: a Program and a mode. Out: an `Executable`, or its counterpart for a CUDA device, which is
-imported only then. Called by `segment`.
+imported only then. Called by `compiled_graph`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tracejit.jit.lowering.program import Program
 
 
 def executable_for(program: Program, mode: str = "compiled") -> Any:
-    """What runs a program: on the device of its values, in this mode."""
+    """Return what runs a program: on the device of its values, in this mode."""
     where = device_of(program.graph)
     if where is None:
         from tracejit.jit.runtime.executable import Executable
@@ -30,7 +30,7 @@ def executable_for(program: Program, mode: str = "compiled") -> Any:
 
 
 def device_of(graph: Graph) -> device | None:
-    """The CUDA device a graph computes on; None where all of it is on the CPU.
+    """Return the CUDA device a graph computes on; None where all of it is on the CPU.
 
     Raises RuntimeError where there are several.
     """
@@ -43,5 +43,5 @@ def device_of(graph: Graph) -> device | None:
 
 
 def on_device(value: Value) -> bool:
-    """Whether a value lives on a CUDA device."""
+    """Return True if a value lives on a CUDA device."""
     return value.device is not None and value.device.type == "cuda"

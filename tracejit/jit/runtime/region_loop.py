@@ -1,11 +1,11 @@
-"""The native driver of loops: it runs a body's job again and again, without Python between.
+"""Native driver of loops: it runs a body's job again and again, without Python between.
 
 In: the address of a state, as words. Out: how many iterations ran. Called by `regions`. The text
 below is compiled like a kernel and cached on disk.
 
-Between iterations it does to the body's buffer table what the loop means: a pointer that moves by a
-step (items that are scanned, stacked, pushed or popped), and a pair of pointers that take turns
-(what is carried: the body reads what it wrote before, and writes where it read from).
+Between iterations it does to the body's buffer table what the loop means. A pointer moves by a step
+(items that are scanned, stacked, pushed or popped). A pair of pointers takes turns (what is
+carried: the body reads what it wrote before, and writes where it read from).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def loop(state):
 
 @functools.cache
 def kernel() -> Kernel:
-    """The driver as a kernel, so that one path compiles and caches everything."""
+    """Return the driver as a kernel, so that one path compiles and caches everything."""
     digest = hashlib.sha256(f"loop\n{_TEXT}".encode()).hexdigest()[:32]
     return Kernel("loop", _TEXT, digest, loops=1)
 

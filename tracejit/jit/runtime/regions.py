@@ -1,10 +1,11 @@
 """Runs nodes with regions: branches and loops whose bodies are programs of their own.
 
 In: a bound instruction and the executables of its regions; per call, the buffer table of the
-program around it. Out: what it writes there. Called by `executable` in place of a host call. A body
-runs on addresses that are put into its own table, so an iteration copies nothing and makes no
-array. What is carried takes turns between two pieces of memory, what is stacked is written at its
-place, what is pushed goes to memory that grows by chunks.
+program around it. Out: what it writes there. Called by `executable` in place of a host call.
+
+A body runs on addresses that are put into its own table, so an iteration copies nothing and makes
+no array. What is carried takes turns between two pieces of memory. What is stacked is written at
+its place. What is pushed goes to memory that grows by chunks.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ _LARGEST_CHUNK = 1 << 26  # bytes
 
 
 def bind_regions(step: Step, executables: Sequence[Any], values: Mapping[str, int]) -> Any:
-    """What runs an instruction with regions at these sizes: `run(words)`, words of its frame."""
+    """Return what runs an instruction with regions at these sizes: `run(words)`, words of its
+    frame."""
     node: Node = step.instruction.host
     return _KINDS[node.op.name](step, [_Region(e, values) for e in executables], values)
 
 
 def pushes(instruction: Instruction) -> bool:
-    """Whether an instruction is a `while_loop` that leaves a stack."""
+    """Return True if an instruction is a `while_loop` that leaves a stack."""
     node = instruction.host
     if node is None or not instruction.regions or node.op.name != "while_loop":
         return False
@@ -47,7 +49,7 @@ def pushes(instruction: Instruction) -> bool:
 
 
 class _Region:
-    """A region's program at given sizes, and where its outputs are in its buffer table."""
+    """Region's program at given sizes, and where its outputs are in its buffer table."""
 
     def __init__(self, executable: Any, values: Mapping[str, int]):
         self.executable = executable
@@ -59,7 +61,7 @@ class _Region:
         self.output_types = [_sized(v, values) for v in graph.outputs]
 
     def take_frame(self) -> Any:
-        """A frame that nobody else uses until it is given back."""
+        """Return a frame that nobody else uses until it is given back."""
         try:
             return self.binding.frames.pop()
         except IndexError:
@@ -70,7 +72,7 @@ class _Region:
 
 
 class _Sized(NamedTuple):
-    """The type of an input or output of a region, sizes evaluated."""
+    """Type of an input or output of a region, sizes evaluated."""
 
     dtype: Any
     shape: tuple[int, ...]
@@ -83,7 +85,7 @@ def _sized(value: Value, values: Mapping[str, int]) -> _Sized:
 
 
 class _Control:
-    """An instruction with regions; subclasses run it on addresses of its operands and outputs."""
+    """Instruction with regions; subclasses run it on addresses of its operands and outputs."""
 
     def __init__(self, step: Step, regions: Sequence[_Region], values: Mapping[str, int]):
         count = len(step.operands) - step.instruction.outputs
@@ -125,8 +127,10 @@ def _number(address: int) -> ctypes.c_int64:
 
 
 class _Walk:
-    """A body that runs again and again in one frame; between two runs its table changes as `SWAPS`
-    and `MOVES` of the native driver say. This one runs any body."""
+    """Body that runs again and again in one frame. This class runs any body.
+
+    Between two runs its table changes as `SWAPS` and `MOVES` of the native driver say.
+    """
 
     def __init__(self, loop: _Loop, frame: Any):
         self.loop, self.frame, self.words = loop, frame, frame.words
@@ -149,7 +153,7 @@ class _Walk:
 
     @property
     def ended(self) -> bool:
-        """Whether the body's last decision was to stop."""
+        """Return True if the body's last decision was to stop."""
         return not self.state[region_loop.GO]
 
     def run(self, limit: int) -> int:
@@ -174,7 +178,7 @@ class _Walk:
 
 
 class _NativeWalk(_Walk):
-    """The same without Python between iterations, for a body that is one native job."""
+    """Walk without Python between iterations, for a body that is one native job."""
 
     def __init__(self, loop: _Loop, frame: Any):
         super().__init__(loop, frame)
@@ -204,8 +208,9 @@ class _NativeWalk(_Walk):
 
 
 class _Loop(_Control):
-    """What loops share. Input `read + k` of the body is what it wrote before to output
-    `written + k`: two pieces of memory take turns, the output of the loop and a spare one.
+    """Base of loops. Input `read + k` of the body is what it wrote before to output `written + k`.
+
+    Two pieces of memory take turns, the output of the loop and a spare one.
 
     step  what an iteration adds to the number of the next
     """
@@ -255,7 +260,8 @@ class _Loop(_Control):
             swaps[3 * k + 2] = ends[k] + other
 
     def settle(self, walk: _Walk, ends: Sequence[int]) -> None:
-        """What was carried last lies where the body would read it: copy it if that is elsewhere."""
+        """Copy what was carried last to `ends`, if the place where the body would read it is
+        elsewhere."""
         for (read, _), end, nbytes in zip(self.swaps, ends, self.nbytes):
             if walk.words[read] != end:
                 ctypes.memmove(end, walk.words[read], nbytes)
@@ -373,7 +379,7 @@ class _Unwind(_Loop):
 
 
 class Pushed(Sequence):
-    """A stack whose items lie in memory that grows by chunks: item k is a tuple of arrays."""
+    """Stack whose items lie in memory that grows by chunks: item k is a tuple of arrays."""
 
     def __init__(self, types: Sequence[_Sized]):
         self.types = types
@@ -388,7 +394,7 @@ class Pushed(Sequence):
         return room
 
     def addresses(self, number: int, item: int) -> list[int]:
-        """Where the parts of an item of a chunk lie."""
+        """Return the addresses of the parts of an item of a chunk."""
         chunk = self.chunks[number]
         base = chunk.storage.ptr
         return [base + at + item * t.nbytes for at, t in zip(chunk.offsets, self.types)]

@@ -1,12 +1,12 @@
-"""The native runner: it walks a table of instructions, alone or with its own worker threads.
+"""Native runner: it walks a table of instructions, alone or with its own worker threads.
 
 In: the address of a job. Out: the memory its kernels write, and a status. Called by `executable`,
 once per stretch of native instructions. The text below is compiled like a kernel and cached on
 disk.
 
-A job is JOB words; a row of its table is 8 words: function, operands, sizes, total, chunk, whether
-it may be shared, its first ticket, the ticket after its last. Chunks are fixed by shape; who runs
-one is not. Of an instruction that is shared each chunk has a ticket. Whoever is free draws the next
+A job is JOB words; a row of its table is 8 words. They are function, operands, sizes, total, chunk,
+whether it may be shared, its first ticket, the ticket after its last. Chunks are fixed by shape;
+who runs one is not. Each chunk of a shared instruction has a ticket. Whoever is free draws the next
 one and waits until the calling thread, which runs everything else, has come to that instruction. So
 one counter hands out the work, one counts what is done, and idle workers cost nothing.
 """
@@ -233,7 +233,8 @@ def work(at_pool, index):
 
 @functools.cache
 def kernels() -> tuple[Kernel, Kernel]:
-    """The runner's two functions as kernels, so that one path compiles and caches everything."""
+    """Return the runner's two functions as kernels, so that one path compiles and caches
+    everything."""
     source = _TEXT.replace("{futex}", str(_FUTEX.get(platform.machine(), 0)))
 
     def kernel(name: str) -> Kernel:
@@ -244,7 +245,7 @@ def kernels() -> tuple[Kernel, Kernel]:
 
 
 class Runner:
-    """The native entry points, and the pool of workers they share."""
+    """Native entry points, and the pool of workers they share."""
 
     def __init__(self) -> None:
         run, work = kernels()
@@ -310,8 +311,10 @@ def _address(function: Any) -> int:
 
 @functools.cache
 def can_share() -> bool:
-    """Whether workers can sleep here: they need Linux's futex. Without it programs run on one
-    thread, which the `kernels` log says once."""
+    """Return True if workers can sleep here: they need Linux's futex.
+
+    Without it programs run on one thread, which the `kernels` log says once.
+    """
     able = sys.platform == "linux" and platform.machine() in _FUTEX
     if not able:
         logs.emit("kernels", "no futex on this system: programs run on one thread")
@@ -320,5 +323,5 @@ def can_share() -> bool:
 
 @functools.cache
 def runner() -> Runner:
-    """The runner of this process; the first call loads it, or compiles it."""
+    """Return the runner of this process; the first call loads it, or compiles it."""
     return Runner()

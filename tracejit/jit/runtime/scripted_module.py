@@ -1,9 +1,10 @@
 """Compiled modules: a second object over a module's own state, whose `forward` is compiled.
 
 In: a module, and what compiles a function. Out: an instance of a subclass of the module's class
-that has the module's `__dict__`: attributes, parameters, buffers, hooks and modes set through
-either are seen by both, and every other method runs as it is. Called by `jit.script` and
-`jit.trace`.
+that has the module's `__dict__`. Called by `jit.script` and `jit.trace`.
+
+Attributes, parameters, buffers, hooks and modes set through either are seen by both. Every other
+method runs as it is.
 
 `forward` is looked up on the module at each call: one that is replaced, on the module or on its
 class, is compiled anew. It runs with the module itself as `self`, so what it does with its own type
@@ -45,7 +46,7 @@ class Forward:
 
 
 class ScriptedModule:
-    """What compiled modules have beside their own class. Their slots:
+    """Base that compiled modules have beside their own class. Their slots:
 
     _scripted_original  the module
     _scripted_forward   its `forward` when it was compiled, and the compiled form
@@ -60,7 +61,7 @@ class ScriptedModule:
         return cls._scripted_class(*args, **kwargs)  # `type(self)(...)` makes an ordinary module
 
     def __init_subclass__(cls) -> None:
-        """The user's own is not told: no class of theirs is made."""
+        """Leave the user's own `__init_subclass__` uncalled: no class of theirs is made."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -68,7 +69,7 @@ class ScriptedModule:
 
     @property
     def _orig_mod(self) -> Any:
-        """The module, by the name that programs ask `torch.compile`'s result for."""
+        """Module, by the name that programs ask `torch.compile`'s result for."""
         return self._scripted_original  # type: ignore[attr-defined]
 
     def __copy__(self) -> Any:
@@ -115,7 +116,7 @@ def scripted_module(
 
 
 def original(module: Any) -> Any:
-    """The module behind a compiled one; any other as it is."""
+    """Return the module behind a compiled one; any other as it is."""
     return getattr(module, "_scripted_original", module)
 
 
@@ -132,8 +133,10 @@ def _again(scripted: Any, module: Any) -> Any:
 
 
 def _class_for(cls: type) -> type:
-    """The subclass for modules of a class; the same one as long as it is in use, since guards
-    compare types."""
+    """Return the subclass for modules of a class.
+
+    It is the same one as long as it is in use, since guards compare types.
+    """
     known: type
     for known in type.__subclasses__(cls):
         if known.__dict__.get("_scripted_class") is cls:
@@ -148,7 +151,7 @@ def _class_for(cls: type) -> type:
 
 
 def _through(name: str) -> property:
-    """An attribute that the user's class keeps in a slot."""
+    """Make a property for an attribute that the user's class keeps in a slot."""
     return property(
         lambda self: getattr(self._scripted_original, name),
         lambda self, value: setattr(self._scripted_original, name, value),

@@ -1,5 +1,5 @@
-"""One recorded call: run the user's Python with deferred tensors, compile what it did, make an
-entry if it can be replayed.
+"""Recorder of one call: run the user's Python with deferred tensors, compile it, make an entry if
+it can be replayed.
 
 In: a function, its normalised arguments. Out: the plain function's result, and a `CacheEntry` or
 the reasons why there is none. Called by `jit.CompiledFunction` when no entry serves a call.
@@ -89,8 +89,8 @@ _CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # begins handlers, `finally` and the
 
 
 class CaptureSession:
-    """The recording of one call. `run()` returns the result; `entry` and `breaks` tell what became
-    of it."""
+    """Recording of one call. `run()` returns the result; `entry` and `breaks` tell what became of
+    it."""
 
     def __init__(
         self,
@@ -214,8 +214,10 @@ class CaptureSession:
         return concretize_tree(value)
 
     def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
-        """The recording is over: `value` as the caller gets it, and nothing left that only a
-        recording knows. Nothing interrupts it."""
+        """End the recording. Nothing interrupts it.
+
+        Return `value` as the caller gets it, and leave nothing that only a recording knows.
+        """
         tracer = self.tracer
         with HeldInterrupts():
             self.closed = True
@@ -285,7 +287,7 @@ class CaptureSession:
         return value
 
     def _spread(self, source: Source, value: Any) -> Any:
-        """What `*args` or `**kwargs` are made of."""
+        """Return what `*args` or `**kwargs` are made of."""
         inside = {key: child for (_, key), child in source.children.items()}
         if len(inside) < len(value):  # too many to look at
             return value
@@ -294,7 +296,7 @@ class CaptureSession:
         return {key: self._number(inside[key]) for key in value}
 
     def _number(self, source: Source) -> Any:
-        """What is at a source of the arguments; a runtime scalar for a number."""
+        """Return what is at a source of the arguments; a runtime scalar for a number."""
         kind = type(source.value)
         if not self.lifter.hidden:
             return source.value
@@ -387,7 +389,7 @@ class CaptureSession:
             self._module(resolve_name("." * level + name, package))
 
     def _module(self, name: str) -> None:
-        """A module that is imported, and those that it is in."""
+        """Add a module that is imported, and those that it is in, to the roots."""
         parts = name.split(".")
         for k in range(1, len(parts) + 1):
             path = ".".join(parts[:k])
@@ -452,7 +454,7 @@ class CaptureSession:
                 self.lifter.look()
 
     def _gave(self, module: ModuleType) -> None:
-        """A function returned a module."""
+        """Note that a function returned a module."""
         if RETURNED in self.state.dynamic_owners and active.tracer is self.tracer:
             self._any_of(module)
             self.lifter.look()

@@ -1,8 +1,8 @@
-"""What programs written for TorchScript ask of `torch.jit` beside `script` and `trace`: tasks,
-types of objects, and switches of optimisations.
+"""Names that programs written for TorchScript ask of `torch.jit` beside `script` and `trace`.
 
-In: functions and objects of the user's. Out: results. The switches change nothing: programs are
-optimised in one way. `jit` has all of it.
+In: functions and objects of the user's. Out: results. The names are tasks, types of objects, and
+switches of optimisations. The switches change nothing: programs are optimised in one way. `jit` has
+all of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TracerWarning(Warning):
 
 
 class Future:
-    """The result of a task that has run.
+    """Result of a task that has run.
 
     >>> import tracejit
     >>> task = tracejit.jit.fork(lambda x: x + 1, tracejit.ones(2))
@@ -40,7 +40,7 @@ class Future:
         self._result = result
 
     def wait(self) -> Any:
-        """The result."""
+        """Return the result."""
         return self._result
 
     value = wait
@@ -50,7 +50,7 @@ class Future:
         return True
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """A task of what `callback` makes of this one."""
+        """Make a task of what `callback` makes of this one."""
         return Future(callback(self))
 
 
@@ -60,18 +60,18 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
 
 
 def wait(future: Any) -> Any:
-    """The result of a task."""
+    """Return the result of a task."""
     return future.wait()
 
 
 def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True,
                              preserved_methods: list[str] | None = None) -> None:
-    """Nothing: programs are optimised anyway."""
+    """Do nothing: programs are optimised anyway."""
 
 
 @contextmanager
 def _unchanged(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """Nothing is different within: programs are optimised in one way."""
+    """Change nothing within: programs are optimised in one way."""
     yield
 
 
@@ -79,12 +79,12 @@ optimized_execution = strict_fusion = fuser = _unchanged
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """The strategy: there is one way to fuse, whatever it says."""
+    """Return the strategy: there is one way to fuse, whatever it says."""
     return strategy
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Nothing: there is no oneDNN here."""
+    """Do nothing: there is no oneDNN here."""
 
 
 def onednn_fusion_enabled() -> bool:
@@ -93,7 +93,7 @@ def onednn_fusion_enabled() -> bool:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether an object is of a type of `typing`, its elements included.
+    """Return True if an object is of a type of `typing`, its elements included.
 
     >>> import typing, tracejit
     >>> tracejit.jit.isinstance([1, 2], typing.List[int])
