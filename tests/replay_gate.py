@@ -4,10 +4,10 @@
     python -m tests.replay_gate --record FILE   write what this tree compiles
 
 In: the program table, the examples and the networks of the bench. Out: a line for each program
-that compiles to something else, and exit status 1 if there is one. Guards in another order are
-counted apart: some are sorted by names, and a new name has another place. Each commit records with
-its own copy of this file. `tests/replay_names.txt` has the names that a commit changed, `old new`
-in a line: the texts of BASE are read with the new ones.
+that compiles to something else, and exit status 1 if there is one. Guards in another order count
+too, and are named apart: some are sorted by names, and a new name has another place. Each commit
+records with its own copy of this file. `tests/replay_names.txt` has the names that a commit
+changed, `old new` in a line: the texts of BASE are read with the new ones.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def compare(base: str) -> int:
 
 
 def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> int:
-    """Print which programs differ, the first of them in full; return how many."""
+    """Print which programs differ, the first of them in full; return how many, moved guards too."""
     renamed, compared = names(), 0
     differing: list[str] = []
     moved: list[str] = []
@@ -216,7 +216,7 @@ def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> in
                 print("\n".join([name, *list(lines)[:SHOWN]]))
     print(f"{len(before)} programs, {compared} texts; {len(differing)} differ", *differing)
     print(f"{len(moved)} have their guards in another order", *moved)
-    return len(differing)
+    return len(differing) + len(moved)
 
 
 if __name__ == "__main__":

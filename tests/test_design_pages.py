@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_docstrings import MOST_WORDS, RELATIVE
 from tests.test_rooms import ROOMS
 from tests.test_tour import rewritten, run_page
 from tracejit.config import flags
@@ -17,7 +18,7 @@ SHOW_KERNELS = ("docs/rooms/jit_lowering.md", "docs/rooms/jit_runtime.md")
 FIRST = ("core", "docs", "jit", "tests", "tracejit")  # folders that begin the path of a file
 NAMED = re.compile(r"`([\w./]+\.(?:py|md|txt))`")
 LINKED = re.compile(r"\]\(([\w./]+\.md)\)")
-OPENING = re.compile(r"(What|Whether|Which|Of|How|When|Where|Who|Whose|Why)\b")
+OPENING = re.compile(rf"({'|'.join(map(str.capitalize, RELATIVE))})\b")
 
 
 def relative_openings(text: str) -> list[str]:
@@ -65,7 +66,7 @@ def test_sentences_begin_with_a_subject_or_a_verb(page):
 
 def test_lines_of_the_map_are_short():
     lines = [line.partition(" - ")[2] for line in (ROOT / "docs/map.md").read_text().splitlines()]
-    assert [line for line in lines if OPENING.match(line) or len(line.split()) > 25] == []
+    assert [line for line in lines if OPENING.match(line) or len(line.split()) > MOST_WORDS] == []
 
 
 def test_a_relative_opening_is_found():

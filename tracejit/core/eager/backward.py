@@ -120,9 +120,10 @@ def install_batched(run: Callable[..., tuple]) -> None:
 
 def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any],
                  create_graph: bool = False) -> tuple:
-    """As `grad`, but what lies behind the inputs is not looked at, even where one input was
-    computed
-    from another; None for inputs that outputs do not depend on. The tape is kept."""
+    """Compute gradients as `grad` does, without a look behind the inputs; the tape is kept.
+
+    Inputs may be computed from one another. An input that outputs do not depend on gives None.
+    """
     places = [_place(x) for x in inputs]
     task = task_between(outputs, places, grads, create_graph=create_graph)
     return tuple(map(task.targets.get, places))

@@ -1,9 +1,8 @@
 """Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
 
 In: a tracer holding a forward recording, its results and the inputs that require grad. Out: a
-`JointGraph`: tangents (new graph
-inputs), gradients (values) and what must be saved. The rules are those of the eager tape: there is
-one of each.
+`JointGraph`: tangents (new graph inputs), gradients (values) and what must be saved. The rules are
+those of the eager tape: there is one of each.
 """
 
 from __future__ import annotations

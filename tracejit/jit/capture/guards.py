@@ -1,10 +1,8 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
 In: the `ReachableState` tree of a recorded call and the tensors (and runtime floats) that the graph
-lifted.
-Out: `GuardSet.find(arguments)` -> graph inputs and what their binding depends on, or the number of
-the source that differs;
-`explain` names path, old and new.
+lifted. Out: `GuardSet.find(arguments)` -> graph inputs and what their binding depends on, or the
+number of the source that differs. `explain` names path, old and new.
 """
 
 from __future__ import annotations
