@@ -52,7 +52,6 @@ from tracejit.jit.capture.looking import (
 )
 from tracejit.jit.capture.memoized_calls import CALLING, asking_again, handing_on
 from tracejit.jit.capture.plain_arguments import (
-    asks_as_plain,
     concretizing_call,
     is_cython,
     named_plainly,
@@ -155,8 +154,6 @@ def convert_call(tracer: Any, function: Any) -> Any:
         return MethodType(_convert_function(tracer, special), function)
     if function is pow:
         return power
-    if function is getattr or function is hasattr:
-        return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
     owner = function.__objclass__ if is_a(function, _UNBOUND) else None

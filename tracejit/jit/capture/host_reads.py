@@ -27,6 +27,7 @@ from tracejit.core.ops.pointwise_record import cast, copy
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64
 from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
+from tracejit.jit.capture.plain_attributes import PlainAttributes
 from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
 from tracejit.jit.capture.scalars import CallSymFloat, CallSymInt, SymNumber
 from tracejit.jit.ir.sizes import SymInt
@@ -39,12 +40,11 @@ _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert
 
 
 @stands_in
-class AfterSym:
+class AfterSym(PlainAttributes):
     """Value that the host knows only when the program has run: `op(*operands)`. `op` is a Python
     operator's name or a function. Where `op` is None, the one operand (a tensor, a SymInt) holds
     the value. `bits` bounds the length of an int."""
 
-    kind: type = object
     on_host = False  # no replay knows it before the program runs
     reads_number = True  # a leaf is the element of its tensor, not the tensor
 

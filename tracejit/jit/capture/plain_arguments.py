@@ -25,7 +25,8 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
-_TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
+_BY_NAME = (getattr, hasattr, setattr, delattr)
+_TAKES_TEXTS = (*_BY_NAME, ord, bytes, bytearray, complex)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
@@ -98,6 +99,8 @@ def wants_texts(function: Any) -> bool:
 
 def with_plain_texts(function: Any) -> Any:
     """For what works on texts."""
+    if any(function is f for f in _BY_NAME):
+        return asks_as_plain(function)
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -111,13 +114,16 @@ USER_CALL_WRAPPERS.update(c for c in with_plain_texts.__code__.co_consts if is_a
 
 
 def asks_as_plain(function: Any) -> Any:
-    """For `getattr` and `hasattr`: what stands for a number has the attributes of a number."""
+    """For `getattr`, `hasattr`, `setattr`, `delattr`: what stands for a number has the attributes
+    of a number."""
+    changes = function is setattr or function is delattr
+
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
         args = tuple(map(plain_text, args))
         if args and (is_a(args[0], SymNumber) or type(args[0]) is SymInt):
             kind: Any = args[0].__class__
-            if len(args) > 1 and args[1] not in dir(kind):
+            if changes or len(args) > 1 and args[1] not in dir(kind):
                 args = kind(), *args[1:]
         return function(*args)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.jit.ir.bound_sizes import complete
+from tracejit.jit.ir.named_in_code import ForCCode
 from tracejit.jit.ir.size_facts import factors_of_one, known_sign, quotient, solvable
 from tracejit.jit.ir.size_functions import SizeFunction, atoms_in, size_function
 from tracejit.jit.ir.size_text import size_text
@@ -266,9 +267,11 @@ class SymInt:
     def __bool__(self) -> bool:
         return self.scope.decide("!=", self, 0)
 
+    @ForCCode
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self.concretize(), dtype)
 
+    @ForCCode
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions compute with the plain int, whose type gives way to their others'."""
         plain = [x.concretize() if type(x) is SymInt else x for x in inputs]
