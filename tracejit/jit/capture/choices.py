@@ -1,8 +1,8 @@
-"""Choices of what else a result of a branch may be: a tensor made outside, another result.
+"""Results of a branch that may be another tensor: one made outside, or an earlier result.
 
-In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
-beside its results, and, once it is made, the facts that `sharing.py` keeps. Raises `RegionRefused`
-where shared memory could not be followed. Called by `join.py`.
+In: the two recorded sides and the tensors that they give. Out: `Choice`s; flags that the `cond`
+node must give beside its results; once the node is made, the facts that `sharing.py` keeps. Raises
+`RegionRefused` where shared memory could not be followed. Called by `join.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from tracejit.jit.ir.graph import Value
 
 @dataclass(eq=False)
 class Choice:
-    """Result `number` is `other` after a side: memory or a tensor made outside, or an earlier
-    result, by its number. `flag`: of the side's region, if it is not always so there."""
+    """Fact that result `number` is `other` after side `side`.
+
+    `other`: memory or a tensor made outside, or the number of an earlier result. `flag`: a flag of
+    the side's region under which that holds; None if it always does.
+    """
 
     number: int
     other: Any
@@ -37,8 +40,11 @@ class Choice:
 
 
 class Choices:
-    """Choices of a branch. `pairs`: tensors that the first and the second side give. `apart`:
-    numbers of those that somebody may look at side by side."""
+    """Choices of a branch.
+
+    `pairs`: tensors that the first and the second side give. `apart`: sets of results that code may
+    see side by side, so they may not share memory.
+    """
 
     def __init__(self, regions: tuple[SubgraphTracer, SubgraphTracer],
                  pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
@@ -67,7 +73,8 @@ class Choices:
         self.flagged = [c for c in self.found if c.flag is not None]
 
     def outputs(self, side: int) -> list[Value]:
-        """Return the flags as values of a side's region, which are further outputs of it."""
+        """Return the flags as further outputs of a side's region; flags of the other side are
+        False."""
         region = self.regions[side]
         with speculate(region):
             return [region.traced(c.flag if c.side == side and c.flag is not None
@@ -76,7 +83,8 @@ class Choices:
 
     def remember(self, parent: Tracer, predicate: Tensor, results: Sequence[Tensor],
                  flags: Sequence[Tensor]) -> None:
-        """Record, once the node is made, that a write to a result may be one to something else."""
+        """Tell the parent tracer, once the node is made, which results may be another tensor or its
+        memory."""
         given = dict(zip(map(id, self.flagged), flags))
         untaken = ~predicate if any(c.side and c.flag is None for c in self.found) else predicate
         for choice in self.found:
@@ -96,7 +104,8 @@ class Choices:
 
 def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
-    """Memory made outside, and earlier results, in whose memory a result may be."""
+    """Yield (memory made outside or number of an earlier result, whole, flag) that a result may
+    share."""
     earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
     place, sharing = region.traced(own).memory, region.sharing
     # Whether what it may be in that memory are the tensors themselves, or others over it, too.
@@ -116,7 +125,7 @@ def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
 
 def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
              ) -> Iterator[tuple[Any, Tensor | None]]:
-    """Tensors made outside, and earlier results, that a result may be."""
+    """Yield (tensor made outside or number of an earlier result, flag) that a result may be."""
     earlier = {id(tensor): k for k, tensor in enumerate(before)}
     for tensor, flag in [(own, None), *region.sharing.tensors.of(own)]:
         if region.is_outer(tensor):
@@ -127,6 +136,7 @@ def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
 
 def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequence[Tensor]
                  ) -> None:
-    """Refuse a view that not both sides give: it stands for a part of its memory."""
+    """Refuse a view of shared memory unless both sides give the same: choices are of whole
+    memory."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:
         raise RegionRefused("a result is a view of a tensor made outside in one case only")

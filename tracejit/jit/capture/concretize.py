@@ -1,8 +1,9 @@
-"""Runtime scalars, pending numbers and sizes, made plain wherever a call left them.
+"""Symbolic numbers replaced by plain ones, wherever a recorded call left them.
 
-In: a value, or the numbers of a recording that is over. Out: the same objects with ints and floats
-in them: what can be written is changed in place, what cannot is made anew. Called when a recorded
-call ends, by `lift_numbers` and the jit.
+In: a value, or the runtime numbers of a recording that is over. Out: the same objects with ints and
+floats in place of runtime numbers, pending numbers and sizes. Mutable objects change in place,
+immutable ones are made anew. Called by `lift_numbers` and `runtime.session` when a recorded call
+ends, and where a value enters a spec or a guard.
 """
 
 from __future__ import annotations
@@ -48,9 +49,12 @@ _FILLED = (list, dict, set, deque)
 
 
 def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
-    """`value` with plain numbers: containers in place, tuples and the like anew.
+    """Return `value` with plain numbers: containers change in place, tuples and the like are made
+    anew.
 
-    seen   the containers that were looked at already
+    Numbers become those of the recorded call, without a guard.
+
+    seen   ids of the containers that were looked at already
 
     >>> concretize_tree({1.5: (2, [3])})
     {1.5: (2, [3])}
@@ -62,10 +66,10 @@ _MOST = 1000  # objects that are looked into
 
 
 def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any:
-    """`value` with plain numbers, also in attributes of objects that it holds and the call made.
+    """Return `value` with plain numbers, also in attributes of objects in it that the call made.
 
-    seen     objects that were there before the call
-    number   what gives the plain number, or anything else as it is
+    seen     ids of the objects that were there before the call
+    number   returns the plain number for a symbolic one, anything else as it is
 
     >>> class Cache:
     ...     def __init__(self): self.sizes = [slice(2)]
@@ -104,7 +108,8 @@ _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescript
 
 
 def is_object(value: Any) -> bool:
-    """Return True for an instance of a class of the user's, or of ours that holds the user's."""
+    """Return True for an instance of a user's class, or of a tracejit class that holds the user's
+    state."""
     kind = type(value)
     if not flags_of(kind) & _HEAP or is_a(value, type):
         return False
@@ -123,14 +128,14 @@ def _number(value: Any) -> Any:
 
 
 def concretize(value: Any) -> Any:
-    """`value`, or the number that it is: the program depends on it."""
+    """Return `value`, or the plain number that it stands for: the program then depends on it."""
     if type(value) is SymInt or issubclass(type(value), (SymNumber, AfterSym)):
         return value.concretize()
     return value
 
 
 def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """`value` with what `fresh` gives for all that is no container; containers as in
+    """Return `value` with `fresh(x)` for each x that is no container; containers as in
     `concretize_tree`."""
     kind = type(value)
     if kind is slice:
@@ -163,7 +168,8 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
 
 
 def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """Without the constructor, which may want something else."""
+    """Rebuild a tuple or frozenset without the constructor of its class, which may take other
+    arguments."""
     fixed: Any = tuple if is_a(value, tuple) else frozenset
     before = list(fixed.__iter__(value))
     parts = [replaced(v, fresh, seen) for v in before]
@@ -191,7 +197,10 @@ def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
 
 
 def concretize_referrers(numbers: Iterable[weakref.ref]) -> None:
-    """Runtime scalars that a call without an entry left in objects nobody listed, made plain."""
+    """Put plain numbers into all objects that still refer to these runtime numbers.
+
+    Serve a call without an entry, which may have left numbers where no source leads.
+    """
     alive = [n for n in (r() for r in numbers) if n is not None]
     held: list[Any] = list(alive)
     done = {id(getattr(n, "operands", None)) for n in alive}
@@ -205,7 +214,7 @@ def concretize_referrers(numbers: Iterable[weakref.ref]) -> None:
 
 
 def _tidy(holder: Any) -> None:
-    """Make plain what an object holds itself."""
+    """Make plain the numbers that an object itself holds."""
     if issubclass(type(holder), _FILLED):
         concretize_tree(holder)
     elif type(holder) is not slice:
@@ -213,7 +222,7 @@ def _tidy(holder: Any) -> None:
 
 
 def _fill(holder: Any, fresh: Leaf) -> None:
-    """Put what `fresh` gives for what an object, no container, holds itself."""
+    """Replace each x that an object, no container, itself holds by `fresh(x)`."""
     kind = type(holder)
     if kind is CellType:
         with contextlib.suppress(ValueError):  # not assigned yet
@@ -249,7 +258,7 @@ def _exchange(holder: Any, name: str, fresh: Leaf) -> None:
 
 
 def refill(owner: functools.partial, **new: Any) -> None:
-    """Put something else in a partial's `func`, `args` or `keywords`, which read alone."""
+    """Replace `func`, `args` or `keywords` of a partial, attributes that code can only read."""
     held = {name: getattr(owner, name) for name in ("func", "args", "keywords")} | new
     owner.__setstate__((*held.values(), owner.__dict__))  # type: ignore[attr-defined]
 

@@ -1,9 +1,9 @@
 """`if` on a tensor: both sides become regions of one `cond` node.
 
 In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
-Out: variables, and memory that a side writes, hold what the taken side gives; the signal they end
-with. Raises `RegionRefused` (variables as before) where the sides cannot be regions or do not
-agree. Called by `control.py`.
+Out: the node; variables, and memory that a side writes, hold what the taken side gives; the
+branch's exit. Raises `RegionRefused` (variables as before) where the sides cannot be regions or do
+not agree. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tracejit.jit.capture.tracer import Tracer
 
 
 class BranchTrace:
-    """Recording of one side of a branch: its variables at the end, and how it ends."""
+    """Recording of one side of a branch: its region, its variables at the end, its exit or
+    error."""
 
     def __init__(self, parent: Tracer, name: str, function: Callable[[], ControlExit],
                  variables: Variables):
@@ -52,7 +53,7 @@ class BranchTrace:
 
 def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
            otherwise: Callable[[], ControlExit], variables: Variables) -> ControlExit:
-    """Record `then() if predicate else otherwise()`; returns how it ends."""
+    """Record `then() if predicate else otherwise()`; return how it ends."""
     flag = truth(predicate)
     one = BranchTrace(parent, f"{parent.name}_then", then, variables)
     other = BranchTrace(parent, f"{parent.name}_else", otherwise, variables)
@@ -68,7 +69,7 @@ def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
 
 def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
             variables: Variables) -> ControlExit:
-    """Make the node and set the variables; how the branch ends."""
+    """Make the node, set the variables, and return how the branch ends."""
     before = variables.values()
     with forbid_breaks(join.parent.root):
         changed = {name: _joined_variable(join, name, one, other, name in variables.upward_exposed)
@@ -87,8 +88,8 @@ def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
                      other: BranchTrace, upward_exposed: bool) -> JoinedValue:
     """Return the value of a variable after the branch.
 
-    `upward_exposed`: somebody may read it after a `return`, or where only one side binds it. Else
-    it is bound again before anybody does.
+    `upward_exposed`: code may read the variable after a `return`, or where only one side binds it.
+    Otherwise code binds it again before any read.
     """
     values = one.after[name], other.after[name]
     returns = [is_a(side.signal, Return) for side in (one, other)]
@@ -115,7 +116,11 @@ def truth(predicate: Tensor) -> Tensor:
 
 def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
              otherwise: Callable) -> ControlExit:
-    """Record a side that raises: the program fails there, and only the other side remains."""
+    """Record a side that raises as a node that fails; run the other side as the rest of the
+    program.
+
+    If the node fails at once, for the values of this call, run the raising side for its own error.
+    """
     if one.error is not None and other.error is not None:
         raise RegionRefused("both sides raise")
     side = one if one.error is not None else other
