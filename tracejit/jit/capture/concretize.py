@@ -199,7 +199,7 @@ def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
 def concretize_referrers(numbers: Iterable[weakref.ref]) -> None:
     """Put plain numbers into all objects that still refer to these runtime numbers.
 
-    Serve a call without an entry, which may have left numbers where no source leads.
+    Serve a call without an entry, or one that made objects: numbers may lie where no source leads.
     """
     alive = [n for n in (r() for r in numbers) if n is not None]
     held: list[Any] = list(alive)

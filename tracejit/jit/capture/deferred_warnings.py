@@ -67,10 +67,11 @@ def _changed(tracer: Any) -> bool:
 
 
 def changes_filters(tracer: Any, frame: FrameType) -> bool:
-    """Return True if a replay can leave out what code of `OF_FILTERS` does: it ends with its block.
+    """Return True if the call stays cacheable though it runs this code of `OF_FILTERS`.
 
-    Return False outside of such blocks, for blocks with `record=True`, and where waiting output
-    would meet other filters.
+    It does if the change ends with its block; record where the block begins and ends. Return False
+    outside of such blocks, for blocks with `record=True`, and where waiting output would meet other
+    filters.
     """
     code = frame.f_code
     if tracer is not deferring_tracer():
