@@ -77,7 +77,7 @@ PRIMITIVE = (
     range,
     np.generic,
 )
-CACHED = functools._lru_cache_wrapper  # its calls are looked at by `memoized_calls`
+CACHED = functools._lru_cache_wrapper  # `memoized_calls` looks at its calls
 _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
@@ -86,7 +86,7 @@ _IDENTITY = (
     ContextVar, CACHED,
     type(vars(datetime)["datetime_CAPI"]),  # a capsule: only C code sees what is in it
 )  # fmt: skip
-TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
+TOLD_BY_TEXT = (float, complex, range, np.inexact)  # unlike values may be equal: compare texts
 
 
 class Source:
@@ -124,11 +124,12 @@ class Source:
     def __init__(self, parent: Source | None, how: str, key: Any, value: Any, text: str):
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
         self.kind = kind_of(value)
-        self.length = 0  # of a container
-        self.keys: Any = ()  # of a mapping, in order; of a set; a tensor's gradient and history
+        self.length = 0  # number of elements in a container
+        # A mapping's keys in order, a set's elements, a tensor's history, a class's fingerprint.
+        self.keys: Any = ()
         self.children: dict[tuple, Source] = {}
-        self.container: Any = None  # the globals dict
-        self.first: Source | None = None  # where the same object was found before
+        self.container: Any = None  # of a `global`: the dict of globals
+        self.first: Source | None = None  # of kind `same`: where the object was found first
 
     def __repr__(self) -> str:
         return f"<{self.text}: {self.kind}>"
@@ -213,8 +214,8 @@ def kind_of(value: Any) -> str:
     if is_a(value, FunctionType):
         return "identity" if is_published(value) else "function"
     if is_a(value, _IDENTITY) or type(value) is object or value is default_generator:
-        return "identity"  # what draws without a generator draws from the default one
-    if value is sys.stdout or value is sys.stderr:  # only written to: other methods are foreign
+        return "identity"  # calls without a generator draw from the default one
+    if value is sys.stdout or value is sys.stderr:  # code may only write and flush
         return "identity" if is_exactly(value, (io.TextIOWrapper, io.StringIO)) else "opaque"
     if is_a(value, operator.methodcaller) and _passes_constants(value):
         return "identity"
@@ -233,12 +234,12 @@ def identical(one: Any, other: Any) -> bool:
     False
     """
     if one is other or type(one) is not type(other) or is_a(one, Tensor):
-        return one is other  # tensors, as keys of dicts, are told by identity
+        return one is other  # a tensor, as a key of a dict, is equal to itself alone
     if type(one) is tuple:
         return len(one) == len(other) and all(map(identical, one, other))
     if is_a(one, enum.Enum):
         return False
-    kind: Any = kind_of_container(type(one))  # past methods of the user's
+    kind: Any = kind_of_container(type(one))  # not the user's overrides
     if is_a(one, TOLD_BY_TEXT):
         return bool(kind.__repr__(one) == kind.__repr__(other))
     return kind.__eq__(one, other) is True if kind is not object else bool(one == other)
@@ -342,7 +343,7 @@ def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
     if is_a(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
     own = instance_dict(owner)
-    if not is_a(own, (dict, MappingProxyType)):  # made up by a `__getattribute__`
+    if not is_a(own, (dict, MappingProxyType)):  # none, or one that user code makes up
         return ("__dict__",)
     return tuple(name for name in names if name in own)
 

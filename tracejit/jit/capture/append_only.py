@@ -25,10 +25,10 @@ from tracejit.jit.capture.state import ReachableState
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
 _APPENDS = ("append", "extend")
-ANY = object()  # a key that is no literal
+ANY = object()  # stands for a key that is no literal
 
 Name = tuple[str, str]  # ("attribute" or "variable", its name)
-Use = tuple[tuple, bool]  # the literal keys that follow a name; whether it is then appended to
+Use = tuple[tuple, bool]  # keys that follow a name; whether an append follows them
 _uses: dict[CodeType, dict[Name, frozenset[Use]]] = {}
 
 
@@ -44,7 +44,7 @@ def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
 
 
 def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
-    if not holds("instructions"):
+    if not holds("instructions"):  # bytecode cannot be judged: each name counts as read
         named = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
         yield from (((how, x), ((), False)) for x in named for how in ("attribute", "variable"))
     instructions = steps(code) if holds("instructions") else []
@@ -136,6 +136,7 @@ def _kept(source: Source, held: dict[int, Any]) -> int | None:
     items = [c for (how, _), c in source.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}
     known = {id(x) for both in before.values() for x in both}
+    # A full deque may have dropped any number of elements at its start.
     for lost in range(source.length if len(now) == most else 1):
         kept = source.length - lost
         if kept >= len(now) or len(now) == most and any(id(x) in known for x in now[kept:]):
@@ -188,7 +189,7 @@ def appending(
         if type(target) is deque:
             target.extend(more)
         else:
-            target[len(target) :] = more  # no call: no signal's handler can come after it
+            target[len(target) :] = more  # no call, after which a signal's handler could run
 
     return append
 
@@ -201,7 +202,7 @@ def forget(state: ReachableState, lists: dict[int, int]) -> None:
         if id(source) in inside and state.by_id.get(id(source.value)) is source:
             del state.by_id[id(source.value)]
         elif id(source) in lists:
-            source.kind = "object"  # its type alone
+            source.kind = "object"  # guards check its type alone
     state.sources[:] = [p for p in state.sources if id(p) not in inside]
 
 

@@ -64,8 +64,9 @@ MODULE_TABLES = (
 _SLOT = MemberDescriptorType
 HOLDING = ("_parameters", "_buffers")
 _TABLES = (*HOLDING, "_modules")
-# Of whose objects methods of ours, which mention no names, read all.
+# Module whose objects count as read whole: methods of tracejit's read them, unseen by name.
 _READ_WHOLE = "tracejit.sparse.tensor"
+# Types of class attributes that hold no data: descriptors of C code, enums and namedtuples.
 _QUIET = (
     type(object.__init__), type(object.__new__), type(int.real), type(str.join),
     DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),
@@ -88,13 +89,13 @@ class AttributeReads:
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
-        self.dynamic_names = False  # attributes are asked for by names that code computes
-        self.dynamic_owners: set[str] = set()  # of what is found under these names
-        self.whole: set[int] = set()  # ids of modules of which any attribute is read
-        self.uncertain: set[str] = set()  # names that code expects to be missing at times
-        self.may_miss = False  # any name may be: code handles that it is missing
-        self.reads: set[Reads] = set()  # what code of ours reads of modules
-        self.classes: dict[int, Source] = {}  # id -> where it is
+        self.dynamic_names = False  # code asks for attributes by computed names
+        self.dynamic_owners: set[str] = set()  # names of what it asks so
+        self.whole: set[int] = set()  # ids of modules whose attributes are all read
+        self.uncertain: set[str] = set()  # names that code allows to be missing
+        self.may_miss = False  # code handles any missing attribute
+        self.reads: set[Reads] = set()  # what tracejit's code reads of `nn` modules
+        self.classes: dict[int, Source] = {}  # by id: the source that stands for the class
         self.sources: list[Source] = []
         self.by_id: dict[int, Source] = {}
 
@@ -113,7 +114,7 @@ class AttributeReads:
         self, source: Source, value: Any, only: set[str] | frozenset[str] | None
     ) -> None:
         own = instance_dict(value)
-        if not is_a(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
+        if not is_a(own, (dict, MappingProxyType)):  # user code makes it up
             own = {}
         module = module_name(type(value))
         if source.kind == "identity" and is_a(value, (FunctionType, CACHED)):
@@ -165,7 +166,7 @@ class AttributeReads:
                 may_appear |= "__getattr__" in own
                 if may_appear and not is_shared_module(module_title(value)):
                     self._add_missing_name(source, name)
-                    self._own(source, own, "__getattr__")  # which is asked then
+                    self._own(source, own, "__getattr__")  # answers for missing names
             else:
                 self._class_level(source, value, name)
         if self._asks_for_any(source):
@@ -178,7 +179,7 @@ class AttributeReads:
             self._add_missing_name(source, name)
             return
         known, lacked = (source.children.get((how, None)) for how in ("own_names", "missing_names"))
-        made = known is not None and name not in known.value  # by this call
+        made = known is not None and name not in known.value  # this call made the attribute
         made |= lacked is not None and name in lacked.key
         self._child(source, "attr", name, ABSENT if made else own[name], f"{source.text}.{name}")
 
@@ -327,7 +328,7 @@ class AttributeReads:
             own = instance_dict(value)
             may_appear = missed or name in self.stored or is_module(value) and any(
                 name in (own.get(table) or ()) for table in _TABLES)
-            if may_appear and own is not None:  # it comes before what tables and the class have
+            if may_appear and own is not None:  # it would hide what tables and the class have
                 self._add_missing_name(source, name)
             if missed or name in self.stored:
                 self._add_missing_name_of_class(cls, name)
@@ -377,7 +378,7 @@ class AttributeReads:
         """Return True if code may ask an instance of `cls` for an attribute that is not there."""
         if self.may_miss or name in self.uncertain:
             return True
-        answers = class_attribute(cls, "__getattr__")  # that of modules looks in their tables
+        answers = class_attribute(cls, "__getattr__")  # tracejit's looks in a module's tables alone
         code = attribute_of(answers, "__code__")
         return answers is not ABSENT and (code is None or not is_internal_code(code))
 

@@ -83,16 +83,17 @@ _FIXED: tuple[type, ...] = (
 _BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
 _UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
 _C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
-_IN_PLACE = frozenset(
+_IN_PLACE = frozenset(  # functions that change an argument
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
     "isub itruediv ixor setattr delattr insort insort_left insort_right".split()
 )
-_READERS = frozenset(
+_READERS = frozenset(  # methods of containers that change nothing
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
     "intersection difference issubset issuperset isdisjoint".split()
 )
 _SEARCHED = (list, tuple, dict, set, frozenset)
 _FINDS = frozenset("get pop setdefault add discard remove index count __contains__".split())
+# Methods of tensors that change history or gradients.
 _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
 _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
@@ -131,7 +132,7 @@ def convert_call(tracer: Any, function: Any) -> Any:
         return _with_known_tensors(tracer, tracer.root.identities.numbering(function))
     if function is set or function is frozenset:
         return _of_known_tensors(tracer, function)
-    if function is sys.getrecursionlimit and not tracer.cacheable:  # nobody watches
+    if function is sys.getrecursionlimit and not tracer.cacheable:  # the watcher is off
         return user_limit
     if function is warnings.warn:
         return deferred_warn
@@ -338,7 +339,7 @@ def convert_call_in_region(tracer: Any, function: Any) -> Any:
             raise RegionRefused(f"calls {target.__name__}")
         if type(target) is FunctionType:
             return MethodType(convert_call_in_region(tracer, target), function.__self__)
-        return _checked_builtin(tracer, function)  # Cython's
+        return _checked_builtin(tracer, function)  # a method of C code, as Cython makes
     if kind is FunctionType:
         return _checked_function(tracer, function)
     if function is type:

@@ -28,9 +28,9 @@ from tracejit.core.ops.types import (
 )
 from tracejit.jit.ir.graph import Graph, Node, Value
 
-Place = tuple[int, int]  # number of the node, of its operand
+Place = tuple[int, int]  # (number of the node, number of its operand)
 
-_KEPT = 256  # segments of one function
+_KEPT = 256  # segments that are remembered for one function
 _HALVES = (float16, bfloat16)
 _FLOATS = (*_HALVES, float32, float64)
 
@@ -39,6 +39,7 @@ class ChangingConstants:
     """Numbers in one function's segments, and which of them were seen to differ."""
 
     def __init__(self) -> None:
+        # By the ops of a segment: the numbers of its first call, and the places seen to differ.
         self.known: OrderedDict[int, tuple[dict[Place, Any], set[Place]]] = OrderedDict()
 
     def as_inputs(self, graph: Graph, inputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
@@ -92,7 +93,8 @@ def _enter(graph: Graph, places: Sequence[Place]) -> None:
         node = graph.nodes[n]
         kind, number = _kind(node), node.inputs[k]
         assert kind is not None
-        if kind in _HALVES and node.outputs[0].dtype in _HALVES:  # but what compares has rounded it
+        # Arithmetic takes the number as float32; a comparison rounds it to half precision.
+        if kind in _HALVES and node.outputs[0].dtype in _HALVES:
             kind = float32
         value = graph.input(TensorType(float64 if type(number) is float else int64, ()), "a number")
         value.is_weak = True

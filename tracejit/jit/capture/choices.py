@@ -33,8 +33,8 @@ class Choice:
 
     number: int
     other: Any
-    memory: bool  # it is memory that is the same
-    whole: bool  # and so are the tensors
+    memory: bool  # they share memory; else they are one tensor
+    whole: bool  # the tensors over it are one, too
     side: int
     flag: Tensor | None
 
@@ -98,7 +98,7 @@ class Choices:
             if is_a(other, Tensor):
                 other = parent.traced(other).memory
             else:
-                memory.version_counter.count = other.version
+                memory.version_counter.count = other.version  # goes on from there, if it is that
             parent.may_share(memory, other, flag, choice.whole)
 
 
@@ -108,7 +108,7 @@ def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
     share."""
     earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
     place, sharing = region.traced(own).memory, region.sharing
-    # Whether what it may be in that memory are the tensors themselves, or others over it, too.
+    # By memory: True if all tensors there that it may be are outer or earlier ones themselves.
     twins: dict[FunctionalStorage, bool] = {}
     for tensor, _ in sharing.tensors.of(own):
         memory, known = sharing.memory_of(tensor), id(tensor) in map(id, before)

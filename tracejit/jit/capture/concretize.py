@@ -62,7 +62,7 @@ def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
     return replaced(value, _number, set() if seen is None else seen)
 
 
-_MOST = 1000  # objects that are looked into
+_MOST = 1000  # objects to look into, at most
 
 
 def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any:
@@ -89,7 +89,7 @@ def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -
         return replaced(x, look, seen)
 
     value = fresh(value)
-    for x in found:  # which grows
+    for x in found:  # `look` appends to it
         if len(found) > _MOST:
             break
         _fill(x, fresh)
@@ -97,13 +97,13 @@ def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -
 
 
 _OF_LISTS: list[Any] = [iter([]), iter({}.items()), iter({}.values()), reversed([]), iter(deque())]
-# What is no container, and holds others' values.
+# Types of objects that hold values and are no containers.
 _HOLDERS: tuple[type, ...] = (
     FunctionType, MethodType, CellType, GeneratorType, functools.partial, BaseException,
     SimpleNamespace, MappingProxyType, type({}.values()), type({}.items()), *map(type, _OF_LISTS),
     enumerate, filter, map, zip, itertools.chain, itertools.cycle, itertools.islice,
 )  # fmt: skip
-# What classes have that holds the user's values, and was there when they were made.
+# Class attributes made with the class: the call put no numbers there.
 _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescriptorType)
 
 
@@ -149,7 +149,7 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     if id(value) in seen and not issubclass(kind, _FIXED):
         return value
     seen.add(id(value))
-    if instance_dict(value):  # of a class of its own
+    if instance_dict(value):  # attributes of a derived class
         replaced(instance_dict(value), fresh, seen)
     if issubclass(kind, dict):
         _fill_dict(value, fresh, seen)
@@ -187,7 +187,7 @@ def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
     held = list(kind.items(value))
     items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in held]
     if any(key is not k for k, _, key, _ in items):
-        kind.clear(value)  # the order of the keys stays
+        kind.clear(value)  # and refill: the order of the keys stays
         for _, _, key, new in items:
             kind.__setitem__(value, key, new)
         return
@@ -225,7 +225,7 @@ def _fill(holder: Any, fresh: Leaf) -> None:
     """Replace each x that an object, no container, itself holds by `fresh(x)`."""
     kind = type(holder)
     if kind is CellType:
-        with contextlib.suppress(ValueError):  # not assigned yet
+        with contextlib.suppress(ValueError):  # an empty cell
             _exchange(holder, "cell_contents", fresh)
     elif kind is FunctionType:
         _exchange(holder, "__defaults__", fresh)
@@ -265,7 +265,7 @@ def refill(owner: functools.partial, **new: Any) -> None:
 
 def _tidy_slots(holder: Any, fresh: Leaf) -> None:
     for slot in slots_of(holder):
-        with contextlib.suppress(AttributeError, TypeError):  # it is empty, or fixed
+        with contextlib.suppress(AttributeError, TypeError):  # an empty or read-only slot
             now = slot.__get__(holder)
             if (new := fresh(now)) is not now:
                 slot.__set__(holder, new)

@@ -41,7 +41,7 @@ class BranchTrace:
             with parent.root.blocks.speculating(), speculate(self.region):
                 try:
                     self.signal = function()
-                except RecursionError:  # the frames may be ours
+                except RecursionError:  # tracejit's own frames may be the cause
                     raise RegionRefused("a side recurses too deep") from None
                 except Exception as error:
                     self.error = error.with_traceback(None)
@@ -77,7 +77,7 @@ def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
                    if one.after[name] is not before[name] or other.after[name] is not before[name]
                    if name in variables.live_out or before[name] is not UNBOUND}
         ending = JoinedExit(join, one.signal, other.signal)
-    # A returned value counts where variables that others may read later are all that is left.
+    # Code that sees a returned value can still read only upward-exposed variables beside it.
     later = [given for name, given in changed.items() if name in variables.upward_exposed]
     join.record([[*changed.values()], [*later, *ending.values]])
     variables.set({name: join.built(given) for name, given in changed.items()})
@@ -111,7 +111,7 @@ def truth(predicate: Tensor) -> Tensor:
         flag: Any = predicate if not predicate.shape else predicate.reshape(())
         if flag.dtype is not bool_:
             return flag != 0
-        return tracer.tensor_of(tracer.traced(flag).read())  # whatever is written there later
+        return tracer.tensor_of(tracer.traced(flag).read())  # later writes change only `flag`
 
 
 def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
@@ -142,7 +142,7 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
     if fails:
         if side.region.may_fail():
             raise RegionRefused("something may fail before an exception")
-        return then() if one.error is not None else otherwise()  # it raises, for all to see
+        return then() if one.error is not None else otherwise()  # raises the user's own error
     return otherwise() if one.error is not None else then()
 
 

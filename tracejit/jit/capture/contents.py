@@ -49,7 +49,7 @@ def item(container: Any, key: Any) -> Any:
         return kind.__getitem__(container, key)
     if hashes_plainly(key):
         found = kind.get(container, key, _MISSING)
-    else:  # a method of the user's, which may not be called: objects are keys by themselves
+    else:  # the user's `__hash__` must not run: find the key by identity
         found = next((x for k, x in kind.items(container) if k is key), _MISSING)
     if found is _MISSING:
         raise KeyError(key)
@@ -96,6 +96,7 @@ def refill_dict(container: dict, entries: dict) -> None:
     """Replace the entries of a dict by these, in this order."""
     kind = kind_of_container(type(container))
     keys = elements(container)
+    # Old keys that come first, in the same order, may stay where they are.
     if len(entries) < len(keys) or not all(map(_same_key, keys, entries)):
         kind.clear(container)
     for key, value in entries.items():

@@ -75,7 +75,8 @@ __all__ = [
 ]  # fmt: skip
 
 Body = Callable[[], ControlExit]
-NESTED = 8  # iterations that may become sides of branches, one in the other
+NESTED = 8  # iterations that may become nested branches
+# Iterators whose copies go on independently.
 _COPIED: tuple[type, ...] = (
     type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
 )  # fmt: skip
@@ -178,7 +179,7 @@ def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
     decides."""
     value = tested(left())
     if not _deferred(value):
-        return True if value else right()  # not the value: its truth would be asked again
+        return True if value else right()  # its truth would be asked again
     return ternary(value, lambda: _as_truth(True), lambda: _as_truth(right()))
 
 
@@ -263,7 +264,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
     tracer: Any = active.tracer
     variables = Variables(names, (body, test), live_out, upward_exposed)
     after = LoopContinuation(orelse, rest, names, live_out, upward_exposed)
-    before: TracedExit | None = None  # how the iteration before ended
+    before: TracedExit | None = None  # exit of the iteration before
     while True:
         decision = tested(test()) if before is None else _unless(before, test)
         if _deferred(decision):
@@ -351,7 +352,7 @@ def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None,
     the whole ends."""
     variables = Variables(names, (body,), live_out, upward_exposed)
     signal = _iterations(iterable, body, variables)
-    del iterable  # gone, as in Python, before what follows the loop
+    del iterable  # freed before the code behind the loop runs, as in Python
     return LoopContinuation(orelse, rest, names, live_out, upward_exposed)(signal)
 
 
@@ -361,7 +362,7 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
     one."""
     tracer = _recorder()
     rolled = worth_rolling(iterable) if tracer is not None else None
-    before: TracedExit | None = None  # how the first iteration ended
+    before: TracedExit | None = None  # exit of the first iteration
     peeled = False
     while rolled is not None:
         try:
@@ -425,7 +426,7 @@ def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], Con
             return _returning(signal)
         return BREAK if signal.returned is False else signal
 
-    def going_on() -> ControlExit:  # more than once, if it raises
+    def going_on() -> ControlExit:  # runs twice if it raises: take a copy
         return _unrolled(unwatched(copy.copy, others), body, variables)
 
     return branch(active.tracer, signal.ended, ended,  # type: ignore[arg-type]

@@ -36,11 +36,11 @@ from tracejit.jit.capture.looking import (
     names_in,
 )
 
-BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
-ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
-SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # they store by name
+BY_NAME = ("getattr", "hasattr", "methodcaller")  # one argument names an attribute
+ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # may read any attribute
+SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # store by name
 FORMATS = ("format", "format_map")
-ANY, RETURNED = "", "()"  # owners that code has no name for: any at all, what a call returned
+ANY, RETURNED = "", "()"  # owners without a name: any object; what a call returned
 _ASKING = (
     getattr, hasattr, setattr, delattr, vars, dir, operator.attrgetter, operator.methodcaller,
     object.__getattribute__, type.__getattribute__, object.__setattr__, type.__setattr__,
@@ -49,6 +49,7 @@ _ASKING = (
 _FUNCTIONS = (
     FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
+# Instructions that use what was loaded as a value: it is not passed on as a function.
 _USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
 _COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
 _data: ByClass[tuple[int, tuple]] = ByClass()
@@ -74,7 +75,7 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
     for at, instruction in enumerate(run):
         name = instruction.argval
         if instruction.opname == "MATCH_CLASS":
-            found |= bool(instruction.arg)  # by position: `__match_args__` has the names
+            found |= bool(instruction.arg)  # by position: `__match_args__` names them
         if not is_a(name, str) or not instruction.opname.startswith("LOAD_"):
             continue
         if instruction.opname == "LOAD_CONST":
@@ -163,7 +164,7 @@ def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
 
 def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
     """Return the instructions of each argument of the call that follows; None if they branch."""
-    depth, ends = 0, {0: 0}  # where the stack was last so deep
+    depth, ends = 0, {0: 0}  # depth of the stack -> the last step at which it was so deep
     for k, instruction in enumerate(run):
         if not depth and instruction.opname == "PUSH_NULL":  # after a function since 3.13
             ends[0] = k + 1
@@ -194,7 +195,7 @@ def _dynamic_owner(run: Sequence[Step]) -> set[str]:
     if last.opname in ("LOAD_ATTR", "LOAD_METHOD") or last.opname.startswith("LOAD_"):
         name = last.argval
         return {x for x in (name if is_a(name, tuple) else (name,)) if is_a(x, str)}
-    if last.opname == "BINARY_SUBSCR":  # elements of containers are asked anyway
+    if last.opname == "BINARY_SUBSCR":  # elements count as asked anyway
         return {RETURNED}
     if last.opname != "CALL" or any(i.argval in (*BY_NAME, *ALL) for i in run):
         return {ANY}
@@ -256,7 +257,7 @@ def own_names(x: Any) -> tuple[str, ...]:
     if is_a(x, type):
         return remembered(x, _names_of_data, _data)
     own = instance_dict(x)
-    return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else it is made up
+    return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else user code makes it up
 
 
 def _names_of_data(cls: type) -> tuple[str, ...]:

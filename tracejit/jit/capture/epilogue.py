@@ -67,10 +67,10 @@ class ReplayFrame:
     arguments: tuple
     tensors: list[Any]
     sizes: dict[str, int]
-    numbers: tuple = ()  # the runtime numbers that specs need
+    numbers: tuple = ()  # runtime numbers that specs name
     before: Sequence[Any] = ()
-    host: Any = None  # values that only the program knows, once it has run
-    made: dict[Any, Any] = field(default_factory=dict)  # containers that are found twice, by spec
+    host: Any = None  # pending values, once the program has run
+    made: dict[Any, Any] = field(default_factory=dict)  # by spec: shared containers
 
 
 OutputSpec = Callable[[ReplayFrame], Any]
@@ -135,10 +135,10 @@ class EpilogueBuilder:
         self.state, self.scope = state, scope
         self.tensors: list[Tensor] = []
         self.positions: dict[int, int] = {}
-        self.numbers: list[SymNumber] = []  # what a replay has to compute, in order
-        self.host = HostProgram()  # what it computes after the program
-        self.sources: list[Source] = []  # where it looks before it changes anything
-        self.looked: dict[int, int] = {}  # their numbers, by id
+        self.numbers: list[SymNumber] = []  # runtime numbers that a replay computes
+        self.host = HostProgram()  # pending values, computed after the program
+        self.sources: list[Source] = []  # read before any effect
+        self.looked: dict[int, int] = {}  # by id of a source: its number there
         self.containers: dict[int, tuple[Any, SharedContainer]] = {}  # by id
         self.objects = False  # the call made objects of the user's classes
         self.changed: list[Any] = []  # objects of the caller's that effects change
@@ -350,7 +350,7 @@ def effects(
             continue
         if source.kind not in ("own_names", "missing_names") and not _unchanged(source, now, held):
             found.append(_assignment(source, now, builder))
-        was = source.value  # it may be elsewhere by now, and changed
+        was = source.value  # the call may have moved and changed it
         if id(source) in grown:
             fresh = [builder.of(v) for v in elements(was)[grown[id(source)] :]]
             found.append(appending(builder.before(source), fresh))
@@ -394,7 +394,7 @@ def _unchanged(source: Source, now: Any, held: dict[int, SymNumber]) -> bool:
         or source.how == "item"
         and source.parent is not None
         and (source.parent.kind in ("sequence", "mapping"))
-    )  # containers are refilled whole
+    )  # `_refill` replaces all elements
 
 
 def _made_attributes(source: Source) -> Iterator[Source]:
@@ -456,7 +456,7 @@ def _assignment(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
     if source.how in ("attr", "slot", "type"):
         owner = builder.before(parent)
         builder.changed.append(parent.value)
-        if source.how == "attr":  # past `__setattr__` of the user's, whose effects are others
+        if source.how == "attr":  # no `__setattr__` of the user's: its effects are recorded
             return lambda frame: _own_attributes(owner(frame)).__setitem__(key, spec(frame))
         put = type.__setattr__ if source.how == "type" else object.__setattr__
         return lambda frame: put(owner(frame), key, spec(frame))
@@ -483,7 +483,7 @@ def _class_assignment(source: Source, builder: EpilogueBuilder, spec: OutputSpec
     """Return the effect `type(x).name = value`, for a class that is found by its object x."""
     parent, key = source.parent, source.key
     cls = type(parent.value)  # type: ignore[union-attr]
-    if key not in names_in(cls):  # a base's was changed, or this one's deleted
+    if key not in names_in(cls):  # found in a base class, or deleted
         raise NotCacheable(f"{source.text}, an attribute of a base class, was changed")
     builder.changed.append(cls)
     owner = builder.before(parent)  # type: ignore[arg-type]

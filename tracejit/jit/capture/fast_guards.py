@@ -21,8 +21,8 @@ from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.looking import ABSENT
 from tracejit.jit.capture.snapshot import Coverage, GuardSnapshot, Owner, available
 
-_PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
-_SHORT = 64  # calls that pay for a snapshot
+_PATIENCE = 16  # short-lived snapshots, after which no more are made
+_SHORT = 64  # calls after which a snapshot has paid
 _WORTHWHILE = 2  # checks that a snapshot must replace
 _USED = re.compile(r"\b[vn]\d+\b")
 _DEFINED = re.compile(r"^([vn]\d+) = ")
@@ -101,7 +101,7 @@ class FastGuards:
             if source.how == "argument" and source.kind in ("tensor", "primitive")
         }
         self.ready = False
-        self.placed = False  # whether it matters where inputs lie
+        self.placed = False  # the entry writes inputs: it asks where they lie
 
     def remember(self, arguments: tuple, check: Callable[[tuple], Any]) -> None:
         """Take a snapshot of the state after the whole check passed, from the second time on."""
@@ -123,7 +123,7 @@ class FastGuards:
             return
         fixed = self._fixed(coverage)
         self._compile(coverage, fixed)
-        # What was walked is what the check sees only if nobody wrote in between.
+        # Code may have written since the check passed: check again what the rows were taken of.
         found = check(arguments)
         if type(found) is tuple:
             numbers = [name in fixed for _, name in self.inputs]

@@ -39,10 +39,10 @@ from tracejit.jit.capture.looking import (
 _FIXED = (GetSetDescriptorType, MemberDescriptorType)  # made with the class
 _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
 Known = ByClass[tuple[int, tuple]]
-_alone: Known = ByClass()  # of classes without their bases
+_alone: Known = ByClass()  # of a class without its bases
 _whole: Known = ByClass()
 _named: Known = ByClass()
-# Modules of ours whose objects hold what the user put into them.
+# Parts of tracejit whose objects hold the user's state.
 USERS_STATE = tuple(
     f"tracejit.{room}"
     for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
@@ -139,7 +139,7 @@ def first_argument(code: CodeType, frame: FrameType) -> Any:
         return frame.f_locals.get(code.co_varnames[0])
     if not code.co_flags & inspect.CO_VARARGS:
         return None
-    # An inner function's variable is not there yet, since its cell is not made.
+    # Missing where an inner function uses the variable: its cell is not made yet.
     given = frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount])
     return given[0] if given else None
 
@@ -201,5 +201,5 @@ def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
 def _is_subclass(cls: type, abstract: type) -> bool | None:
     try:
         return issubclass(cls, abstract)
-    except TypeError:  # a protocol that has attributes
+    except TypeError:  # a protocol with attributes refuses
         return None

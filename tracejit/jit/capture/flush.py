@@ -39,10 +39,10 @@ def flush(tracer: Tracer) -> None:
     known = len(tracer.identity_results)
     if fresh or tracer.written() or positions(alive, fresh):
         sources = tracer.input_sources()
-        inputs = [v for v in tracer.graph.inputs if v in sources]  # no tangents
+        inputs = [v for v in tracer.graph.inputs if v in sources]  # tangents have none
         finish(tracer, inputs, [sources[v] for v in inputs], alive, fresh, [])
     else:
-        with HeldInterrupts():
+        with HeldInterrupts():  # nothing to run: what is alive are views of the caller's memory
             _settle(tracer, alive, [], [], {})
         _show(tracer)
     with tracer.paused():

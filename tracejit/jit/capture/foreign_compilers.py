@@ -57,7 +57,7 @@ def hides_calls(function: Any) -> bool:
     sees."""
     if ANNOUNCED or not is_compiled(function) or issubclass(type(function), type):
         return False
-    of_types = ".types" in module_name(type(function))  # numba's, which only make signatures
+    of_types = ".types" in module_name(type(function))  # numba's types only make signatures
     return not of_types and class_attribute(type(function), "__call__") is not ABSENT
 
 
