@@ -99,8 +99,7 @@ _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
 def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
-    """Wrap a function that another compiler made: its calls break the graph and get plain
-    numbers."""
+    """Wrap a function of another compiler: its calls break the graph and get plain numbers."""
     run = concretizing_call(function)
 
     @functools.wraps(run)
@@ -187,8 +186,7 @@ def _finding(tracer: Any, function: Any) -> Any:
 
 
 def _with_known_tensors(tracer: Any, function: Any) -> Any:
-    """Wrap a function that asks which object its first argument is: a tensor is identified
-    first."""
+    """Wrap a function that asks which object its first argument is: identify a tensor first."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -202,8 +200,7 @@ USER_CALL_WRAPPERS.update(c for c in _with_known_tensors.__code__.co_consts if i
 
 
 def _of_known_tensors(tracer: Any, kind: type) -> Any:
-    """Wrap `set` or `frozenset`: tensors are identified first, so that one tensor is one
-    element."""
+    """Wrap `set` or `frozenset`: identify tensors first, so that one tensor is one element."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if len(arguments) != 1 or keywords:
@@ -237,8 +234,8 @@ def _wants_tensor(function: Any) -> bool:
 
 
 def _of_tensors(function: Callable[..., Any]) -> Any:
-    """Wrap a function that refuses a number in place of its tensor. If no other argument is a
-    tensor, give it the number's plain value."""
+    """Wrap a function that takes a tensor first: it gets a number's plain value, and refuses that,
+    unless another argument is a tensor."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -272,8 +269,7 @@ USER_CALL_WRAPPERS.update(c for c in _on_numbers.__code__.co_consts if is_a(c, C
 
 
 def _joining(function: Any) -> Callable | None:
-    """Return a form of `len`, `type`, `stack` or `cat` that leaves a `StackedList` whole; else
-    None."""
+    """Return a `len`, `type`, `stack` or `cat` that leaves a `StackedList` whole; else None."""
     if function is len:
         return _len
     if function is type:
@@ -408,8 +404,7 @@ def _of_mutable(function: Any) -> bool:
 
 
 def _guarding(tracer: Any, function: Any) -> Any:
-    """Wrap a function without effects: refuse iterators made outside, and arguments with
-    effects."""
+    """Wrap a function for a region: refuse outer iterators, and arguments with effects."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:

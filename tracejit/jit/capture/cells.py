@@ -15,11 +15,8 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "(unbound)"})()
 
 
 class Variables:
-    """Cells by name.
-
-    `live_out`: names read elsewhere than in the statement, or by a later iteration.
-    `upward_exposed`: names that code of the function may read without binding them first.
-    """
+    """Cells by name. `live_out`: names read outside the statement, or by a later iteration.
+    `upward_exposed`: names that code may read without binding them first."""
 
     def __init__(self, names: Iterable[str], functions: Iterable[Callable | None],
                  live_out: Iterable[str] = (), upward_exposed: Iterable[str] = ()):

@@ -73,8 +73,7 @@ class Choices:
         self.flagged = [c for c in self.found if c.flag is not None]
 
     def outputs(self, side: int) -> list[Value]:
-        """Return the flags as further outputs of a side's region; flags of the other side are
-        False."""
+        """Return the flags as outputs of a side's region; those of the other side are False."""
         region = self.regions[side]
         with speculate(region):
             return [region.traced(c.flag if c.side == side and c.flag is not None
@@ -83,8 +82,7 @@ class Choices:
 
     def remember(self, parent: Tracer, predicate: Tensor, results: Sequence[Tensor],
                  flags: Sequence[Tensor]) -> None:
-        """Tell the parent tracer, once the node is made, which results may be another tensor or its
-        memory."""
+        """Tell the parent, once the node is made, which results may be another tensor or memory."""
         given = dict(zip(map(id, self.flagged), flags))
         untaken = ~predicate if any(c.side and c.flag is None for c in self.found) else predicate
         for choice in self.found:
@@ -104,8 +102,7 @@ class Choices:
 
 def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
-    """Yield (memory made outside or number of an earlier result, whole, flag) that a result may
-    share."""
+    """Yield (outer memory or number of an earlier result, whole, flag) that a result may share."""
     earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
     place, sharing = region.traced(own).memory, region.sharing
     # By memory: True if all tensors there that it may be are outer or earlier ones themselves.
@@ -136,7 +133,6 @@ def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
 
 def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequence[Tensor]
                  ) -> None:
-    """Refuse a view of shared memory unless both sides give the same: choices are of whole
-    memory."""
+    """Refuse a view of such memory unless both sides give it: a choice is of whole memory."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:
         raise RegionRefused("a result is a view of a tensor made outside in one case only")

@@ -49,10 +49,8 @@ _FILLED = (list, dict, set, deque)
 
 
 def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
-    """Return `value` with plain numbers: containers change in place, tuples and the like are made
+    """Return `value` with plain numbers, without a guard: containers in place, tuples and the like
     anew.
-
-    Numbers become those of the recorded call, without a guard.
 
     seen   ids of the containers that were looked at already
 
@@ -108,7 +106,7 @@ _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescript
 
 
 def is_object(value: Any) -> bool:
-    """Return True for an instance of a user's class, or of a tracejit class that holds the user's
+    """Return True for an instance of a user's class, or of a tracejit class with the user's
     state."""
     kind = type(value)
     if not flags_of(kind) & _HEAP or is_a(value, type):
@@ -168,8 +166,7 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
 
 
 def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """Rebuild a tuple or frozenset without the constructor of its class, which may take other
-    arguments."""
+    """Rebuild a tuple or frozenset without its constructor, which may take other arguments."""
     fixed: Any = tuple if is_a(value, tuple) else frozenset
     before = list(fixed.__iter__(value))
     parts = [replaced(v, fresh, seen) for v in before]

@@ -89,8 +89,7 @@ _INPLACE = {
 
 
 def _recorder() -> Any:
-    """Return the tracer that can record control flow; None if none is active, or within a mapped
-    function."""
+    """Return the tracer that can record control flow, or None; a mapped function has none."""
     tracer: Any = active.tracer
     return None if tracer is None or tracer.mapped else tracer
 
@@ -101,8 +100,7 @@ def _deferred(test: Any) -> bool:
 
 
 def _decide(test: Tensor, reason: object) -> bool:
-    """Return the truth of a test that decides outside the graph: break the graph unless it is
-    known."""
+    """Return the truth of a test that decides outside the graph; break the graph for it."""
     tracer: Any = active.tracer
     if test._traced is not None and tracer is not None:
         known = _known(tracer, test)
@@ -114,8 +112,7 @@ def _decide(test: Tensor, reason: object) -> bool:
 
 
 def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
-    """Return the truth of a test that constants, and sizes if `of_sizes`, decide; None for any
-    other."""
+    """Return the truth of a test that constants (and sizes, if `of_sizes`) decide, or None."""
     known = tracer.fold_constant(test, of_sizes) if numel(test.shape) == 1 else None
     return None if known is None else bool(number_of(known))
 
@@ -166,8 +163,7 @@ def or_(left: Any, right: Callable[[], Any]) -> Any:
 
 
 def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
-    """Compute `left() and right()` where only the truth counts: a bool tensor if a tensor
-    decides."""
+    """Compute `left() and right()` for its truth alone: a bool tensor if a tensor decides."""
     value = tested(left())
     if not _deferred(value):
         return right() if value else False
@@ -175,8 +171,7 @@ def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
 
 
 def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
-    """Compute `left() or right()` where only the truth counts: a bool tensor if a tensor
-    decides."""
+    """Compute `left() or right()` for its truth alone: a bool tensor if a tensor decides."""
     value = tested(left())
     if not _deferred(value):
         return True if value else right()  # its truth would be asked again
@@ -259,8 +254,7 @@ def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
            names: Sequence[str], live_out: Sequence[str],
            upward_exposed: Sequence[str]) -> ControlExit:
-    """Run or record `while test(): body() else: orelse()`, then `rest()`; return how the whole
-    ends."""
+    """Run or record `while test(): body() else: orelse()`, then `rest()`; return how it ends."""
     tracer: Any = active.tracer
     variables = Variables(names, (body, test), live_out, upward_exposed)
     after = LoopContinuation(orelse, rest, names, live_out, upward_exposed)
@@ -284,14 +278,12 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
 
 
 def _unless(before: TracedExit, test: Callable[[], Any]) -> Any:
-    """Return the flag that a loop goes on: the iteration before did not end it, and the test
-    holds."""
+    """Return the flag that a loop goes on: it was not left, and the test holds."""
     return both(lambda: not_(before.ended), test)
 
 
 class LoopContinuation:
-    """Code behind a loop: its else block, which ends with the rest of the block around, or that
-    rest alone.
+    """Code behind a loop: its else block, which goes on with the rest around, or that rest alone.
 
     Call it with how the loop ended: BREAK, Return, TracedExit, or None after the last iteration.
     """
@@ -348,8 +340,8 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
 def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None, rest: Body | None,
          names: Sequence[str], live_out: Sequence[str],
          upward_exposed: Sequence[str]) -> ControlExit:
-    """Run or record `for item in iterable: body(item) else: orelse()`, then `rest()`; return how
-    the whole ends."""
+    """Run or record `for item in iterable: body(item) else: orelse()`, then `rest()`; tell how it
+    ends."""
     variables = Variables(names, (body,), live_out, upward_exposed)
     signal = _iterations(iterable, body, variables)
     del iterable  # freed before the code behind the loop runs, as in Python
@@ -358,8 +350,7 @@ def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None,
 
 def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
                 variables: Variables) -> ControlExit:
-    """Run or record the iterations; return BREAK, Return, TracedExit, or None after the last
-    one."""
+    """Run or record the iterations; return BREAK, Return, TracedExit, or None at the end."""
     tracer = _recorder()
     rolled = worth_rolling(iterable) if tracer is not None else None
     before: TracedExit | None = None  # exit of the first iteration
@@ -389,11 +380,8 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
 
 def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variables: Variables,
               nested: bool = True) -> ControlExit:
-    """Run or record `body(item)` for one item after the other.
-
-    Where only the program knows if the loop goes on, record the other iterations as a side of a
-    branch, if `nested`.
-    """
+    """Run or record `body(item)` for each item. Where only the program knows if the loop goes on,
+    record the other iterations as a side of a branch (`nested`)."""
     for item in items:
         signal = body(item)
         if is_a(signal, TracedExit) and _deferred(signal.ended):
@@ -412,15 +400,14 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
 
 
 def _is_fresh(items: Iterator[Any], container: Any) -> bool:
-    """Return True if no other code has the iterator, and so could see how much the loop took."""
+    """Return True if no other code holds the iterator: a copy may take its place."""
     code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
     return items is not container and (code is None or is_internal_code(code))
 
 
 def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], ControlExit],
             variables: Variables) -> ControlExit:
-    """Record the other iterations of a loop as a side of a branch on the end of this one
-    (`signal`)."""
+    """Record the iterations after this one, which ended with `signal`, as a side of a branch."""
     def ended() -> ControlExit:
         if signal.broke is False:
             return _returning(signal)
@@ -442,8 +429,8 @@ def _returning(signal: TracedExit) -> Return:
 
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
-    """Copy an iterator, to see its items without taking them. Return None if it cannot be copied,
-    or has many items."""
+    """Copy an iterator, to see its items without taking them; return None if it cannot be copied or
+    has many."""
     if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
         return unwatched(copy.copy, items)
     return None
@@ -476,18 +463,16 @@ def effect(what: str) -> None:
 
 
 def unless_refused() -> None:
-    """Raise a region's refusal again where a `finally` or `except` begins: its code must not
-    run."""
+    """Raise a region's refusal again as a `finally` or `except` begins, which must not run."""
     refused = getattr(active.tracer, "refused", None)
     if refused is not None:
         raise refused
 
 
 def new_container(container: Any) -> Any:
-    """Register a container just made: code may change it in the same region.
+    """Register a container just made, which its region may change, and return what stands for it.
 
-    Return what stands for it: a `StackedList` for an empty list; a set or dict whose tensors are
-    identified.
+    An empty list becomes a `StackedList`; in a set or dict, tensors are identified.
     """
     tracer: Any = active.tracer
     if tracer is None:
@@ -505,8 +490,8 @@ def new_container(container: Any) -> Any:
 
 
 def iterated(iterable: Any) -> Any:
-    """Return an object about to be iterated, unpacked or searched. A region refuses iterators made
-    outside, which this consumes."""
+    """Return what code iterates, unpacks or searches; a region refuses to consume an outer
+    iterator."""
     tracer: Any = active.tracer
     if tracer is not None and tracer.root.speculation_depth:
         check_iterable(tracer, iterable)
@@ -531,8 +516,7 @@ def percent(template: str, values: Any) -> Any:
 
 
 def attribute_owner(value: Any) -> Any:
-    """Return the object of which code sets or deletes an attribute: of a tensor, the one that it
-    is."""
+    """Return the object of which code sets or deletes an attribute; identify a tensor."""
     tracer = _recorder()
     if tracer is None or not is_a(value, Tensor):
         return value
@@ -566,8 +550,7 @@ def _key(container: Any, key: Any) -> Any:
 
 
 def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
-    """Do `container[key] += other()` and the like; through a mask without a selection, where
-    possible."""
+    """Do `container[key] += other()` and the like; without a selection if `key` is a mask."""
     if is_a(container, Tensor) and _recorder() is not None:
         if update_through_mask(container, key, _INPLACE[symbol], other()):
             return

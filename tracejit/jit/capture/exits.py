@@ -37,8 +37,7 @@ class Return:
 
 @dataclass(eq=False)
 class TracedExit:
-    """Exit that only the program knows: the loop ends if `broke` or `returned` holds, else it goes
-    on.
+    """Exit that only the program knows: the loop ends if `broke` or `returned` holds.
 
     Both are bool tensors without dimensions; False stands for a tensor that never holds.
 
