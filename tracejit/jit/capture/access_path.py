@@ -257,8 +257,7 @@ def key_of(key: Any) -> Any:
 
 
 def weak_key(key: Any) -> Any:
-    """Return a dict's key itself if it is a primitive, else a weak reference to it where it allows
-    one."""
+    """Return a primitive key as it is, any other as a weak reference where it allows one."""
     if is_a(key, PRIMITIVE):
         return key
     try:
@@ -338,8 +337,7 @@ def _value_of(variable: ContextVar) -> Any:
 
 
 def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names among `names` that an object's `__dict__`, or a class and its bases,
-    have."""
+    """Return those names that an object's `__dict__`, or a class and its bases, have."""
     if is_a(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
     own = instance_dict(owner)

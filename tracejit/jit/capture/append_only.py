@@ -60,8 +60,7 @@ def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
 
 
 def _use(instructions: list[Step], k: int) -> Use:
-    """Return the use of the value on the stack before instruction `k`: its keys, and if code
-    appends."""
+    """Return the keys by which code subscripts the value on the stack, and if it then appends."""
     keys = []
     while k + 1 < len(instructions) and instructions[k + 1].opname == "BINARY_SUBSCR":
         one = instructions[k]
@@ -163,8 +162,7 @@ def _name_of(source: Source) -> Name | None:
 
 
 def _harmless(use: Use, keys: tuple) -> bool:
-    """Return True if a use is of another object than the list at these keys, or appends to that
-    list."""
+    """Return True if a use appends to the list at these keys, or is of another object."""
     used, appends = use
     matched = [ANY in (a, b) or a == b for a, b in zip(used, keys)]
     if not all(matched):
@@ -195,8 +193,7 @@ def appending(
 
 
 def forget(state: ReachableState, lists: dict[int, int]) -> None:
-    """Remove the sources found inside these lists; guards then check of the lists only their
-    type."""
+    """Remove the sources inside these lists; guards then check only the type of a list."""
     inside = {id(p) for p in state.sources if any(id(q) in lists for q in _above(p))}
     for source in state.sources:
         if id(source) in inside and state.by_id.get(id(source.value)) is source:

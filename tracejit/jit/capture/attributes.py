@@ -173,8 +173,7 @@ class AttributeReads:
             self._own_names(source, own)
 
     def _own(self, source: Source, own: Any, name: str) -> None:
-        """Add a source for an attribute in an object's `__dict__`; without one, add the missing
-        name."""
+        """Add the source of an attribute in an object's `__dict__`, or else the missing name."""
         if name not in own:
             self._add_missing_name(source, name)
             return
@@ -213,15 +212,13 @@ class AttributeReads:
         self._tells(source, "own_names", None, names, f"{source.text}.__dict__")
 
     def _tells(self, source: Source, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
-        """Add a source of the names that an object has (`own_names`), or lacks
-        (`missing_names`)."""
+        """Add a source `own_names` or `missing_names`: the names that an object has, or lacks."""
         child = source.children[how, None] = Source(source, how, key, names, text)
         child.kind = how
         self.sources.append(child)
 
     def _of_instances(self, source: Source) -> None:
-        """Add the attributes that instances find in a class; all data in it if code computes
-        names."""
+        """Add what instances find in a class: its name; all its data if code computes names."""
         cls = source.value
         for name in _NAMED & self.names if is_user_class(cls) else ():
             self._child(source, "slot", name, slot_of(cls, name), f"{source.text}.{name}")
@@ -273,8 +270,8 @@ class AttributeReads:
             self._own_names(source, own)
 
     def _of_internal(self, source: Source, own: Any, names: Iterable[str]) -> None:
-        """Add the attributes that the user set on an object of tracejit's: those that its class
-        never names."""
+        """Add what the user set on an object of tracejit's, under names that its class never
+        uses."""
         cls = type(source.value)
         may = {n for n in names if self.may_miss or n in self.stored or n in self.uncertain}
         wanted = {n for n in names if n in own or n in may and class_attribute(cls, n) is ABSENT}
@@ -284,16 +281,14 @@ class AttributeReads:
             self._own_names(source, own)
 
     def _of_captured(self, source: Source, own: Any, names: Iterable[str]) -> None:
-        """Add the attributes that the user set on a captured function, such as counters and
-        caches."""
+        """Add attributes that the user set on a captured function, such as counters and caches."""
         ours = type(source.value).OWN
         for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
             if name in own or name in self.stored and not has_in_class(source.value, name):
                 self._own(source, own, name)
 
     def _of_tensor(self, source: Source, tensor: Tensor, names: Iterable[str]) -> None:
-        """Add the attributes that the user set on a tensor, and those that code may find
-        missing."""
+        """Add attributes that the user set on a tensor, and those that code may find missing."""
         own, cls = tensor.__dict__, type(tensor)
         may = [n for n in names if n in self.stored or self._can_miss(n, cls)]
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
@@ -353,8 +348,7 @@ class AttributeReads:
             self._overridden(cls, name)
 
     def _add_missing_name(self, source: Source, name: str) -> None:
-        """Add a name that an object, or a class and its bases, lacks. One source keeps all
-        names."""
+        """Add a name that an object, or a class with its bases, lacks: one source keeps all."""
         if ("missing_names", None) in source.children:
             source.children["missing_names", None].key[name] = None
         else:
@@ -369,8 +363,7 @@ class AttributeReads:
             self._of_library(cls, name, ABSENT)
 
     def _of_library(self, cls: type, name: str, found: Any) -> None:
-        """Add class data, or its absence, to the source of the class: instances of it may be
-        many."""
+        """Add class data, or its absence, to the class's source: once for all instances."""
         if is_mutable_class(cls) and (found is ABSENT or _is_data(found)):
             self._child(self._base(cls), "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
@@ -391,8 +384,7 @@ class AttributeReads:
 
 
 def _is_in_library(source: Source) -> bool:
-    """Return True if an object is found in a module of tracejit's, and so holds tracejit's own
-    state."""
+    """Return True if an object is found in a module of tracejit's: its state is tracejit's own."""
     home = source.container if source.how == "global" else None
     if source.parent is not None and source.parent.kind == "module":
         home = instance_dict(source.parent.value)
@@ -405,6 +397,7 @@ def _is_data(found: Any) -> bool:
 
 
 def is_module(value: Any) -> bool:
+    """Return True for an `nn.Module`."""
     own = instance_dict(value)
     return is_a(own, dict) and "_parameters" in own
 

@@ -17,8 +17,7 @@ from tracejit.jit.ir.graph import Location
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """Reason that a captured function could not be replayed as one program, the user's line, a
-    hint."""
+    """Reason that a captured function could not be replayed as one program, with line and hint."""
 
     reason: str
     location: Location | None
@@ -38,8 +37,7 @@ class GraphBreak:
 
 
 class CaptureError(RuntimeError):
-    """Error where a function cannot be captured as asked; the message names the line and the
-    reason."""
+    """Error where a function cannot be captured as asked; the message names line and reason."""
 
 
 class RegionRefused(BaseException):
@@ -57,8 +55,7 @@ class RegionRefused(BaseException):
 
 
 class InternalError(BaseException):
-    """Bug in tracejit, raised where passes are verified, as in tests; else a region is refused
-    instead."""
+    """Bug in tracejit, raised if passes are verified, as in tests; else a region is refused."""
 
 
 def leaked(traced: Any) -> str:

@@ -234,7 +234,7 @@ def _wants_tensor(function: Any) -> bool:
 
 
 def _of_tensors(function: Callable[..., Any]) -> Any:
-    """Wrap a function that takes a tensor first: it gets a number's plain value, and refuses that,
+    """Wrap a function that refuses a number in place of its tensor: give it the plain number,
     unless another argument is a tensor."""
 
     @functools.wraps(function)
@@ -323,8 +323,7 @@ _TOGETHER: dict[Any, Any] = {
 
 
 def convert_call_in_region(tracer: Any, function: Any) -> Any:
-    """Return what recorded code calls in a region. Raise RegionRefused if the call may be seen
-    outside."""
+    """Return what a region calls instead; raise RegionRefused if the call may be seen outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):

@@ -79,8 +79,7 @@ def _may_differ(node: Node, x: Any) -> bool:
 
 
 def _kind(node: Node) -> dtype | None:
-    """Return the dtype in which a node computes with its numbers; None if its operands do not
-    tell."""
+    """Return the dtype in which a node computes with its numbers, or None if that is not clear."""
     found = {x.dtype for x in node.operand_values() if x.dtype.name != "bool"}
     found = found or {node.outputs[0].dtype}
     return found.pop() if len(found) == 1 else None

@@ -49,8 +49,7 @@ _FILLED = (list, dict, set, deque)
 
 
 def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
-    """Return `value` with plain numbers, without a guard: containers in place, tuples and the like
-    anew.
+    """Return `value` with plain numbers, unguarded: containers in place, tuples and the like anew.
 
     seen   ids of the containers that were looked at already
 
@@ -106,8 +105,7 @@ _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescript
 
 
 def is_object(value: Any) -> bool:
-    """Return True for an instance of a user's class, or of a tracejit class with the user's
-    state."""
+    """Return True for an instance of a user's class, or of tracejit's that holds user state."""
     kind = type(value)
     if not flags_of(kind) & _HEAP or is_a(value, type):
         return False
@@ -133,8 +131,7 @@ def concretize(value: Any) -> Any:
 
 
 def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """Return `value` with `fresh(x)` for each x that is no container; containers as in
-    `concretize_tree`."""
+    """Return `value` with `fresh(x)` for x that is no container, as `concretize_tree` does it."""
     kind = type(value)
     if kind is slice:
         before = value.start, value.stop, value.step

@@ -28,8 +28,7 @@ from tracejit.jit.capture.tracer import Tracer
 
 
 class BranchTrace:
-    """Recording of one side of a branch: its region, its variables at the end, its exit or
-    error."""
+    """Recording of one side of a branch: region, variables at the end, exit or error."""
 
     def __init__(self, parent: Tracer, name: str, function: Callable[[], ControlExit],
                  variables: Variables):
@@ -102,8 +101,8 @@ def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
 
 
 def truth(predicate: Tensor) -> Tensor:
-    """Return a tensor of one element as a bool tensor without dimensions. Raise what `bool()`
-    raises for any other."""
+    """Return a tensor of one element as a bool tensor without dimensions; raise what `bool()`
+    raises for any other tensor."""
     if numel(predicate.shape) != 1:
         bool(predicate)
     tracer: Any = active.tracer
@@ -116,8 +115,7 @@ def truth(predicate: Tensor) -> Tensor:
 
 def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
              otherwise: Callable) -> ControlExit:
-    """Record a side that raises as a node that fails; run the other side as the rest of the
-    program.
+    """Record a branch of which one side raises: a node that fails, then the other side.
 
     If the node fails at once, for the values of this call, run the raising side for its own error.
     """

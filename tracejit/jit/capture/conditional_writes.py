@@ -35,8 +35,7 @@ def write_condition(
 
 
 def as_flag(region: SubgraphTracer, happened: Happened, like: Happened = True) -> Tensor:
-    """Return a condition as a bool tensor of the region, on the device of `like` if that is a
-    flag."""
+    """Return a condition as a bool tensor of the region, on the device of the flag `like`."""
     if is_a(happened, Tensor):
         return happened
     with speculate(region):

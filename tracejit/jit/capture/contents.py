@@ -87,8 +87,7 @@ def refill_sequence(container: Any, values: Sequence[Any]) -> None:
 
 
 def _same_key(one: Any, other: Any) -> bool:
-    """Return True if two keys are the same or equal. Hashes come first: `==` of two tensors is a
-    tensor."""
+    """Return True if two keys are one or equal; hashes go first, as `==` of tensors is a tensor."""
     return one is other or hash(one) == hash(other) and one == other
 
 

@@ -100,7 +100,7 @@ def _deferred(test: Any) -> bool:
 
 
 def _decide(test: Tensor, reason: object) -> bool:
-    """Return the truth of a test that decides outside the graph; break the graph for it."""
+    """Return the truth of a test that decides outside the graph; break the graph if unknown."""
     tracer: Any = active.tracer
     if test._traced is not None and tracer is not None:
         known = _known(tracer, test)
@@ -340,8 +340,7 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
 def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None, rest: Body | None,
          names: Sequence[str], live_out: Sequence[str],
          upward_exposed: Sequence[str]) -> ControlExit:
-    """Run or record `for item in iterable: body(item) else: orelse()`, then `rest()`; tell how it
-    ends."""
+    """Run or record a `for` with its else block, then `rest()`; return how it ends."""
     variables = Variables(names, (body,), live_out, upward_exposed)
     signal = _iterations(iterable, body, variables)
     del iterable  # freed before the code behind the loop runs, as in Python
@@ -429,8 +428,8 @@ def _returning(signal: TracedExit) -> Return:
 
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
-    """Copy an iterator, to see its items without taking them; return None if it cannot be copied or
-    has many."""
+    """Copy an iterator, to see its items without taking them. Return None if it has no such copy,
+    or many items are left."""
     if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
         return unwatched(copy.copy, items)
     return None
@@ -490,8 +489,7 @@ def new_container(container: Any) -> Any:
 
 
 def iterated(iterable: Any) -> Any:
-    """Return what code iterates, unpacks or searches; a region refuses to consume an outer
-    iterator."""
+    """Return what code iterates, unpacks or searches; a region refuses an outer iterator."""
     tracer: Any = active.tracer
     if tracer is not None and tracer.root.speculation_depth:
         check_iterable(tracer, iterable)

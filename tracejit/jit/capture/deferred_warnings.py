@@ -30,8 +30,7 @@ from tracejit.jit.capture.output import (
 def deferred_warn(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any
 ) -> None:
-    """Do `warnings.warn(message, category, stacklevel, source)` when output is shown, else at
-    once."""
+    """Do `warnings.warn(message, category, stacklevel, source)` with other output, or at once."""
     tracer = deferring_tracer()
     plain = source is None and not more and type(stacklevel) is int
     warn = _warner(sys._getframe(1), category or UserWarning, stacklevel) if plain else None

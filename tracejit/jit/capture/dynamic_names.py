@@ -187,8 +187,7 @@ def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
 
 
 def _dynamic_owner(run: Sequence[Step]) -> set[str]:
-    """Return the name of the variable or attribute that these instructions leave on the stack, as a
-    set."""
+    """Return, in a set, the name of the variable or attribute that is on top of the stack."""
     last = run[-1] if run else None
     if last is None or last.opname == "LOAD_CONST":
         return {ANY}
@@ -223,8 +222,7 @@ def names_of_getter(getter: Any) -> set[str]:
 
 
 def names_for(method: BuiltinFunctionType) -> set[str]:
-    """Return the attributes that a bound `str.format` reads of its arguments; none for other
-    methods.
+    """Return the attributes that a bound `str.format` reads of its arguments, else none.
 
     >>> names_for("{.mode}".format)
     {'mode'}
@@ -288,8 +286,8 @@ def data_of_module(module: ModuleType) -> set[str]:
 
 
 def is_user_class(cls: type) -> bool:
-    """Return True if a class is the user's. A mutable class of `builtins` was made by code that ran
-    without a `__name__`."""
+    """Return True if a class is the user's; one of `builtins` that can be changed was made by code
+    that ran without a `__name__`."""
     module = module_name(cls)
     return is_mutable_class(cls) and (module == "builtins" or not is_shared_module(module))
 

@@ -53,8 +53,7 @@ from tracejit.jit.ir.sizes import SymInt, evaluate
 
 
 class NotCacheable(Exception):
-    """Error for a call that no replay could repeat, such as one that gives an object without a
-    spec."""
+    """Error for a call that no replay could repeat: it makes an object without a spec, say."""
 
 
 @dataclass
@@ -106,8 +105,7 @@ class OutputRefs:
 
 
 class SharedContainer:
-    """Spec of a container that the call made: a replay makes it once, however often results hold
-    it."""
+    """Spec of a container that the call made: one object, however often results hold it."""
 
     __slots__ = ("build", "shared")
 
@@ -181,8 +179,7 @@ class EpilogueBuilder:
         return self.before(source)
 
     def before(self, source: Source) -> OutputSpec:
-        """Return the spec of what is at a source before the replay's effects, which may replace
-        it."""
+        """Return the spec of what is at a source before effects, which may replace it."""
         number = self.looked.setdefault(id(source), len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
@@ -240,8 +237,7 @@ class EpilogueBuilder:
         raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
 
     def _object(self, value: Any) -> OutputSpec:
-        """Return the spec of an object of a user's class. A replay does not run its constructor
-        again."""
+        """Return the spec of an object of a user's class; a replay runs no constructor."""
         cls, attributes, entries = type(value), self._attributes(value), []
         filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
         if is_a(value, dict):
@@ -277,8 +273,7 @@ class EpilogueBuilder:
         return make
 
     def _like(self, value: Any, parts: list[OutputSpec]) -> OutputSpec:
-        """Return the spec of a list or tuple of a derived class. A replay does not run its
-        constructor again."""
+        """Return the spec of a list or tuple of a derived class; a replay runs no constructor."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
             raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
@@ -307,8 +302,7 @@ def _is_plain_record(cls: type) -> bool:
 
 
 def _is_all_contents(cls: type) -> bool:
-    """Return True if a list or tuple of this class has no slots beside its elements and its
-    `__dict__`."""
+    """Return True if a list or tuple of this class is its elements and its `__dict__`: no slots."""
     mine = [c for c in bases_of(cls) if c is not list and c is not tuple and c is not object]
     return not any(names_in(c).get("__slots__", ()) for c in mine)
 
@@ -335,8 +329,7 @@ def effects(
     held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
-    """Return the call's changes at the sources it could see, each as an effect that a replay
-    repeats.
+    """Return the call's changes at the sources it could see, as effects that a replay repeats.
 
     `held` and `grown` are by the source's id: the runtime numbers at sources; the number of old
     elements in lists that were only appended to. Raise NotCacheable for other changes.

@@ -21,8 +21,7 @@ _CONTAINERS = (tuple, list, dict, set)
 
 
 def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
-    """Return the ids of the results and of the deferred tensors that their histories and views
-    hold.
+    """Return ids of the results and of the deferred tensors in their histories and views.
 
     Gradients of results do not count: no spec sets the `.grad` of a tensor that a replay makes. The
     gradient of a leaf that only histories hold counts. No code reaches that leaf after the call,
@@ -50,8 +49,7 @@ def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
 
 
 def remains(holds: Callable[[], bool]) -> bool:
-    """Return True if a condition holds, and still does without what only cycles of garbage keep
-    alive.
+    """Return True if a condition holds, even once cycles of garbage are collected.
 
     Collect the young ones first, since it takes long to look at all that a process has.
     """

@@ -64,8 +64,7 @@ class Lines:
         return bool(used) and names.issuperset(used)
 
     def closure(self, wanted: set[int], expressions: Sequence[str]) -> list[str]:
-        """Return these lines, and those that define variables for them and for the expressions, in
-        order."""
+        """Return these lines and, in order, those that define what they and the expressions use."""
         pending = [*expressions, *(self.lines[n] for n in wanted)]
         while pending:
             for name in _USED.findall(pending.pop()):

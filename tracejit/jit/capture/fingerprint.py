@@ -77,8 +77,7 @@ def class_fingerprint(cls: type) -> tuple:
 
 
 def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
-    """Return `compute(cls)`, cached until the class changes; an equal result stays the same
-    object."""
+    """Return `compute(cls)`, cached until the class changes; equal results stay one object."""
     version = words.class_version(cls) if words.sees_classes() else 0
     before = known.get(cls)
     if before is not None and version and before[0] == version:
@@ -128,8 +127,7 @@ def _functions(value: Any) -> tuple:
 
 
 def function_of(x: Any) -> Any:
-    """Return the function that a method runs; anything else as it is. Run no `__getattr__` of the
-    user's."""
+    """Return the function behind a method, else `x`; run no `__getattr__` of the user's."""
     return x.__func__ if issubclass(type(x), (MethodType, staticmethod, classmethod)) else x
 
 

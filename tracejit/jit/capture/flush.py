@@ -95,8 +95,7 @@ def positions(results: list[Tensor], fresh: list[FunctionalStorage]) -> list[Val
 
 
 def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
-    """Correct the versions after the segment has run: subtract conditional writes that did not
-    happen.
+    """Subtract conditional writes that did not happen, once the segment has run.
 
     Correct the versions of the caller's memory, and those that the tape saved with its tensors.
     """
@@ -110,8 +109,7 @@ def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
 
 
 def _apart(tracer: Tracer, fresh: list[FunctionalStorage]) -> list[Value]:
-    """Return the contents of each piece of memory as a value of its own: clone an input, or a value
-    that other memory holds."""
+    """Return a value of its own for each piece of memory: clone inputs and shared values."""
     own: dict[Value, None] = {}
     for memory in fresh:
         value = memory.value

@@ -1,10 +1,11 @@
 """Constant folding: values of recorded tensors that no unknown input of the call decides.
 
 In: a deferred tensor whose value Python needs. Out: a tensor that holds the value, computed in
-eager mode; None if an input of the graph or a random number decides it. Every replay would find the
-same value, so the recording goes on. Sizes, and small inputs that are no arguments, may decide:
-guards then watch these sizes and contents. Called where a branch is taken, a number or a list is
-read, a shape depends on values.
+eager mode; else None. Sizes, runtime numbers, and small tensors that are no arguments may decide
+the value. Guards then watch these sizes, numbers and contents: every replay would find the same
+value, so the recording goes on. If any other input of the graph or a random number decides, the
+result is None. Called where a branch is taken, a number or a list is read, a shape depends on
+values.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tracejit.jit.ir.sizes import SymInt
 def fold_constant(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
     """Return the value of a tensor as a concrete tensor; None if an unknown input decides it.
 
-    `of_sizes`: sizes and contents of small inputs may decide as well, and are guarded then.
+    `of_sizes`: sizes, runtime numbers and small tensors may decide as well, and are guarded then.
     """
     if tracer.mapped or tensor._traced is None and (tracer.knows is None or not of_sizes):
         return None

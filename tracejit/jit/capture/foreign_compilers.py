@@ -53,8 +53,7 @@ def unseen_call_of(function: Any) -> tuple[str, str]:
 
 
 def hides_calls(function: Any) -> bool:
-    """Return True for a compiled function whose calls, by code that is not rewritten, no watcher
-    sees."""
+    """Return True for a compiled function whose calls no watcher sees, unless code is rewritten."""
     if ANNOUNCED or not is_compiled(function) or issubclass(type(function), type):
         return False
     of_types = ".types" in module_name(type(function))  # numba's types only make signatures
@@ -62,7 +61,6 @@ def hides_calls(function: Any) -> bool:
 
 
 def unseen_read() -> tuple[str, str]:
-    """Return the reason and the hint of a break where code reads such a function, and may call
-    it."""
+    """Return the reason and the hint of a break where code reads, and may call, such a function."""
     return ("a function compiled elsewhere is read, whose calls this Python does not show",
             _OR_TENSORS)
