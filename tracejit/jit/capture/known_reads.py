@@ -1,8 +1,9 @@
-"""Reads by functions of the standard library of what they are given, where their code says more.
+"""Table of what functions of the standard library and NumPy read, for those whose code says too
+much.
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
-for. Called by `watcher`, which looks no further into these: `inspect.signature` would seem to ask
-every object of the process for anything. Also what a replay asks the process again: what tells
+for. Called by `watcher`, which looks no further into these: by its code, `inspect.signature` would
+ask every object of the process for anything. Also what a replay asks the process again: what tells
 threads apart, and that no exception is being handled.
 """
 
@@ -64,7 +65,8 @@ _OF_THREADS: dict[Any, Callable[[None], int]] = {
 
 
 def asked_again(function: Any) -> Callable[[None], Any] | None:
-    """Return what a replay asks in place of a call of this C function, or None."""
+    """Return what a replay must ask, with the same answer, for a call of this C function; None for
+    others."""
     if function in _OF_EXCEPTIONS:
         return handles_none if handles_none(None) else None
     return _OF_THREADS.get(function)

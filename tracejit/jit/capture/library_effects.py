@@ -1,8 +1,9 @@
-"""Functions of tracejit's own that change Python objects: `Module.train`, `LRScheduler.step`.
+"""Effects of tracejit's own functions on Python objects, as of `Module.train` or
+`LRScheduler.step`.
 
-In: a code object of ours. Out: True if it may set attributes, or change containers that others
-have. A trial may not run it then, for nothing could take that back. The tracer follows tensors,
-whatever changes them. Called by `speculation`.
+In: a code object of ours. Out: True if it may set attributes, or change containers that it did not
+make. A trial may not run such code, for nothing could take the change back. Writes to tensors do
+not count: the tracer follows them. Called by `speculation`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _SETTERS = frozenset({"setattr", "delattr"})
 
 
 def changes_objects(code: CodeType) -> bool:
-    """Return True if a function of ours may leave objects changed that it did not make itself.
+    """Return True if a function of ours may change objects that it did not make, or settings of the
+    process.
 
     >>> import tracejit
     >>> changes_objects(tracejit.nn.Module.train.__code__)
@@ -55,7 +57,7 @@ def _changes(filename: str, name: str, line: int) -> bool:
 
 @functools.lru_cache(256)
 def _functions(filename: str) -> dict[tuple[str, int], ast.AST]:
-    """Find the functions of a file, by name and first line, decorators included."""
+    """Return the functions of a file by name and first line, decorators included."""
     with open(filename, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     found: dict[tuple[str, int], ast.AST] = {}
@@ -67,8 +69,8 @@ def _functions(filename: str) -> dict[tuple[str, int], ast.AST]:
 
 
 class _Changes(ast.NodeVisitor):
-    """Looks for statements that change what somebody else has. `own`: names of containers made
-    here."""
+    """Search of one function for statements that change what it did not make. `own`: its variables
+    that hold only containers and objects made there."""
 
     def __init__(self, node: ast.AST):
         self.found = False
@@ -85,7 +87,7 @@ class _Changes(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Skip a function within: it is looked at when it runs."""
+        """Skip an inner function: it is judged when it runs."""
 
     visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 

@@ -3,7 +3,7 @@
 In: any object or class. Out: which classes it is of, what is in its `__dict__` and its slots, what
 its class has. Types are asked through the slots of `type` alone: `isinstance`, `getattr`, `hasattr`
 and `x.__dict__` run `__class__` properties, `__getattr__`, `__getattribute__`, and metaclasses.
-Called wherever capture looks at what is not its own.
+Called wherever capture looks at objects of the user's.
 """
 
 from __future__ import annotations
@@ -65,14 +65,15 @@ __all__ = [
 
 
 def stands_in(cls: type) -> type:
-    """Class decorator: what `__class__` instances give counts for `is_a`."""
+    """Let `is_a` believe the `__class__` of instances. Used as a class decorator."""
     global _stand_ins
     _stand_ins = (*_stand_ins, cls)
     return cls
 
 
 def is_exactly(x: Any, kinds: Any) -> bool:
-    """Return True if the object's type is one of some. `type(x) in kinds` may ask a metaclass.
+    """Return True if the object's type is one of `kinds`, which may be any iterable.
+    `type(x) in kinds` may ask a metaclass.
 
     >>> is_exactly(True, (int, float)), is_exactly(1, (int, float))
     (False, True)
@@ -85,7 +86,8 @@ def is_exactly(x: Any, kinds: Any) -> bool:
 
 
 def class_attribute(cls: type, name: str) -> Any:
-    """Return what a class, or the first of its bases that has the name, has under it."""
+    """Return what a class has under a name, its bases included, as it lies there; ABSENT for
+    nothing."""
     for base in bases_of(cls):
         found = names_in(base)
         if name in found:
@@ -99,7 +101,7 @@ def has_in_class(x: Any, name: str) -> bool:
 
 
 def is_iterator(x: Any) -> bool:
-    """Return True if `iter(x)` is x, as far as the class tells."""
+    """Return True if the class has the methods of an iterator."""
     return has_in_class(x, "__next__") and has_in_class(x, "__iter__")
 
 
@@ -109,8 +111,8 @@ def is_thread_local(cls: type) -> bool:
 
 
 def instance_dict(x: Any) -> Any:
-    """Return an object's `__dict__`; None where it has none, whatever `__getattr__` makes up. Of a
-    `threading.local` it is that of the running thread.
+    """Return an object's `__dict__`, past properties and `__getattr__`; None where it has none. Of
+    a `threading.local` it is that of the running thread.
 
     >>> class Empty:
     ...     __dict__ = property(lambda self: {"made": "up"})
@@ -132,20 +134,20 @@ def instance_dict(x: Any) -> Any:
 
 
 def _behind_property(x: Any) -> Any:
-    """Return the `__dict__` of an object whose class hides it."""
+    """Return the `__dict__` of an object whose class has another attribute of that name."""
     ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: with types of its own
     ask.restype, ask.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p]
     return ask(id(x), None)  # ctypes asks an object itself for its class
 
 
 def slots_of(x: Any) -> list[MemberDescriptorType]:
-    """Return the descriptors of an object's `__slots__`, those that a subclass hides among them."""
+    """Return the descriptors of an object's `__slots__`, also those that a subclass hides."""
     members = (d for base in bases_of(type(x)) for d in names_in(base).values())
     return [d for d in members if type(d) is MemberDescriptorType]
 
 
 def filled_slots(x: Any) -> list[tuple[MemberDescriptorType, Any]]:
-    """Return the descriptors of an object's slots that hold something, and what they hold."""
+    """Return (descriptor, value) for each slot of an object that holds a value."""
     found = []
     for slot in slots_of(x):
         if not flags_of(slot.__objclass__) & _MADE_AT_RUN_TIME:  # as `SimpleNamespace.__dict__`
@@ -185,17 +187,18 @@ def attribute_of(x: Any, name: str, default: Any = None) -> Any:
 
 
 def is_stand_in(x: Any) -> bool:
-    """Return True for what stands for a number or a list of the user's."""
+    """Return True if `x` stands for a number, a text or a list of the user's."""
     return issubclass(type(x), _stand_ins)
 
 
 def class_of(x: Any) -> type:
-    """Return an object's type; of a stand-in that of what it stands for."""
+    """Return an object's type; for a stand-in, the type that it stands for."""
     return x.__class__ if is_stand_in(x) else type(x)
 
 
 def reads_plainly(x: Any) -> bool:
-    """Return True if reading an attribute that `x` has, by its name, runs no code of the user's."""
+    """Return True if reading an attribute of `x` by name runs no `__getattribute__`, `__getattr__`
+    or `__dict__` of the user's."""
     cls = type(x)
     ask = class_attribute(cls, "__getattribute__")
     if type(ask) is not WrapperDescriptorType or has_in_class(x, "__getattr__"):
@@ -204,7 +207,8 @@ def reads_plainly(x: Any) -> bool:
 
 
 class ByClass(Generic[Kept]):
-    """Facts about classes, each kept as long as it lives. A metaclass is not asked for a hash."""
+    """Cache with classes as keys, each kept as long as it lives. It asks no metaclass for a
+    hash."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[weakref.ref, Kept]] = {}
@@ -224,10 +228,8 @@ class ByClass(Generic[Kept]):
 
 
 def module_title(module: Any) -> str:
-    """Return a module's `__name__`, which a lazy module gives away without being loaded.
-
-    The package of ours is itself where scripts find it under another name.
-    """
+    """Return a module's `__name__` without loading a lazy module. It is "tracejit" for our package
+    under any other name too."""
     own = instance_dict(module)
     if own.get("__package__") == "tracejit" and "__path__" in own:
         return "tracejit"
@@ -235,7 +237,7 @@ def module_title(module: Any) -> str:
 
 
 def title(function: Any) -> str:
-    """Return the qualified name of a function, or of the class of what has none.
+    """Return the qualified name of a function; for an object without a name, its class.
 
     >>> title("".join), title(3)
     ('str.join', 'a int')
