@@ -1,7 +1,7 @@
-"""Texts of values: the old and new value that guards and recompile records name.
+"""Texts of values: the old and the new one that guards and recompile records name.
 
-In: a value of the caller's. Out: its text, made without running the user's code. Called by `guards`
-and `entry`.
+In: a value of the caller's. Out: its text, made by no code of the user's. Called by `guards`,
+`entry`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ def kind_text(tensor: Tensor) -> str:
 
 
 def describe(value: Any) -> str:
-    """Describe a value in a recompile record; cut the text of what is no tensor at 80
-    characters."""
+    """Describe a value in a recompile record; cut long texts."""
     if is_a(value, Tensor):
         return f"{kind_text(value)}, shape {list(value._shape)}"
     text = shown(value)
@@ -40,8 +39,7 @@ def describe(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the text of a value without calling a `__repr__` of the user's; a container that
-    `tells` refuses shows its length."""
+    """Return the text of a value, or a shorter one where that would run the user's `__repr__`."""
     cls = type(value)
     if is_exactly(value, _HOLDERS) and not tells(value):
         return f"{name_of_class(cls)} of {len(value)}"
@@ -58,8 +56,7 @@ def _repr_of(cls: type) -> Any:
 
 
 def tells(value: Any) -> bool:
-    """Return True if `repr(value)` runs no code of the user's and shows at most 100 elements per
-    container."""
+    """Return True if `repr(value)` runs no code of the user's, and shows no long container."""
     cls = type(value)
     if is_exactly(value, _HOLDERS):
         inside = [*value, *value.values()] if cls is dict else value

@@ -185,11 +185,8 @@ class GuardSet:
 
     def find(self, arguments: tuple) -> Any:
         """Run the whole check. Return (graph inputs, what their binding depends on, None, None), or
-        the number of the failed check.
-
-        `FastGuards.fast` gives a snapshot and addresses in place of the None. The entry asks here
-        where it gave nothing; a check that passes may make a new snapshot.
-        """
+        the number of the failed check. `FastGuards.fast` gives a snapshot and addresses for the two
+        None. A check that passes may make a snapshot."""
         found = self.check(arguments)
         if type(found) is tuple and self.fast_guards.patience:
             self.fast_guards.remember(arguments, self.check)
@@ -570,8 +567,7 @@ def made_in_inference(tensor: Tensor) -> bool:
 
 
 def stands_outside(tensor: Tensor) -> int:
-    """Return `standing` of a caller's view outside the recording, without the writes of the
-    recorded call."""
+    """Return `standing` of a caller's view, without the writes of the recorded call."""
     if tensor._view is None:
         return 0
     tracer, active.tracer = active.tracer, None
@@ -596,8 +592,7 @@ def holds(container: Iterable[Any], known: tuple) -> bool:
 
 
 def read_from(source: Source, arguments: tuple) -> Any:
-    """Return the value at a source now, walking from the arguments; ABSENT where an attribute,
-    entry or variable is gone."""
+    """Return the value at a source now; ABSENT where an attribute, entry or variable is gone."""
     if source.how == "argument":
         return arguments[source.key]
     if source.how == "global":

@@ -88,8 +88,8 @@ def replacement(function: Any) -> Callable[..., Any] | None:
 
 
 def _constructor(cls: type) -> Callable[..., Any] | None:
-    """Return what calls a class written in C with plain numbers, since C looks into its arguments;
-    None for builtins and Python classes."""
+    """Return what calls a class written in C with plain numbers, or None: C looks into
+    arguments."""
     own = [function_of(class_attribute(cls, name)) for name in ("__init__", "__new__")]
     if module_name(cls) == "builtins" or any(type(f) is FunctionType for f in own):
         return None

@@ -40,8 +40,7 @@ class HostProgram:
         self.kept: list[AfterSym] = []  # their ids are in use
 
     def output_spec(self, pending: AfterSym, builder: Any) -> Step:
-        """Return the function by which a replay gets a pending value; add the steps that compute
-        it."""
+        """Return the function by which a replay gets a pending value; add the steps for it."""
         known = pending.known  # what refers to `pending` itself is made plain after the call
         if known is not UNKNOWN:
             return lambda frame: known
@@ -82,8 +81,7 @@ class _Shape:
 
 
 def settle(pending: Iterable[Any]) -> None:
-    """Put plain values wherever a call whose segments have run left pending ones (`pending`: weak
-    references)."""
+    """Put plain values wherever a call, its segments run, left pending ones (weak references)."""
     # What was not computed is held by garbage alone: else the call would not have a program.
     alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
     if alive:
@@ -91,16 +89,15 @@ def settle(pending: Iterable[Any]) -> None:
 
 
 def settle_numbers(numbers: Iterable[Any]) -> None:
-    """Put plain values wherever a recorded call left numbers that loops or branches computed (weak
-    references)."""
+    """Put plain values wherever a call left numbers of loops and branches (weak references)."""
     alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
     if alive:
         _replace({id(x): x.concretize() for x in alive}, alive)
 
 
 def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
-    """End the segment if a library's function is given pending values, and make them plain before
-    it runs."""
+    """Make pending arguments of a library's function plain before it runs; this ends the
+    segment."""
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
         tracer.add_break_later(
@@ -109,8 +106,7 @@ def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
 
 
 def give_up(tracer: Any) -> None:
-    """Run the segment and make pending values plain: code that the tracer cannot see runs next. Do
-    nothing in a trial."""
+    """Run the segment and make pending values plain, for code that the tracer cannot see."""
     recording = tracer is active.tracer
     if recording and not tracer.speculation_depth:
         tracer.flush()

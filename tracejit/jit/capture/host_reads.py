@@ -1,9 +1,9 @@
 """Pending values: numbers read from tensors in a recorded call, known after the program has run.
 
 In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending floats and ints, whose value a
-segment computes. A pending number ends no segment while it only flows into what a replay repeats on
-the host: a list, an attribute, the return value, arithmetic, a text. Code that depends on the value
-calls `concretize()`, which runs the segment.
+segment computes. Such a number ends no segment while a replay can repeat on the host what is done
+with it. It may go to a list, an attribute, the return value, arithmetic, a text. Code that depends
+on the value calls `concretize()`, which runs the segment.
 
 Arithmetic of pending numbers is remembered, not recorded in the graph. Python does it on each
 replay, so it is Python's own, bit for bit. Only operations that never raise are remembered: a
@@ -63,8 +63,7 @@ class AfterSym:
         return self.kind
 
     def concretize(self, reason: str = "used where its value matters") -> Any:
-        """Return the value. Unless constants decide it, the segment ends here if it is not known
-        yet."""
+        """Return the value. The segment ends here if that is not known yet, nor constant."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
                 active.tracer.break_graph(None, f"item() was called and its number is {reason}")
@@ -282,8 +281,7 @@ def computed(pending: AfterSym, values: list[Any]) -> Any:
 
 # -- arithmetic -----------------------------------------------------------------------------------
 def remembered(op: str, operands: tuple) -> Any:
-    """Apply a Python operator to numbers, some of them pending: as a pending number if it cannot
-    raise, else now."""
+    """Apply an operator to numbers, some pending: later if it cannot raise, else now."""
     tracer: Any = active.tracer
     parts = tuple([_part(tracer, x) for x in operands])
     waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]

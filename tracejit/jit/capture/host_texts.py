@@ -44,8 +44,7 @@ def deferred_repr(x: Any) -> Any:
 
 
 def _pends(x: Any, depth: int = 3) -> bool:
-    """Return True if the text of `x` shows a tensor, a size, or a pending or runtime number, also
-    inside plain containers."""
+    """Return True if the text of `x` shows a tensor, a size, or a number that is not plain."""
     if is_exactly(x, AFTER_SYMS) or is_a(x, (SymNumber, Tensor)) or type(x) is SymInt:
         return True
     if depth and is_exactly(x, (list, tuple)):
@@ -165,8 +164,8 @@ def deferred_percent(template: str, arguments: Any) -> Any:
 def _made_later(
     tracer: Any, make: Callable[..., str], template: str, values: Sequence[Any]
 ) -> Any:
-    """Return `make(*values)` as a pending text if `make` works for samples of the same types; else
-    make it now. A replay must not raise."""
+    """Return `make(*values)` as a pending text if `make` works for samples of the same types. Else
+    make it now: a replay must not raise."""
     try:
         parts = [read(tracer, x) if type(x) is Tensor and not x.shape else freeze(tracer, x)
                  for x in values]  # fmt: skip

@@ -1,9 +1,8 @@
 """Identity guards: which objects a recorded call told apart, or changed.
 
-In: the names of the code that was entered, the objects that `id` and `hash` were asked for, the
-objects that effects change. Out: sources whose objects must all differ on replay, pairs of sources
-that must hold one object, sources whose object must be the same one. Kept by the tracer, asked when
-an entry is made.
+In: names of the code that was entered, objects that `id` and `hash` were asked for, objects that
+effects change. Out: sources whose objects must all differ on replay, pairs of sources that must
+hold one object, sources whose object counts by number. Kept by the tracer, asked by `build.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class IdentityReads:
         self.any_number |= not shows_calls and not names.globals.isdisjoint(NUMBERING)
 
     def numbering(self, function: Callable[[Any], int]) -> Callable[[Any], int]:
-        """Return the `id` or `hash` that recorded code calls; it remembers which objects were asked
+        """Return the `id` or `hash` that recorded code calls; it notes which objects it is asked
         for."""
 
         def number(*args: Any) -> int:
@@ -62,8 +61,9 @@ class IdentityReads:
     def same(
         self, state: ReachableState, changed: Sequence[Any]
     ) -> Iterator[tuple[Source, Source]]:
-        """Yield pairs of sources that must hold one object on replay: a dict's key and another
-        source of it; two closures' variable, if the call changed one of that name."""
+        """Yield pairs of sources that must hold one object on replay. One kind is a dict's key and
+        another source of it. The other is one variable of two closures, where the call changed one
+        of that name."""
         for source in self._keys(state):
             other = state.source_of(source.value)
             if other is not None:

@@ -21,8 +21,8 @@ from tracejit.jit.ir.graph import Value
 
 
 class LiftedInput:
-    """Tensor of the caller that became the graph input `value`; `before` is its `tensor_history`
-    before the call."""
+    """Tensor of the caller that became an input of the graph, and its `tensor_history` before the
+    call."""
 
     __slots__ = ("tensor", "value", "traced", "before")
 
@@ -49,8 +49,8 @@ class RngInput:
         self.offset = 0
 
     def any(self) -> bool:
-        """Return True if there were any draws. A symbolic count comes from a loop, which has an
-        iteration at least."""
+        """Return True if there were any draws; a count that is a size comes from a loop that
+        runs."""
         return type(self.count) is not int or self.count > 0
 
     def untouched(self) -> bool:
@@ -59,15 +59,13 @@ class RngInput:
 
 
 def hooks_of(tensor: Tensor) -> tuple:
-    """Return the user's functions that run when a gradient arrives at this tensor, or was
-    accumulated."""
+    """Return the functions that run when a gradient arrives at this tensor, or was accumulated."""
     hooks = tensor._hooks
     return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
 
 
 def tensor_history(tensor: Tensor) -> tuple:
-    """Return what a call may change of a tensor beside its memory: (gradient, (requires_grad, node,
-    retains_grad, hooks ...))."""
+    """Return what a call may change of a tensor beside its memory: its gradient, and the rest."""
     if tensor._view is not None and tensor._traced is None:  # what was written outside counts
         tracer, active.tracer = active.tracer, None
         try:

@@ -117,8 +117,7 @@ def _plain(one: dis.Instruction, code: CodeType, entered: bool, before: list[Ste
 
 
 def constants(code: CodeType) -> set[Any]:
-    """Collect the texts and ints that the code loads or holds: since 3.14 `co_consts` lacks small
-    ints.
+    """Collect the texts and ints in the code: small ints are no `co_consts` since 3.14.
 
     >>> sorted(constants((lambda x: x[3] + 400).__code__))
     [3, 400]

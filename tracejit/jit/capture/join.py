@@ -106,8 +106,7 @@ class BranchJoin:
         return self.known[key]
 
     def _lie(self, pair: tuple[Tensor, Tensor], what: str, from_one_side: int | None) -> Any:
-        """Return the strides of the result of a pair. `from_one_side`: the side whose tensor
-        counts."""
+        """Return the strides of the result of a pair, or of its only side."""
         cases = [region.traced(t) for region, t in zip(self.sides, pair)]
         found = [known_strides(traced) for traced in cases]
         if from_one_side is not None:
@@ -220,8 +219,8 @@ class BranchJoin:
     def _happened(
         self, written: Iterable[FunctionalStorage]
     ) -> tuple[list[Any], list[list[Tensor]]]:
-        """Return for each piece of memory if it is written: a bool, a flag, or an index into the
-        second result, which has the pairs of the sides' flags."""
+        """Return for each piece of memory whether it is written: a bool, a flag, or the number of a
+        pair of the sides' flags. The second result has these pairs."""
         found: list[Any] = []
         pairs: list[list[Tensor]] = []
         for memory in written:
@@ -255,8 +254,7 @@ class BranchJoin:
 
     def _gradient(self, rest: list[tuple[Tensor, Tensor]], from_one_side: list[int | None],
                   keys: list[Value]) -> Any:
-        """Return what puts the node's gradient on the tape; None where no gradient flows through
-        it."""
+        """Return what puts the node's gradient on the tape; None where no gradient flows."""
         tracked = [k for k, (a, b) in enumerate(rest)
                    if (a._requires_grad or b._requires_grad) and a._dtype.category >= FLOATING]
         outer = [tensor for region in self.sides for tensor in region.outer_tensors()]
@@ -344,8 +342,7 @@ class JoinedExit:
 
 
 def _decided(signal: ControlExit, name: str) -> Any:
-    """Return the flag `name` ("broke" or "returned") of an exit: a bool, or a tensor where the
-    program decides."""
+    """Return the flag `name` of an exit, "broke" or "returned": a bool, or a tensor."""
     if is_a(signal, TracedExit):
         return getattr(signal, name)
     return is_a(signal, Return) if name == "returned" else signal is BREAK

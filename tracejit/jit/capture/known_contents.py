@@ -69,15 +69,13 @@ def learn(tracer: Any, inputs: Sequence[Value]) -> None:
 
 
 def _is_small(tracer: Any, x: Tensor) -> bool:
-    """Return True for few elements on the CPU that no array shows, at a source for which `stays` is
-    True."""
+    """Return True for few elements on the CPU that no array shows, at a source that `stays`."""
     known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
     return known and id(x._storage) not in tracer.exported_storages and tracer.knows(x)
 
 
 def stays(source: Source | None) -> bool:
-    """Return True if a source is no argument and in no container of an argument: its tensor is
-    likely to stay."""
+    """Return True if a source is no argument, nor in one: its tensor is likely to stay."""
     at = source
     while at is not None and at.how == "item" and at.parent is not None:
         at = at.parent

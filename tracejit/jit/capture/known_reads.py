@@ -1,5 +1,4 @@
-"""Table of what functions of the standard library and NumPy read, for those whose code says too
-much.
+"""Table of what library functions read of their arguments, where their code says too much.
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
 for. Called by `watcher`, which looks no further into these: by its code, `inspect.signature` would
@@ -65,8 +64,8 @@ _OF_THREADS: dict[Any, Callable[[None], int]] = {
 
 
 def asked_again(function: Any) -> Callable[[None], Any] | None:
-    """Return what a replay must ask, with the same answer, for a call of this C function; None for
-    others."""
+    """Return what a replay asks, for the same answer, in place of a call of this C function, or
+    None."""
     if function in _OF_EXCEPTIONS:
         return handles_none if handles_none(None) else None
     return _OF_THREADS.get(function)

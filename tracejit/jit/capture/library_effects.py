@@ -1,5 +1,4 @@
-"""Effects of tracejit's own functions on Python objects, as of `Module.train` or
-`LRScheduler.step`.
+"""Effects of tracejit's own functions on Python objects: `Module.train`, `LRScheduler.step`.
 
 In: a code object of ours. Out: True if it may set attributes, or change containers that it did not
 make. A trial may not run such code, for nothing could take the change back. Writes to tensors do
@@ -32,8 +31,7 @@ _SETTERS = frozenset({"setattr", "delattr"})
 
 
 def changes_objects(code: CodeType) -> bool:
-    """Return True if a function of ours may change objects that it did not make, or settings of the
-    process.
+    """Return True if a function of ours may change settings, or objects that it did not make.
 
     >>> import tracejit
     >>> changes_objects(tracejit.nn.Module.train.__code__)

@@ -155,8 +155,8 @@ class NumberLifter:
                 self.seen[slot] = number
 
     def _found_again(self, source: Source) -> None:
-        """Take in a further source of a number that was replaced already: a class's number, found
-        through an object of it."""
+        """Take in a source at which a runtime scalar lies already. No entry is made if the call
+        itself stored it there."""
         number, root = source.value, self.seen.get(_slot(source) or ())
         source.value = number.hint
         if root is not None and number is root:
@@ -180,8 +180,8 @@ class NumberLifter:
         return self.roots.get(id(source)) is value
 
     def give_up(self, frame: FrameType, arguments: tuple) -> None:
-        """Make all numbers plain, guarded by value: code begins whose result a cache keeps for
-        other callers too."""
+        """Make all numbers plain, guarded by value: a cache keeps the result of the code that
+        begins."""
         if self.hidden:
             self.hidden = False
             for number in self.roots.values():
@@ -223,7 +223,7 @@ def put_plain(sources: Iterable[Source], arguments: tuple) -> None:
 
 
 def _with_made(sources: Iterable[Source], arguments: tuple) -> Iterator[Source]:
-    """Yield the sources, and new ones for attributes that were added since their names were
+    """Yield the sources, and new ones for attributes that were not there when names were
     recorded."""
     for source in sources:
         if source.kind not in ("missing_names", "own_names"):
@@ -272,9 +272,9 @@ def suspends(function: Any) -> bool:
 
 
 def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
-    """Return True if runtime scalars would be noticed by a function, or by what it names. It may
-    call a method of a number's type. Where it runs unrewritten, it may ask for a type or compare by
-    identity. `adapt` rewrites functions that have a source."""
+    """Return True if a function, or what it names, may notice runtime scalars: it calls methods of
+    a number's type. Where it runs unrewritten, it may also ask for types or identity, or give
+    numbers to C. `adapt` rewrites functions that have a source."""
     for found in _reached(function):
         if type(found) is not FunctionType:
             if adapt is None and _makes_of_numbers(found):

@@ -1,8 +1,7 @@
-"""Line of the user's program that an op came from.
+"""Line of the user's program that an op came from, and whose code a code object is.
 
 In: the current Python stack. Out: a `Location`, the innermost frame that is not tracejit's or a
-compiler's. Called by the tracer for every node and by break records. Also answers whose code a code
-object is.
+compiler's. Called by the tracer for every node and by break records.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ _naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules"
 
 
 def is_internal_code(code: CodeType) -> bool:
-    """Return True if a code object is tracejit's, or counts as pure: einops, and what Python adds
-    itself, such as import and the methods of dataclasses."""
+    """Return True if a code object is tracejit's, or counts as pure. Pure are einops and what
+    Python adds itself, such as import and the methods of dataclasses."""
     known = _own.get(id(code))
     if known is None:
         name = code.co_filename
@@ -69,8 +68,8 @@ def _is_einops(filename: str) -> bool:
 
 
 def is_published(function: FunctionType) -> bool:
-    """Return True if a function is tracejit's own and its module has it under its name: no closure
-    can hang on it.
+    """Return True if a function is tracejit's own and its module has it under its name. Guards then
+    compare its identity alone.
 
     >>> import tracejit
     >>> is_published(tracejit.nn.functional.gelu)
@@ -91,8 +90,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 def is_asked_by_user() -> bool:
-    """Return True if the user's code, not tracejit's printing, called the method of a size that
-    asks."""
+    """Return True if the user's code, not tracejit's (as its printing), asks what a size is."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
         frame = frame.f_back
@@ -131,8 +129,7 @@ def user_location(depth: int = 2) -> Location | None:
 
 @contextlib.contextmanager
 def naming_modules() -> Iterator[None]:
-    """Let locations made within this context name the submodule of the captured module whose method
-    runs."""
+    """Let locations name the submodule of the captured module whose method runs."""
     token = _naming_modules.set(True)
     try:
         yield
@@ -141,8 +138,7 @@ def naming_modules() -> Iterator[None]:
 
 
 def _module_name(frame: FrameType | None) -> str:
-    """Return the name of the innermost module on the stack, as the outermost one lists it; "" for
-    none."""
+    """Return the name that the outermost module on the stack has for the innermost one, or ""."""
     owners: list[Any] = []
     while frame is not None and frame.f_code.co_filename != _CALLS:
         owner = frame.f_locals.get("self")

@@ -72,8 +72,7 @@ def stands_in(cls: type) -> type:
 
 
 def is_exactly(x: Any, kinds: Any) -> bool:
-    """Return True if the object's type is one of `kinds`, which may be any iterable.
-    `type(x) in kinds` may ask a metaclass.
+    """Return True if the object's type is one of some. `type(x) in kinds` may ask a metaclass.
 
     >>> is_exactly(True, (int, float)), is_exactly(1, (int, float))
     (False, True)
@@ -86,8 +85,7 @@ def is_exactly(x: Any, kinds: Any) -> bool:
 
 
 def class_attribute(cls: type, name: str) -> Any:
-    """Return what a class has under a name, its bases included, as it lies there; ABSENT for
-    nothing."""
+    """Return what a class has under a name, unbound, its bases included; ABSENT for nothing."""
     for base in bases_of(cls):
         found = names_in(base)
         if name in found:
@@ -197,8 +195,7 @@ def class_of(x: Any) -> type:
 
 
 def reads_plainly(x: Any) -> bool:
-    """Return True if reading an attribute of `x` by name runs no `__getattribute__`, `__getattr__`
-    or `__dict__` of the user's."""
+    """Return True if reading an attribute that `x` has, by its name, runs no code of the user's."""
     cls = type(x)
     ask = class_attribute(cls, "__getattribute__")
     if type(ask) is not WrapperDescriptorType or has_in_class(x, "__getattr__"):
@@ -207,8 +204,7 @@ def reads_plainly(x: Any) -> bool:
 
 
 class ByClass(Generic[Kept]):
-    """Cache with classes as keys, each kept as long as it lives. It asks no metaclass for a
-    hash."""
+    """Cache by class, which it does not keep alive. It asks no metaclass for a hash."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[weakref.ref, Kept]] = {}

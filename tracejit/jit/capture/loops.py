@@ -52,8 +52,8 @@ ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
 
 def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
               variables: Variables, before: TracedExit | None) -> ControlExit:
-    """`for item in rolled: body(item)`; how it ends. `before`: how the iteration before these did,
-    if that is for the program to know."""
+    """Record `for item in rolled: body(item)` as a node; return its exit. `before`: the exit of the
+    iteration before these, if the program decides it."""
     if rolled.trip_count < 1:
         return before
     if before is not None:
@@ -77,7 +77,7 @@ def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], Contro
 
 def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
                    variables: Variables, before: TracedExit | None) -> ControlExit:
-    """Record a counted loop that a value may end before."""
+    """Record a counted loop that a value may end early."""
 
     def run(b: LoopBodyTrace) -> ControlExit:
         signal = body(rolled.item(b))
@@ -110,8 +110,8 @@ def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], C
 def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
                 body: Callable[[], ControlExit], variables: Variables,
                 before: TracedExit | None) -> ControlExit:
-    """`while test(): body()`, where `decision` is what the test just gave; how it ends. `before` as
-    above."""
+    """Record `while test(): body()` as a node; return its exit. `decision` is the test's first
+    answer, `before` as in `trace_for`."""
     endless = False
 
     def run(b: LoopBodyTrace) -> ControlExit:
@@ -146,7 +146,7 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
 def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
               run: Callable[[LoopBodyTrace], ControlExit], max_trips: Any = None,
              before: TracedExit | None = None) -> LoopBodyTrace:
-    """Record the body as often as it takes to know what is carried."""
+    """Record the body until no `Retrace` asks for another attempt."""
     known: dict[type, set] = {
         kind: set() for kind in (GradPromotion, LiftNumber, StrideChange, GrowingList)}
     for _ in range(ATTEMPTS):
@@ -174,7 +174,7 @@ class Carried:
 
 
 class LoopBuilder:
-    """Makes the node of a recorded body, and the state after it."""
+    """Maker of the node for a recorded body, and of the state after the loop."""
 
     def __init__(self, body: LoopBodyTrace, go: Any = None):
         self.body, self.go = body, go  # `go`: of a loop without a trip count, a tensor
@@ -217,7 +217,7 @@ class LoopBuilder:
         self.lasts: dict[int, Tensor] = {}  # of elements that variables are too: the last one
 
     def _gives_history(self) -> bool:
-        """Return True if a result requires grad, as the body leaves it or, without iterations, as
+        """Return True if a result requires grad, as the body leaves it or, after no iteration, as
         it was."""
         changing = [s for s in self.body.carried_vars if s.is_tensor and s.end is not s.start]
         given = [*(s.end for s in changing),
@@ -226,7 +226,7 @@ class LoopBuilder:
         return any(x._requires_grad for x in given)
 
     def _may_hold(self, var: CarriedVar) -> list[Tensor]:
-        """Tensors made before the loop that a variable which changes may be after it."""
+        """Return the tensors made before the loop that a variable may be after it."""
         found = self.sharing.outside(var)
         if self.region.may_run_zero_times and not var.filled and not self.sharing.tells(var):
             found.append(var.outer)
@@ -239,7 +239,7 @@ class LoopBuilder:
         return bool(self._memory(var.start).mutations)
 
     def _happened(self, memory: FunctionalStorage, before: int) -> bool | Carried:
-        """Tell if each iteration writes memory: a bool, or what carries whether one did."""
+        """Return whether each iteration writes memory: a bool, or a carried flag that one did."""
         parent, region = self.parent, self.region
         happened = write_condition(region, memory, before)
         if not is_a(happened, Tensor):
@@ -251,7 +251,7 @@ class LoopBuilder:
             return Carried(init, known, region.traced(either).read())
 
     def _flag(self, memory: FunctionalStorage) -> bool | Tensor:
-        """Tell if memory was written in the loop: a bool, or the flag that says so."""
+        """Return whether memory was written in the loop: a bool, or the flag that says so."""
         happened = self.happened[memory]
         if is_a(happened, Carried):
             return happened.result
@@ -261,7 +261,7 @@ class LoopBuilder:
             return self.count >= 1
 
     def _store(self, var: CarriedVar, result: Tensor) -> None:
-        """Store a result in what the variable was before the loop: perhaps nothing was written."""
+        """Store the result of a variable written in place in the tensor it was before the loop."""
         happened = self._flag(self._memory(var.start))
         with self.parent.writing_under(happened), nullcontext() if var.rebased else no_grad():
             store(var.outer, result)
@@ -281,7 +281,7 @@ class LoopBuilder:
         return Carried(init, var.input, end, var)
 
     def _state(self, draws: RngInput) -> Carried:
-        """Carry the generator's state from one iteration to the next."""
+        """Carry the generator's state from iteration to iteration."""
         outer = self.parent.rng_input_of(draws.generator)
         init = _advanced(self.parent, outer.tensor, outer.offset)
         with speculate(self.region):
@@ -296,7 +296,7 @@ class LoopBuilder:
         return [Carried(init, body.position.value, body.following.value)]
 
     def add(self) -> ControlExit:
-        """Make the node; variables, lists and memory are as after the loop, which ended so."""
+        """Make the node; set variables, lists and memory as after the loop. Return its exit."""
         with refuse_on_bug():
             return self._add()
 
@@ -330,7 +330,8 @@ class LoopBuilder:
         return self._leave(stacked)
 
     def parts(self, more: list[Value]) -> tuple[Op, list[Value], dict[str, Any], Graph]:
-        """Return what the node is made of; `more`: what its body gives besides."""
+        """Return the node's op, operands, attributes and body; `more`: further outputs of the
+        body."""
         parent, body = self.parent, self.body
         operands, inputs, outputs = self.given
         carried = len(self.carried)
@@ -346,7 +347,7 @@ class LoopBuilder:
         return REGISTRY["while_loop"], [go, *operands], {"carried": carried}, graph
 
     def _count_writes(self) -> None:
-        """Let a result count the writes to what it may be, already when history keeps it."""
+        """Give a result the write count of what it may be, before history keeps the result."""
         known: dict[int, list[Tensor]] = {}  # by what an iteration ends with
         changing = [(c.var, c.result) for c in self.carried
                     if c.var is not None and c.var.is_tensor and c.var.end is not c.var.start]
@@ -399,8 +400,8 @@ class LoopBuilder:
 
     def _end(self, c: Carried, var: CarriedVar, stacked: list[Tensor], others: list[CarriedVar],
              values: dict[int, Any]) -> Tensor:
-        """Return what a variable is after the loop; after an iteration the `others` are that
-        too."""
+        """Return what a variable is after the loop; `others` are variables that an iteration ends
+        with the same tensor."""
         for other in others:
             if self.body.trip_count is not None or other.outer is var.outer:
                 return values[id(other)]
@@ -422,7 +423,7 @@ class LoopBuilder:
         return c.result
 
     def _may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
-        """After so many iterations a variable is what it, or another, was, memory and all."""
+        """Tell the parent that `result` is `other`, memory and all, where `flag` holds."""
         parent = self.parent
         memory, known = parent.traced(result).memory, parent.traced(other).memory
         parent.may_share(memory, known, flag)
@@ -430,7 +431,7 @@ class LoopBuilder:
 
 
 def _advanced(tracer: Tracer, state: Tensor, draws: int) -> Value:
-    """Return a generator's state (key, draws made) after further draws."""
+    """Return a generator's state, a (key, draws made) pair, after `draws` further draws."""
     with no_grad():
         after = state + iota(2) * draws if draws else state
     return tracer.traced(after).read()
