@@ -101,7 +101,7 @@ class GuardSet:
     def __init__(
         self,
         state: ReachableState,
-        inputs: list[Any],  # sources, and runtime numbers
+        inputs: list[Any],  # of graph inputs: sources, and expressions of runtime numbers
         reached: list[Source],
         is_call_sym: Callable[[Source], bool],
         aliases: list[tuple[Source, Source]],
@@ -111,11 +111,11 @@ class GuardSet:
         numbered: Sequence[Source] = (),
         offsets: Container[int] = (),
     ):
-        self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
+        self.offsets = offsets  # ids of tensors whose start in a storage was read
         self.is_call_sym = is_call_sym
         self.entered = state.entered
         self.lifted = {id(p.value) for p in inputs if is_a(p, Source)}
-        self.guarded_numbers: list[tuple[Source, Any]] = []  # by value
+        self.guarded_numbers: list[tuple[Source, Any]] = []  # number that is compared
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT,
@@ -140,7 +140,7 @@ class GuardSet:
         }
         self.variables: dict[int, str] = {}
         self.sources: list[Source] = []
-        self.spans: list[tuple[int, int]] = []  # of each source: its read, the end of its checks
+        self.spans: list[tuple[int, int]] = []  # by source: line of its read, end of its checks
         self.aliases: dict[int, tuple[Source, Source]] = {}  # by the line that compares them
         self.described: list[tuple[Source | Asked | None, str]] = []
         self._flags()
@@ -168,7 +168,7 @@ class GuardSet:
             self._alias(one, other)
         must_differ = self._distinct(distinct)
         plain = self._without_methods(state.modules() if state.reads else ())
-        del self.is_call_sym, self.entered, self.tensor_sources  # the caller's
+        del self.is_call_sym, self.entered, self.tensor_sources  # hold objects of the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
         self.source = check_text("check(arguments)", [*self.lines, result], "0")
@@ -218,7 +218,7 @@ class GuardSet:
         since = "" if inference else "ever.inference and "
         differs = f"{since}active.inference is not {inference}"
         self._fail(differs, None, f"inference mode is {inference}")
-        if not everywhere:  # else the state walker looks at each of them
+        if not everywhere:  # else they are a root, whose contents are guarded
             self._fail("everywhere", None, "no hooks of all modules")
         default = self._constant(get_default_dtype())
         self._fail(
@@ -261,7 +261,7 @@ class GuardSet:
             self._variable_of(source.first)
         name = self.variables[id(source)] = f"v{len(self.sources)}"
         self.sources.append(source)
-        at = len(self.lines)
+        at = len(self.lines)  # after the reads of other sources, which have spans of their own
         self.lines.append(f"{name} = {read}")
         self._check(source, name)
         self.spans.append((at, len(self.lines)))
@@ -325,7 +325,7 @@ class GuardSet:
         if source.how == "func":
             return f"{parent}.__func__"
         cls = type(source.parent.value)  # type: ignore[union-attr]
-        if cls is defaultdict:  # which would make what is missing
+        if cls is defaultdict:  # whose `[]` makes an entry for a missing key
             return f"{parent}.get({self._key(source.key)}, ABSENT)"
         if reads_itself(cls) or class_attribute(cls, "__missing__") is not ABSENT:
             return f"item({parent}, {self._key(source.key)})"
@@ -438,7 +438,7 @@ class GuardSet:
                 source,
                 f"function {value.__qualname__}",
             )
-            if value.__code__ in self.entered:  # and reads globals
+            if value.__code__ in self.entered:  # it ran, and reads these globals
                 found = self._constant(value.__globals__)
                 self._fail(f"{name}.__globals__ is not {found}", source, "in the same module")
         elif kind == "class":
@@ -470,7 +470,7 @@ class GuardSet:
             self._fail(f"{name} is not {value}", source, f"== {value}")
             return
         cls, own = self._constant(type(value)), kind_of_container(type(value))
-        if own is not type(value) and not tells(value):  # with an `__eq__` of the user's, maybe
+        if own is not type(value) and not tells(value):  # `!=` may be the user's
             unequal = f"not {self._constant(identical)}({name}, {constant})"
             self._fail(f"{name} is not {constant} and {unequal}", source, f"== {shown(value)}")
             return

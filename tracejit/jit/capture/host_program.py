@@ -37,11 +37,11 @@ class HostProgram:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.positions: dict[int, int] = {}
-        self.kept: list[AfterSym] = []  # their ids are in use
+        self.kept: list[AfterSym] = []  # `positions` has their ids
 
     def output_spec(self, pending: AfterSym, builder: Any) -> Step:
         """Return the function by which a replay gets a pending value; add the steps for it."""
-        known = pending.known  # what refers to `pending` itself is made plain after the call
+        known = pending.known  # `pending` itself is replaced after the call
         if known is not UNKNOWN:
             return lambda frame: known
         for x in in_order(pending, set(self.positions)):
@@ -82,7 +82,7 @@ class _Shape:
 
 def settle(pending: Iterable[Any]) -> None:
     """Put plain values wherever a call, its segments run, left pending ones (weak references)."""
-    # What was not computed is held by garbage alone: else the call would not have a program.
+    # Only garbage holds what was not computed: without an entry all of it was.
     alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
     if alive:
         _replace({id(x): x.concretize() for x in alive}, alive)

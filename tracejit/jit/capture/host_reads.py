@@ -42,7 +42,7 @@ _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert
 class AfterSym:
     """Value that the host knows only after the program has run: `op(*operands)`.
 
-    op     name of a Python operator, or a function; None: the one operand (a tensor, a size) holds it
+    op     name of a Python operator, or a function; None: the only operand holds the value
     bits   bound for the length of an int
     """
 
@@ -55,7 +55,7 @@ class AfterSym:
         self.operands = tuple([x.waiting() if is_a(x, SymNumber) else x
                                for x in operands])
         self.known: Any = UNKNOWN
-        self.value: Any = None  # in the current graph
+        self.value: Any = None  # of the graph in which an op last used it
         tracer.pending.append(weakref.ref(self))
 
     @property  # type: ignore[misc]
@@ -276,7 +276,7 @@ def computed(pending: AfterSym, values: list[Any]) -> Any:
         return evaluate(pending.op, values)
     tracer: Any = active.tracer
     with nullcontext() if tracer is None else tracer.paused():
-        return pending.op(*values)  # a text of tensors that are known by now
+        return pending.op(*values)  # it may print tensors: that is not recorded
 
 
 # -- arithmetic -----------------------------------------------------------------------------------

@@ -28,10 +28,10 @@ class IdentityReads:
     def __init__(self) -> None:
         self.compared = False  # any objects: `x is y`, `x in seen`
         self.equated = False  # those without an equality of their own: `x == y`
-        self.looked_up = False  # keys
+        self.looked_up = False  # keys: `table[x]`
         self.of_modules = False  # modules and what they hold: `named_parameters`
-        self.any_number = False  # `id` and `hash` may be asked for anything
-        self.asked: set[int] = set()  # ids of what they were asked for
+        self.any_number = False  # `id` and `hash` may be called unseen
+        self.asked: set[int] = set()  # ids of objects they were called with
 
     def add_names(self, names: CodeNames, shows_calls: bool) -> None:
         """Take in the names of code that is entered. `shows_calls`: it is rewritten, so `numbering`

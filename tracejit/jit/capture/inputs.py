@@ -66,7 +66,7 @@ def hooks_of(tensor: Tensor) -> tuple:
 
 def tensor_history(tensor: Tensor) -> tuple:
     """Return what a call may change of a tensor beside its memory: its gradient, and the rest."""
-    if tensor._view is not None and tensor._traced is None:  # what was written outside counts
+    if tensor._view is not None and tensor._traced is None:  # writes before the call count
         tracer, active.tracer = active.tracer, None
         try:
             refresh(tensor)

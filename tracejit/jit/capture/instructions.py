@@ -30,7 +30,7 @@ _RENAMED = {
     "FORMAT_SIMPLE": "FORMAT_VALUE",
     "FORMAT_WITH_SPEC": "FORMAT_VALUE",
 }
-_INTRINSICS = {5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"}  # of CALL_INTRINSIC_1; they run no call
+_INTRINSICS = {5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"}  # of CALL_INTRINSIC_1; they call nothing
 _PAIRS = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST", "LOAD_FAST"),
@@ -69,7 +69,7 @@ def steps(code: CodeType) -> list[Step]:
     ('RETURN_VALUE', None)]
     """
     found: list[Step] = []
-    entered = False  # a jump may lead to an instruction that does nothing
+    entered = False  # kept past instructions that do nothing: a jump may lead to one
     for one in dis.get_instructions(code):
         entered |= one.is_jump_target
         if one.opname in _SILENT:
@@ -102,9 +102,9 @@ def _plain(one: dis.Instruction, code: CodeType, entered: bool, before: list[Ste
     elif name == "BINARY_OP" and one.argrepr == "[]":
         yield step("BINARY_SUBSCR", effect)
     elif name == "CALL_KW":
-        before[-1] = before[-1]._replace(opname="KW_NAMES", effect=0)  # was loaded as a constant
+        before[-1] = before[-1]._replace(opname="KW_NAMES", effect=0)  # names: a constant before
         yield step("CALL", effect + 1, value)
-    elif name == "CALL":  # with what 3.11 counts as PRECALL
+    elif name == "CALL":  # 3.11 has a PRECALL before it, which takes the arguments
         yield step("CALL", -(arg or 0) - 1, value)
     elif name == "CALL_INTRINSIC_1":
         yield step(_INTRINSICS.get(arg or 0, name), effect, value)

@@ -64,7 +64,7 @@ class BranchJoin:
         self.pairs: list[tuple[Tensor, Tensor]] = []
         self.known: dict[tuple[int, int], int] = {}
         self.from_one_side: dict[int, int] = {}  # a pair's number -> the side that gives it
-        self.numbers: dict[int, tuple[type, bool]] = {}  # of Python numbers: type, bounded?
+        self.numbers: dict[int, tuple[type, bool]] = {}  # pairs of numbers: type, is it bounded?
         self.strides: list[Any] = []  # of pairs
         self.results: list[Any] = []
 
@@ -178,7 +178,7 @@ class BranchJoin:
         """Make the node; from now on written memory holds what the taken side left there.
         `together`: lists of values that code may see side by side."""
         parent, (one, other) = self.parent, self.sides
-        with forbid_breaks(parent.root):  # the sides are made of the graph so far
+        with forbid_breaks(parent.root):  # the sides use values of this segment
             kept = [a is b and one.is_outer(a) for a, b in self.pairs]
             places = [k for k, same in enumerate(kept) if not same]
             rest = [self.pairs[k] for k in places]
@@ -211,7 +211,7 @@ class BranchJoin:
         with no_grad():
             choices.remember(parent, self.flag, results, [*others])
         if gradient is not None:
-            gradient.attach(results)  # keeps results: it must be known how often they were written
+            gradient.attach(results)  # last: it notes how often results were written
         fresh = dict(zip(places, results))
         self.results = [self._result(k, fresh.get(k, pair[0]))
                         for k, pair in enumerate(self.pairs)]

@@ -25,7 +25,7 @@ from tracejit.jit.ir.graph import Value
 
 LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
 OTHER_CONTENTS = "other contents"
-DIFFERED = 2  # entries that did not serve a call since contents differed: no more are made
+DIFFERED = 2  # calls that missed for this: then no more entries depend on contents
 
 
 class KnownContents:
@@ -75,7 +75,8 @@ def _is_small(tracer: Any, x: Tensor) -> bool:
 
 
 def stays(source: Source | None) -> bool:
-    """Return True if a source is no argument, nor in one: its tensor is likely to stay."""
+    """Return True if a source is no argument, nor an element of one: its tensor is likely to
+    stay."""
     at = source
     while at is not None and at.how == "item" and at.parent is not None:
         at = at.parent

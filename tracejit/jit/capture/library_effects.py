@@ -17,10 +17,10 @@ from tracejit.jit.capture.location import PACKAGE, REWRITTEN
 # Rooms whose objects the user holds, and changes by calling their methods.
 _NAMES = ("amp", "backends", "cuda", "cpu", "distributions", "nn", "optim", "sparse", "utils")
 _ROOMS = tuple(os.path.join(PACKAGE, room) + os.sep for room in _NAMES)
-_TELLS = os.path.join(PACKAGE, "optim", "state.py")  # the tracer itself
-# These fill what others of ours have just made.
+_TELLS = os.path.join(PACKAGE, "optim", "state.py")  # it tells the tracer what it changes
+# They fill containers that our own code has just made.
 _QUIET = frozenset({"_flatten", "_backward_hooks", "Listing.named_modules"})
-# Settings of the process: `set_default_dtype`; and what is named so but sets none.
+# Functions that change settings of the process, as `set_default_dtype`; others named like them.
 _SETTINGS = ("set_", "use_", "enable_", "disable_", "seed", "manual_seed")
 _NO_SETTINGS = frozenset({"set_", "set_data", "set_history", "set_item", "set_momentum"})
 _CHANGES = frozenset(
@@ -47,7 +47,7 @@ def changes_objects(code: CodeType) -> bool:
     return _changes(place, code.co_name, code.co_firstlineno)
 
 
-@functools.lru_cache(4096)  # by what tells a function: hashing its code takes longer
+@functools.lru_cache(4096)  # by name and line: hashing code takes longer
 def _changes(filename: str, name: str, line: int) -> bool:
     node = _functions(filename).get((name, line))
     return node is not None and _Changes(node).found

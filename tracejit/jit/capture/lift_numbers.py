@@ -50,7 +50,7 @@ from tracejit.jit.capture.watcher import CONVERSIONS, CodeNames, names_of
 
 _NUMBERS = (int, float)
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
-# Modules of classes in C that take nothing for a number but a number.
+# Modules whose C classes take plain numbers alone.
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
 TELL_INTS = {"type", "int"}  # `type(n) is int`
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
@@ -66,23 +66,23 @@ class NumberLifter:
         self, sym_env: Any, state: ReachableState, varying: frozenset[Path], spread: frozenset[int]
     ):
         self.sym_env, self.state, self.varying = sym_env, state, varying
-        self.hidden = True  # nobody notices that a number is a runtime scalar
-        self.spread = spread  # arguments that the function is given in other containers
+        self.hidden = True  # the code cannot notice that a number is a runtime scalar
+        self.spread = spread  # numbers of `*args`, `**kwargs`: a call makes new ones
         self.roots: dict[int, SymNumber] = {}  # by id of the source
-        self.seen: dict[tuple, SymNumber | None] = {}  # by what is stored there
+        self.seen: dict[tuple, SymNumber | None] = {}  # by `_slot`; None: left as it is
         self.classes: dict[int, type] = {}
         self.stored: set[str] = set()
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
         self.keys: set[str] = set()
-        self.cached = False  # whether a function with a cache of arguments was found
+        self.cached = False  # a function of `lru_cache` was found
         self.looked = 0
 
     # -- before code runs ------------------------------------------------------------------------
     def argument(self, source: Source) -> SymNumber:
         """Return the runtime scalar that is passed for a number argument."""
         number = self.roots[id(source)] = self.sym_env.root(source.value, source)
-        number.original = source.value  # which the caller still has
+        number.original = source.value  # the caller's object stays at the source
         return number
 
     def varies(self, source: Source) -> bool:
@@ -108,7 +108,7 @@ class NumberLifter:
         """Replace numbers at the sources found since the last time."""
         sources = self.state.sources[self.looked :]
         self.looked = len(self.state.sources)
-        for source in sources:  # code that may run later counts already: afterwards is too late
+        for source in sources:  # names of code that may run later count now: later is too late
             if source.kind == "function":
                 self.add_names(names_of(source.value.__code__))
             elif source.kind == "object":
@@ -131,7 +131,7 @@ class NumberLifter:
         if not self.hidden:
             return
         if source.parent is not None and source.parent.key in ("__defaults__", "__kwdefaults__"):
-            return  # a call has read them before anybody looks
+            return  # a call binds defaults before the watcher sees its code
         if source.parent is not None and source.parent.how == "argument":
             if source.parent.key in self.spread:
                 return
@@ -185,12 +185,12 @@ class NumberLifter:
         if self.hidden:
             self.hidden = False
             for number in self.roots.values():
-                number.concretize()  # which is guarded by its value then
+                number.concretize()  # from now on guarded by value
             put_plain(self.state.sources, arguments)
         given = frame.f_locals
         for name, value in list(given.items()):
             if (fresh := plain_numbers(value, True)) is not value:
-                given[name] = fresh  # written back when the profiler's call is over
+                given[name] = fresh  # reaches the frame when the profile function ends
 
     def restore(self, arguments: tuple, swept: bool) -> None:
         """Put plain numbers wherever the call left runtime scalars; `swept`: also where no source
@@ -210,10 +210,10 @@ def put_plain(sources: Iterable[Source], arguments: tuple) -> None:
     for source in sources:
         own = instance_dict(_owner(source, arguments)) if source.kind == "own_names" else None
         if type(own) is dict and any(type(name) is not str for name in own):
-            concretize_tree(own)  # texts that waited for numbers
+            concretize_tree(own)  # names that are pending texts
     for source in _with_made(sources, arguments):
         if source.parent is not None and source.parent.value is not None:
-            owner = source.parent.value  # which may be elsewhere by now
+            owner = source.parent.value  # no source may lead to it any more
             now = source.read(owner)
             if (fresh := concretize_tree(now, seen)) is not now:
                 _set(source, owner, fresh)

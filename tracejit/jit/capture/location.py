@@ -21,16 +21,16 @@ from tracejit.jit.ir.graph import Location
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(os.path.dirname(_HERE)) + os.sep
-REWRITTEN = (  # own files whose control flow becomes regions, as the user's
+REWRITTEN = (  # own files that are rewritten as the user's are
     os.path.join(PACKAGE, "amp", "finite_step.py"),
     os.path.join(PACKAGE, "nn", "recurrence.py"),
 )
-# Files of einops: functions of their arguments, but for caches of what patterns and shapes mean.
+# Files of einops that are pure, but for caches of patterns and shapes.
 _EINOPS = {"einops.py", "packing.py", "parsing.py", "_backends.py", "_torch_specific.py"}
 _MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
 _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
 _CAPTURING = tuple(os.path.join(PACKAGE, "jit", room) + os.sep for room in ("capture", "runtime"))
-# The captured function is called here.
+# It calls the captured function: frames above are not the call's.
 _CALLS = os.path.join(PACKAGE, "jit", "capture", "signature.py")
 _SIZES = os.path.join("tracejit", "jit", "ir", "sizes.py")
 INSTALLED = os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep

@@ -133,9 +133,9 @@ def instance_dict(x: Any) -> Any:
 
 def _behind_property(x: Any) -> Any:
     """Return the `__dict__` of an object whose class has another attribute of that name."""
-    ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: with types of its own
+    ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: types of our own
     ask.restype, ask.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p]
-    return ask(id(x), None)  # ctypes asks an object itself for its class
+    return ask(id(x), None)  # as an address: ctypes would ask an object for its class
 
 
 def slots_of(x: Any) -> list[MemberDescriptorType]:
@@ -148,9 +148,9 @@ def filled_slots(x: Any) -> list[tuple[MemberDescriptorType, Any]]:
     """Return (descriptor, value) for each slot of an object that holds a value."""
     found = []
     for slot in slots_of(x):
-        if not flags_of(slot.__objclass__) & _MADE_AT_RUN_TIME:  # as `SimpleNamespace.__dict__`
+        if not flags_of(slot.__objclass__) & _MADE_AT_RUN_TIME:  # C's: `SimpleNamespace.__dict__`
             continue
-        with contextlib.suppress(AttributeError):  # an empty one
+        with contextlib.suppress(AttributeError):  # the slot is empty
             found.append((slot, slot.__get__(x)))
     return found
 

@@ -64,7 +64,7 @@ class CarriedVar:
     end: Any = None
     filled: bool = False  # `outer` is zeros that nobody reads
     strides: Any = None  # after the loop
-    # after one iteration it is what that one was before the loop
+    # another variable: after one iteration this is what that was before the loop
     first_of: CarriedVar | None = None
 
     @property
@@ -88,7 +88,7 @@ class ScannedInput:
     """Tensor of the parent of which each iteration sees one slice, `item`."""
 
     source: Tensor
-    whole: Tensor  # the parent's, leading dimension: iterations
+    whole: Tensor  # what all iterations see of it, stacked along dimension 0
     item: Tensor
     input: Value
     origin: Tensor | None
@@ -126,7 +126,7 @@ class LoopBodyTrace:
     variables: Variables
     trip_count: Any = None  # None: an open loop, whose end is decided by a value
     promoted: frozenset = frozenset()  # variables that require grad though they start without
-    lifted: frozenset = frozenset()  # numbers that change
+    lifted: frozenset = frozenset()  # Python numbers that change
     stride_changes: frozenset = frozenset()  # variables whose strides change
     growing_lists: frozenset = frozenset()  # lists that only grow
     max_trips: Any = None  # how many iterations there can be, where that is known
@@ -183,7 +183,7 @@ class LoopBodyTrace:
     # -- the start of an iteration ---------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
         self.started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = {}
-        self.containers: dict[str, Any] = {}  # lists and dicts that stand for the variable's
+        self.containers: dict[str, Any] = {}  # copies, with placeholders, of lists and dicts
         for name, value in before.items():
             if value is UNBOUND or (name, 0) in self.growing_lists:
                 continue
@@ -193,7 +193,7 @@ class LoopBodyTrace:
                 self.variables.set({name: var.start})
                 continue
             leaves: list[Tensor] = []
-            # A body that may never run leaves the list itself.
+            # After no iteration the variable is its old list: only a counted loop may copy it.
             changing = value if self.trip_count is not None else UNBOUND
             spec = tree_flatten(value, leaves, partial(is_, changing))
             carried_vars = [
@@ -289,7 +289,7 @@ class LoopBodyTrace:
         return item
 
     def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
-        """Do `target.select(dim, index).copy_(item)` of each iteration, after the loop."""
+        """Record `target.select(dim, index).copy_(item)`: the rows are written after the loop."""
         if self.trip_count is None or active.tracer is not self.region or self._is_inner(target):
             raise RegionRefused("a tensor is written at a place that only the program knows")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
@@ -317,7 +317,7 @@ class LoopBodyTrace:
         self.stores.append(StackedStore(target, dim, start, index.step, rows))
 
     def append(self, container: list, element: Any) -> None:
-        """Do `container.append(element)` of each iteration, after the loop."""
+        """Record `container.append(element)`: the list grows after the loop."""
         if active.tracer is not self.region or not is_a(element, Tensor):
             raise RegionRefused(
                 "what is appended is no tensor, or it is appended under a condition")
@@ -433,7 +433,7 @@ class LoopBodyTrace:
         var.strides = known_strides(after)
         if same_strides(after.shape, known_strides(before), var.strides):
             return True
-        if self.trip_count is None and not var.filled:  # it may be the outer tensor
+        if self.trip_count is None and not var.filled:  # after no iteration it is the outer tensor
             var.strides = merged_strides(var.name, before, after)
         return False
 

@@ -28,7 +28,7 @@ from tracejit.jit.capture.tree import (
 )
 from tracejit.jit.ir.graph import Value
 
-RETURNED = "returned"  # the name of one that is no variable of the user's
+RETURNED = "returned"  # name of carried values that are no variable of the user's
 NAMES = ("broke", RETURNED)
 
 

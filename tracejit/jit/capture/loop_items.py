@@ -22,7 +22,7 @@ from tracejit.jit.capture.scalars import CallSymInt
 from tracejit.jit.capture.settling import ended_to_hints
 from tracejit.jit.ir.sizes import SymInt
 
-WORTH = 16  # constant numbers of iterations from which a loop is rolled
+WORTH = 16  # iterations, if that is a constant, from which a loop is rolled
 
 
 class LoopIterable:

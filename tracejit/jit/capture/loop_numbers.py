@@ -24,9 +24,9 @@ from tracejit.jit.capture.scalars import CallSymFloat, CallSymInt, SymNumber
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import SymInt
 
-SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
-LARGE = 1 << 62  # ints below this may grow for a while
-SMALL_STEP = 1 << 15  # indices that step by less than this may be added up
+SMALL = 1 << 31  # counters with smaller steps do not overflow an int64
+LARGE = 1 << 62  # smaller ints can grow for long before they overflow
+SMALL_STEP = 1 << 15  # indices with smaller steps may be added up as counters
 DTYPES = {int: int64, float: float64, bool: bool_}
 _BITS = {"and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor"}
 _INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
@@ -107,7 +107,7 @@ class GraphSymFloat(GraphSymNumber, CallSymFloat):
 def _int_arithmetic(op: str, operands: tuple) -> Any:
     if any(x.__class__ is float for x in operands):
         return _float_arithmetic(op, operands)
-    chosen = op == "mul" and any(type(x) is GraphSymBool for x in operands)  # it or nothing
+    chosen = op == "mul" and any(type(x) is GraphSymBool for x in operands)  # the number or 0
     operands = _as_ints(operands)
     growing = [x for x in operands if not is_bounded(x)]
     if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
@@ -134,7 +134,7 @@ def _compared(op: str, left: Any, right: Any) -> Value:
     value = _applied(op, floats)
     if all(map(is_bounded, operands)):
         return value
-    rounded = _applied("eq", floats)  # then the float is a whole number
+    rounded = _applied("eq", floats)  # then the float is whole, and rounding may hide a difference
     whole = tuple([x if x.__class__ is int else _whole(x) for x in operands])
     return _applied("where", (rounded, _applied(op, whole), value))
 
@@ -250,7 +250,7 @@ def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False
     if parent.root is not parent:
         made = number_in(parent.traced(tensor).read(), kind)
     elif kind is bool:
-        return tensor.item()  # a plain one: it ends the segment
+        return tensor.item()  # bools are never pending: this ends the segment
     else:
         made = RegionSymInt(tensor) if kind is int else RegionSymFloat(tensor)
     made.bounded = bounded
@@ -320,7 +320,7 @@ class RegionSymInt(RegionSymNumber, GraphSymInt):  # type: ignore[override]
     def arithmetic(self, op: str, operands: tuple) -> Any:
         if op in ("add", "sub", "mul") and not _in_region() and all(map(_joins, operands)):
             growing = [x for x in operands if not is_bounded(x)]
-            if len(growing) < (1 if op == "mul" else 2):  # it fits an int64
+            if len(growing) < (1 if op == "mul" else 2):  # the result fits an int64
                 with no_grad():
                     tensors = [x.tensor if is_a(x, RegionSymInt) else x for x in operands]
                     return RegionSymInt(evaluate(op, tensors))

@@ -36,7 +36,7 @@ class LoopBodyTracer(SubgraphTracer):
         return self.body.trip_count is None and not (self.body.counted and self.body.before is None)
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
-        if one != other:  # the gradient of the loop knows what its variables lead to
+        if one != other:  # checked later: only the loop's gradient knows where variables lead
             self.leaf_constraints.append((one, other))
 
     def carries(self, tensor: Tensor) -> bool:

@@ -47,7 +47,7 @@ from tracejit.jit.capture.tree import tree_unflatten
 from tracejit.jit.ir.graph import Graph, Value
 
 NO_ITERATION = "after no iteration a variable is a view, or another one"
-ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
+ATTEMPTS = 16  # each learns one thing: a number to lift, a variable to promote
 
 
 def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
@@ -137,7 +137,7 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
     if recorded.permutes or recorded.of_views():
         raise RegionRefused(NO_ITERATION)
     signal = LoopBuilder(recorded, truth(decision)).add()
-    if endless and is_a(signal, TracedExit):  # nothing else ends it
+    if endless and is_a(signal, TracedExit):  # `while True`: only break or return ends it
         if signal.broke is False:
             return Return(signal.value)
     return signal
@@ -157,7 +157,7 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
             body.record(run)
             return body
         except Retrace as found:
-            body.appended.clear()  # an attempt that is given up holds nothing
+            body.appended.clear()  # a failed attempt keeps no element alive
             known[type(found)].add(found.place)
     raise RegionRefused("its variables do not settle")
 
@@ -214,7 +214,7 @@ class LoopBuilder:
         self.carried += [c for _, c in self.draws]
         self.stacked = [elements[0] for _, elements in body.appended.values()]
         self.stacked += [stored.rows for stored in body.stores]
-        self.lasts: dict[int, Tensor] = {}  # of elements that variables are too: the last one
+        self.lasts: dict[int, Tensor] = {}  # by id of an element that a variable holds too
 
     def _gives_history(self) -> bool:
         """Return True if a result requires grad, as the body leaves it or, after no iteration, as
@@ -302,7 +302,7 @@ class LoopBuilder:
 
     def _add(self) -> ControlExit:
         parent, region, body = self.parent, self.region, self.body
-        with forbid_breaks(parent.root):  # the body is made of the graph so far
+        with forbid_breaks(parent.root):  # the body uses values of this segment
             gradient = self._gradient()
             residuals = [] if gradient is None else gradient.residuals
             init = {m.value for m, _ in self.memories}
@@ -348,7 +348,7 @@ class LoopBuilder:
 
     def _count_writes(self) -> None:
         """Give a result the write count of what it may be, before history keeps the result."""
-        known: dict[int, list[Tensor]] = {}  # by what an iteration ends with
+        known: dict[int, list[Tensor]] = {}  # by id of what variables hold after an iteration
         changing = [(c.var, c.result) for c in self.carried
                     if c.var is not None and c.var.is_tensor and c.var.end is not c.var.start]
         for var, _ in changing:
@@ -381,8 +381,8 @@ class LoopBuilder:
                 values[id(var)] = self._end(c, var, stacked, others, values)
                 others.append(var)
         self.sharing.remember(values, [c.result for c in self.flags])
-        for c, var in carried_vars:  # last: these may end the segment
-            if var.end is var.start and var.is_tensor:  # written: so is what it stood for
+        for c, var in carried_vars:  # last: a store, or a number, may end the segment
+            if var.end is var.start and var.is_tensor:  # written in place: so is the outer tensor
                 self._store(var, c.result)
                 values[id(var)] = var.outer
             elif not var.is_tensor:
@@ -395,7 +395,7 @@ class LoopBuilder:
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip_count)
         self.region.created_here.clear()
-        body.appended.clear()  # what is held here could never be let go of untaken
+        body.appended.clear()  # held here, a list could not go before its elements are made
         return self.exit.ended([c.result for c in self.exits], values)
 
     def _end(self, c: Carried, var: CarriedVar, stacked: list[Tensor], others: list[CarriedVar],
@@ -412,7 +412,7 @@ class LoopBuilder:
 
     def _tensor(self, c: Carried, var: CarriedVar, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
-            if element is var.end:  # the last element of the list is this very tensor
+            if element is var.end:  # the variable is the list's last element
                 last = self.lasts[id(element)] = whole[self.body.trip_count - 1].clone()
                 return last
         self.parent.traced(c.result).memory.strides = var.strides
