@@ -40,11 +40,9 @@ _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert
 
 @stands_in
 class AfterSym:
-    """Value that the host knows only after the program has run: `op(*operands)`.
-
-    op     name of a Python operator, or a function; None: the only operand holds the value
-    bits   bound for the length of an int
-    """
+    """Value that the host knows only when the program has run: `op(*operands)`. `op` is a Python
+    operator's name or a function. Where `op` is None, the one operand (a tensor, a SymInt) holds
+    the value. `bits` bounds the length of an int."""
 
     kind: type = object
     on_host = False  # no replay knows it before the program runs

@@ -44,7 +44,7 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 class Step(NamedTuple):
     """Instruction of a code object.
 
-    called   it loads a function to be called, and a NULL on the stack beside it
+    called   it loads a function to be called, and the second stack entry that a call needs
     effect   how much deeper the stack is afterwards, where nothing jumps
     jumps    it may continue at another instruction
     entered  others jump here

@@ -3,7 +3,7 @@
 In: the graph inputs that decide a value Python asks for. Out: `KnownContents`, by which an entry
 serves only calls in which these tensors hold the same. So the recording goes on where the segment
 would end otherwise. Called by `fold` and `build.py`. After `DIFFERED` misses for other contents,
-the jit allows no more of it.
+the jit makes no more such entries.
 """
 
 from __future__ import annotations

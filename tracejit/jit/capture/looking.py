@@ -109,8 +109,8 @@ def is_thread_local(cls: type) -> bool:
 
 
 def instance_dict(x: Any) -> Any:
-    """Return an object's `__dict__`, past properties and `__getattr__`; None where it has none. Of
-    a `threading.local` it is that of the running thread.
+    """Return an object's `__dict__`; None where it has none, whatever its class makes up. Of a
+    `threading.local` it is that of the running thread.
 
     >>> class Empty:
     ...     __dict__ = property(lambda self: {"made": "up"})

@@ -535,7 +535,7 @@ def asked_number(value: Any) -> Any:
 
 
 def _sliced(source: Tensor, dim: int, start: Any, step: int, trip_count: Any) -> Tensor:
-    """Return a view of a tensor whose slices, in order, are what the iterations see."""
+    """Return a tensor whose slices, in order, are what the iterations see of `source`."""
     moved = source if dim == 0 else source.movedim(dim, 0)
     if step > 0:
         if type(start) is int and start == 0 and step == 1 and moved.shape[0] == trip_count:
