@@ -1,10 +1,10 @@
 """Plan of gradients through replays of a call: the program that a backward of some stages runs.
 
 In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`.
-Made by `backward_maker`, used by `attach_backward` and `later_backward`.
+Made by `backward_maker`, used by `attach_backward`, `call_nodes` and `later_backward`.
 
-A plan has a `BackwardVariant` for each way through the stages: where gradients arrive, and which
-are wanted. A variant knows the program to run, what must not have been written and what is freed.
+A plan makes a `BackwardVariant` for each set of results where gradients arrive and edges where they
+are wanted. A variant has the program to run, the memory to check, and the bits of what is freed.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ EVERYTHING = -1
 class BackwardStage:
     """Part of a call that becomes one node on the tape.
 
-    results  the numbers of the tangents that stand for its gradients
-    edges    the numbers of the gradients it gives
+    results  numbers of the tangents that stand for its gradients
+    edges    numbers of the gradients that it gives
     reached  for each edge the results that lead to it, as bits
-    freed    the ways through what is freed by itself; for each the `parts` of the tape, and what
-             decides whether it was there (`free_conditions`)
-    own      for each result what of these is freed with the node that made it, as bits; what that
-             node keeps: `own_kept`, numbers among what is noted
-    kept     (number among what is noted, the ways through what keeps it)
+    freed    the way through each group of parts that a backward frees together
+    parts    for each group its parts of the tape
+    own      for each result the groups that are freed with the node that made it, as bits
+    kept     (number in the plan's `noted`, the ways through what needs the check)
+
+    `own_kept` has for each result the checks of the node that made it, as numbers in `noted`.
+    `free_conditions` tells for each group whether it was there; None: always.
     """
 
     results: list[int]
@@ -59,8 +61,8 @@ class BackwardStage:
     kept: list[tuple[int, list[PathMask]]]
 
     def leads_on(self, gone: int) -> bool:
-        """Return True if gradients go through the stage where these bits of what is freed by itself
-        are freed."""
+        """Return True if a gradient gets through the stage after the groups `gone` (bits) were
+        freed."""
         freed = [way for k, way in enumerate(self.freed) if gone >> k & 1]
         return any(
             mask >> r & 1 and not any(above >> r & 1 and below >> k & 1 for above, below in freed)
@@ -68,21 +70,23 @@ class BackwardStage:
 
 
 class FreeCondition(NamedTuple):
-    """Condition that something was there to be freed: the number of a saved value, and the truth it
-    must have."""
+    """Condition that something was there to be freed: the position of a saved value, and the truth
+    it must have."""
 
     flag: int
     sense: bool
 
 
 class VersionCheck(NamedTuple):
-    """Memory that must not be written.
+    """Memory that must not be written before the backward: an input's, or an output's of the
+    program.
 
-    input   its number, or -1; `root`: that of an output of the program
-    label   what an error says of it, if that is not the input itself
-    result  the number of the result that is what is kept, or -1
-    flag    the number of the saved value that decides whether it is, or -1
-    sense   what that must be
+    input   number of the input, or -1
+    root    number of the output, or -1
+    label   description for the error; None: the input describes itself
+    result  number of the result that the tape keeps itself, or -1
+    flag    position of the saved value that decides whether the tape keeps the memory, or -1
+    sense   truth that this value must have
     """
 
     input: int
@@ -97,13 +101,13 @@ class VersionCheck(NamedTuple):
 class BackwardVariant:
     """Program of one backward.
 
-    checked   what must not have been written, by number
-    frees     for each stage what it frees, as bits
+    checked   numbers of the checks to make first
+    frees     for each stage the groups that the backward frees, as bits
     tangents  (stage in the key, result): where the program's gradients arrive
-    places    for each stage, for each edge: which of the program's outputs goes there
-    looks     (stage in the key, edge): the view that goes there instead, of an output, or of what
-              arrived as tangent -1 - number; and what is one tensor has one number
-    exact     whether nothing that does not arrive is replaced by zeros that one could notice
+    places    for each stage, for each edge: the program's output that goes there, or None
+    looks     (stage in the key, edge) -> (source, steps, number): a view that goes there instead.
+              source: an output, or -1 - a position in `tangents`. Views of one number are one tensor
+    exact     False: zeros stand for gradients that do not arrive, where results may show it
     """
 
     graph: Graph
@@ -123,7 +127,7 @@ def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 
 @dataclass
 class BackwardPlan:
-    """Plan of the gradients through a replay: its results get a node for each stage (C4)."""
+    """Plan of the gradients through a replay. The results get a node for each stage (C4)."""
 
     # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
     graph: Graph | None
@@ -188,9 +192,10 @@ class BackwardPlan:
         self.remembered = frozenset(self.remembers)
 
     def variant(self, key: Key, shown: Shown = ()) -> BackwardVariant:
-        """Return the variant that runs the stages of the key, the first of them first.
+        """Return the variant that runs the stages of the key in its order, and make it the first
+        time.
 
-        At the edges `shown` gradients that are views are given as such.
+        At the edges `shown` the variant gives gradients that are views as views.
         """
         at = (key, shown) if shown else key
         found = self.variants.get(at)
@@ -231,7 +236,8 @@ class BackwardPlan:
                                exact=exact)
 
     def _look(self, variant: BackwardVariant, key: Key, shown: Shown) -> None:
-        """Let a variant give views at these edges."""
+        """Let a variant give views at these edges, and each tensor once, as the plain backward
+        does."""
         arrived = self._arrived(key)
         given = {g for s in arrived for g in self.stages[s].edges}
         fed = {self.stages[s].results[k]: g
@@ -264,7 +270,8 @@ class BackwardPlan:
         variant.graph = graph
 
     def _left(self, g: int, value: Value, came: list[int]) -> GradientView | None:
-        """Return the only term that is left of a sum, as a view; None if there is none."""
+        """Return the last term of a sum as a view, where the others do not arrive; None for any
+        other value."""
         if not is_sum(self.backward.outputs[self.grads[g]]) or is_sum(value):  # type: ignore[index]
             return None
         base, steps = chain(value)
@@ -273,7 +280,11 @@ class BackwardPlan:
         return GradientView(number, None, steps, value)
 
     def _resolved(self, g: int, fed: dict[int, int], came: list[int]) -> GradientView | None:
-        """Return the view that a gradient is, where stages run together."""
+        """Return the view that a gradient is, also through stages that run in the same program.
+
+        fed   tangent -> the gradient of another stage that becomes it
+        came  tangents whose gradients arrive from outside
+        """
         view = self.views[g]
         if view is None or view.tangent < 0:
             return view
@@ -294,7 +305,8 @@ class BackwardPlan:
         return self.cuts[cut] if cut >= 0 and self.cuts[cut][0] in inside else None
 
     def _arrived(self, key: Key) -> dict[int, int]:
-        """For each stage the results at which gradients arrive, also from other stages."""
+        """Return for each stage the results at which gradients arrive, from outside or from other
+        stages."""
         found = {s: mask for s, mask, _ in key}
         for s in found:
             for k, g in enumerate(self.stages[s].edges):
@@ -304,7 +316,8 @@ class BackwardPlan:
         return found
 
     def wanted(self, key: Key) -> dict[int, int]:
-        """For each stage the edges to which gradients shall go, also for other stages."""
+        """Return for each stage the edges to which gradients must go, those to other stages
+        included."""
         found = {s: mask for s, _, mask in key}
         for s in reversed(found):
             for k, g in enumerate(self.stages[s].edges):
@@ -321,8 +334,8 @@ class BackwardPlan:
     def _graph(
         self, arriving: list[int], inside: set[int], outputs: list[int]
     ) -> Pruned:
-        """Return the program for these tangents and gradients, and the number of each gradient in
-        it."""
+        """Make the program for these tangents and gradients, and find the number of each gradient
+        in it."""
         graph = self.backward
         first = len(graph.inputs) - len(self.tangents)
         tangents: Sequence[Value] = graph.inputs[first:]
@@ -355,9 +368,10 @@ def is_sum(value: Value) -> bool:
 
 
 def _goes(way: PathMask, arrived: int, wanted: int) -> bool:
-    """Return True if a backward runs what has these ways through it.
+    """Return True if a backward runs something with this way through it.
 
-    A backward for everything also runs what leads nowhere.
+    arrived, wanted  results with gradients and edges asked for, as bits. All edges: also what leads
+                     to none of them
     """
     return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))
 

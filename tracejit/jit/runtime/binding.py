@@ -1,7 +1,8 @@
 """Program for one set of sizes: every size expression evaluated, memory planned, tables built.
 
-In: a Program and a value for each symbol. Out: a Binding, which `executable` runs. A Binding is
-made once per input shape and used by any number of threads: what one call writes is in a Frame.
+In: a Program and a value for each symbol. Out: a Binding, which `executable` or `cuda_executable`
+runs. A program has one Binding for each input shape. Any number of threads use it, since a call
+writes only to its own frame.
 
 The buffer table holds inputs, then outputs, then temporaries, so that a call writes one stretch of
 addresses; `place` gives each buffer's position in it.
@@ -46,7 +47,7 @@ class Binding:
 
     buffer_bytes  bytes of each of the program's buffers
     output_bytes  bytes of each output buffer, in the order of their places
-    arena_bytes, peak_bytes  temporaries; temporaries and outputs together
+    arena_bytes   bytes of the temporaries; `peak_bytes`: with the outputs
     stretches     the program in runs: (first step, number of steps), or (step, 0) for a host call
     """
 
@@ -67,7 +68,8 @@ class Binding:
 
 
 def bind(program: Program, values: Mapping[str, int]) -> Binding:
-    """Evaluate every size of `program` for these symbols; KeyError where one has no value."""
+    """Evaluate every size of `program` for these symbols. Raises KeyError where one has no
+    value."""
     inputs, outputs, temporaries = _roles(program)
     place = [0] * len(program.buffers)
     for position, number in enumerate([*inputs, *outputs, *temporaries]):
@@ -88,7 +90,8 @@ def bind(program: Program, values: Mapping[str, int]) -> Binding:
 
 
 def _roles(program: Program) -> tuple[list[int], list[int], list[int]]:
-    """Numbers of the input buffers in calling order, of the outputs, of the rest."""
+    """Return the numbers of the input buffers in calling order, of the outputs, and of the
+    others."""
     inputs = list(program.inputs)
     known = set(inputs)
     outputs = [i for i, b in enumerate(program.buffers) if b.role == "output" and i not in known]
@@ -112,7 +115,11 @@ def _bytes_of(program: Program, buffer: Buffer, values: Mapping[str, int]) -> in
 def _lives(
     program: Program, temporaries: Sequence[int], nbytes: Sequence[int]
 ) -> list[memory_plan.Life]:
-    """From the instructions themselves, so that a plan is right whatever lowering noted."""
+    """Return the life of each temporary: all instructions that use it, and those that lowering
+    noted.
+
+    A first use of 0 that lowering noted counts as not noted.
+    """
     uses: dict[int, list[int]] = {}
     for k, instruction in enumerate(program.instructions):
         for number in instruction.operands:

@@ -1,6 +1,7 @@
 """Compiled kernels, in this process and on disk.
 
-In: Kernels. Out: addresses of their functions. Called by `executable` and by the command line.
+In: Kernels. Out: addresses of their functions. Called by `executable`, by all of `runtime/` that
+compiles a text of its own, and by `debug/` for reports.
 
     <cache_dir>/kernels/<name>_<sum>.py    the text of each kernel: for pdb, tracebacks and readers
     <cache_dir>/native-<key>/<sum>.pack    the objects of kernels that were compiled together
@@ -41,8 +42,10 @@ counts = {"compiled": 0, "loaded": 0, "reused": 0}
 
 
 def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
-    """Address of each kernel's function, by digest: from memory, from disk, else compiled, by all
-    threads but `spared` ones.
+    """Return the address of each kernel's function, by digest: from memory, from disk, else
+    compiled.
+
+    spared  threads that do not compile
 
     Raises `lowering.native.KernelError` where a text cannot be compiled.
     """
@@ -70,7 +73,7 @@ def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 
 def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Load what the directory has; returns the kernels it does not have."""
+    """Load the kernels that the directory has, and return the others."""
     packs: dict[Path, list[Kernel]] = {}
     missing = []
     for kernel in kernels:
@@ -85,7 +88,7 @@ def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
-    """Load one pack: all its kernels become known. Returns `wanted` where it cannot be used."""
+    """Load one pack with all its kernels. Return the `wanted` kernels that are still missing."""
     from tracejit.jit.lowering.native import symbol_of
 
     try:
@@ -103,7 +106,7 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
 
 
 def damaged(path: Path, error: Exception) -> None:
-    """Say that a pack is damaged, and remove it if that can be done."""
+    """Warn that a pack is damaged, and remove it if possible."""
     cache_folder.warn("damaged", f"{path} is damaged ({error}); compiling again")
     cache_folder.remove_file(path)
 
@@ -121,7 +124,7 @@ def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) ->
 
 
 def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -> None:
-    """Write kernels to disk where that can be done."""
+    """Write kernels to disk. Where that fails, a warning says so."""
     if cache_folder.writable(directory):
         try:
             write_pack(directory, [kernel.digest for kernel in kernels], objects)
@@ -145,7 +148,8 @@ def _not_written(directory: Path, error: OSError) -> None:
 
 
 def source_file(kernel: Kernel) -> str:
-    """Path of the file with the kernel's text, written once; a name in <> without a disk."""
+    """Return the path of the file with the kernel's text, written once; a name in <> without a
+    disk."""
     nowhere, text = f"<kernel {kernel.name}>", kernel.source.encode()
     folder = subfolder("kernels")
     if folder is None:
@@ -172,14 +176,14 @@ def source_file(kernel: Kernel) -> str:
 
 
 def native_directory() -> Path | None:
-    """Return the folder of this machine's and these versions' objects; None where it cannot be
+    """Return the folder for objects of this processor and these versions; None where it cannot be
     used."""
     return subfolder(f"native-{environment_key()}")
 
 
 @functools.cache
 def environment_key() -> str:
-    """Return a digest of everything but the text that decides what a kernel compiles to."""
+    """Return a digest of everything that decides what a kernel compiles to, except its text."""
     import llvmlite
     import numpy
 

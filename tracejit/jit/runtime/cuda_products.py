@@ -18,7 +18,8 @@ NORMAL, TRANSPOSED = 0, 1  # cublasOperation_t
 
 
 def matmul(cupy: Any, dtype: str, addresses: Sequence[int], sizes: Sequence[int]) -> None:
-    """out = op(a) @ op(b) for matrices, or stacks of them, at (a, b, out); float32 or float64.
+    """Compute out = op(a) @ op(b) for matrices, or stacks of them, at (a, b, out); float32 or
+    float64.
 
     Raises DeviceUnavailable where cuBLAS is not installed.
     """
@@ -43,7 +44,7 @@ def matmul(cupy: Any, dtype: str, addresses: Sequence[int], sizes: Sequence[int]
 
 
 def _library(cupy: Any) -> tuple[Any, int]:
-    """CuPy's binding of cuBLAS, and the handle of the current device."""
+    """Return CuPy's binding of cuBLAS, and the handle of the current device."""
     try:
         return cupy.cuda.cublas, cupy.cuda.device.get_cublas_handle()
     except ImportError as error:

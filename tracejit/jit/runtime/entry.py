@@ -1,7 +1,8 @@
 """Replay entry: guards, a compiled segment, and specs for results and effects.
 
-In: what a recorded call left behind (made by the jit). Out: `CacheEntry.replay(inputs, arguments)`:
-the plain function's return value and effects, without running any Python of the user's.
+In: the facts of a recorded call, from `build`. Out: `CacheEntry.find(arguments)`, then
+`CacheEntry.replay`: the plain function's return value and effects, without any Python of the
+user's. Called by `CompiledFunction`.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from tracejit.jit.runtime.outputs import ResultTensor, follow, order_of
 
 
 class ReplayFailed(Exception):
-    """Error of a program that stopped before it wrote anything visible: the plain function shall
-    say why."""
+    """Error of a program that stopped before it wrote anything visible. The caller runs the plain
+    function for its own error."""
 
 
 @dataclass
 class CacheEntry:
-    """Captured program of a function."""
+    """Captured program of a function, and what a replay does around it."""
 
     guards: GuardSet
     segment: CompiledGraph
@@ -140,8 +141,10 @@ class CacheEntry:
         self.fast_guards.placed = bool(self.input_mutations)
 
     def find(self, arguments: tuple) -> tuple[tuple, BoundGraph, Any] | None:
-        """Graph inputs, their binding and what is known of their addresses; None where this entry
-        does not serve the call."""
+        """Return (graph inputs, their binding, the snapshot that knows their addresses or None).
+
+        None: this entry does not serve the call.
+        """
         snapshot = self.fast_guards.snapshot
         found = None if snapshot is None else self.fast_guards.fast(arguments, snapshot)  # type: ignore[misc]
         if found is not None:
@@ -179,7 +182,7 @@ class CacheEntry:
     def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
         """Return True if memory this program writes overlaps no other input.
 
-        Generators it draws from must also be as many as there were.
+        No two generators that the program draws from may be one.
         """
         advances = self.rng_advances
         if len(advances) > 1 and len({id(inputs[n]) for n, _ in advances}) < len(advances):
@@ -205,7 +208,8 @@ class CacheEntry:
     ) -> Any:
         """Run natively and return what the plain function would.
 
-        held  no signal's handler is called meanwhile; else what one raises is seen to below
+        held  True: Python calls no signal handlers during the call. False: if a handler raises after the
+              program ran, `_complete` does the remaining effects first
         """
         direct = bound.direct
         if direct is None:
@@ -273,7 +277,8 @@ class CacheEntry:
             raise
 
     def _plan(self, inputs: Sequence[Any], bound: BoundGraph) -> tuple | None:
-        """Return a launcher that does what follows the run as well, and what it needs."""
+        """Make a launcher whose native call also does what follows the run, and its constants, or
+        None."""
         if len(self.plans) > flags.max_bindings:
             self.plans.clear()
         segment = self.segment
@@ -284,7 +289,7 @@ class CacheEntry:
     def _launch(
         self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: BoundGraph, snapshot: Any
     ) -> Any:
-        """Do all effects in one native call; then return the results."""
+        """Run and do all effects in one native call; then return the results."""
         numbers = () if self.numbers is None else self.numbers(arguments)
         before = self._before(inputs, arguments) if self.only < 0 else ()
         launch, needed = plan
@@ -312,19 +317,20 @@ class CacheEntry:
         return self.returned(frame)
 
     def _tell(self, inputs: Sequence[Any]) -> None:
-        """Tell those who read memory as it was before the program writes it."""
+        """Tell the readers of memory before the program writes it."""
         for number, _ in self.input_mutations:
             about_to_write(inputs[number]._storage)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
-        """Return what specs look at, before effects put other things there."""
+        """Return the objects at the sources that specs read, before effects change what is
+        there."""
         return [inputs[at] if type(at) is int else read_from(at, arguments) for at in self.looks]  # type: ignore[arg-type]
 
     def _fill(
         self, frame: ReplayFrame, values: Sequence[Any], roots: list[Tensor], bound: BoundGraph,
         snapshot: Any = None,
     ) -> None:
-        """Fill the frame with the results, from what the program returned."""
+        """Fill the frame with the results, made from the program's outputs."""
         tensors = frame.tensors
         if self.strided_outputs:
             roots = list(roots)
@@ -356,12 +362,13 @@ class CacheEntry:
         frame.tensors.clear()
 
     def _count_data(self, values: Sequence[Any]) -> None:
-        """Advance the writes that families of the caller's tensors count."""
+        """Count the program's writes in families of the caller's `.data` tensors."""
         for number, count in self.data_versions:
             bump_version(values[number], count)
 
     def _choose_storages(self, frame: ReplayFrame, roots: list[Tensor]) -> list[Tensor]:
-        """Memory that a flag says is the caller's, or another result's, in its place."""
+        """Return the outputs, with the caller's tensor or another output in place of those whose
+        flag says so."""
         frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]  # flags among them
         places = list(roots)
         for number, other, flag in self.storage_choices:
@@ -381,9 +388,10 @@ class CacheEntry:
         frame: ReplayFrame,
         done: int,
     ) -> None:
-        """Do the rest of what follows the program's run, from where a signal's handler ended it.
+        """Do the rest of what follows the program's run, after a signal's handler raised in the
+        middle.
 
-        Each part is over or not begun when a handler may be called, or can be done again.
+        Wherever a handler may be called, each part is done, not begun, or may be done again.
         """
         for number, count in writes:
             inputs[number]._storage.version += count
@@ -399,22 +407,24 @@ class CacheEntry:
             effect(frame)
 
     def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Inputs with generators replaced by their state."""
+        """Return the inputs with generators replaced by a copy of their state."""
         values = list(inputs)
         for number, _ in self.rng_advances:
             values[number] = values[number].array.copy()
         return values
 
     def _drawn(self, inputs: Sequence[Any], bound: BoundGraph) -> Sequence[Any]:
-        """Return the inputs; generators go on at once, so that no other thread draws the same
-        numbers."""
+        """Return the inputs with generators replaced by their state, and advance the generators.
+
+        They advance before the run, so that no other thread draws the same numbers.
+        """
         values = list(inputs)
         for number, draws in self.rng_advances:
             values[number] = inputs[number].take(evaluate(draws, bound.sizes))
         return values
 
     def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: BoundGraph) -> None:
-        """Give back to generators what was drawn: nothing was made of it."""
+        """Give the drawn numbers back to the generators: the program did not run."""
         for number, draws in self.rng_advances if values is not inputs else ():
             inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
 
@@ -445,7 +455,7 @@ class CacheEntry:
 
 
 def entered(error: BaseException, effect: Effect) -> bool:
-    """Return True if an exception comes from within an effect."""
+    """Return True if an exception was raised inside an effect."""
     code = getattr(effect, "__code__", None) or type(effect).__call__.__code__
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not code:

@@ -1,8 +1,9 @@
 """Runs a lowered program: natively, or its kernels as plain Python.
 
 In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
-Storages of the outputs. Called by the entries that `jit` keeps. The path of one call is short on
-purpose: take a frame, write addresses into its table, one native call, look at the status.
+Storages of the outputs. Made by `placement` and `eager_kernels`, run by `compiled_graph`; `launch`
+generates a shorter path for small programs. The path of one call is short on purpose: take a frame,
+write addresses into its table, one native call, look at the status.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _keeping: deque[tuple[list[Any], int]] = deque()  # frames of a binding, bytes o
 
 
 class ProgramError(RuntimeError):
-    """Failed check in a kernel; what the program had written until then is unspecified.
+    """Failed check in a kernel. The content of what the program writes is unspecified then.
 
     value        the operand's value that failed the check, e.g. an index
     instruction  the instruction that reported it; its `locations` are the user's lines
@@ -125,13 +126,13 @@ class Executable:
         return [outputs[k] if k >= 0 else None for k in native.returned]
 
     def _keep(self, stacks: Run, binding: Binding, outputs: Sequence[Storage]) -> None:
-        """Stacks live as long as the outputs that may hold their handles."""
+        """Keep the run's stacks as long as the outputs that may hold their handles."""
         for k, value in zip(binding.native.returned, self.program.graph.outputs):
             if k >= 0 and may_hold_handles(value.type):
                 stacks.keep(outputs[k])
 
     def execute(self, binding: Binding, frame: Any) -> None:
-        """Run once on the addresses that are in the frame's table: the body of a region."""
+        """Run once on the addresses in the frame's table. `regions` runs bodies so."""
         if binding.native.simple:
             binding.native.call(frame.job)
             if frame.status[0]:
@@ -186,7 +187,7 @@ class Executable:
             host.call(self.program, binding, number, frame.addresses())
 
     def failure(self, frame: Any, first: int) -> ProgramError:
-        """Return the error that the frame's status stands for, and make the frame as new."""
+        """Return the error that the frame's status stands for, and clear the status."""
         number, value, row = frame.status[:3]
         frame.clear_status()
         return _error(self.program.instructions[first + row], number, value)
@@ -227,7 +228,7 @@ class _Native:
             self._build(executable, binding)
 
     def takes_long(self) -> bool:
-        """Return True if other Python threads should run meanwhile: handing over costs a
+        """Return True if the call should release the interpreter's lock, which costs a
         microsecond."""
         return self.shared or self.guard is not None or sum(self.binding.buffer_bytes) > 1 << 17
 
@@ -266,7 +267,8 @@ class _Native:
 
 
 def _keep(frames: list[Any], nbytes: int) -> None:
-    """Note that a binding will keep one more frame; the oldest idle ones go past the limit."""
+    """Note that a binding keeps one more frame; above the limit drop all frames of the oldest
+    bindings."""
     _keeping.append((frames, nbytes))
     total = _bytes_kept()
     while total > _KEPT_TOTAL and len(_keeping) > 1:
@@ -279,7 +281,7 @@ def _keep(frames: list[Any], nbytes: int) -> None:
 
 
 def _bytes_kept() -> int:
-    """Bytes of all frames that are kept, while other threads keep and drop some."""
+    """Return the bytes of all frames that are kept."""
     while True:
         try:
             return sum(n for _, n in tuple(_keeping))
@@ -328,7 +330,7 @@ class _Frame:
             self.take_arena(binding, 1)
 
     def take_arena(self, binding: Binding, threads: int) -> None:
-        """Memory for temporaries, and scratch for each thread; what did not change stays."""
+        """Take memory for temporaries, and scratch for each thread. What did not change stays."""
         if self._threads != threads:
             self._threads, self.arena = threads, None
             for job in self._job_words:
@@ -348,7 +350,7 @@ class _Frame:
             self.arena = None
 
     def run_row(self, row: int) -> None:
-        """Run one row of the table as a job of its own."""
+        """Run one row of the instruction table as a job of its own, on this thread."""
         job = self._job_words[0]
         names = [runner.TABLE, runner.COUNT, runner.POOL]
         before = job[names].tolist()
@@ -361,5 +363,5 @@ class _Frame:
             self.status[k] = 0
 
     def addresses(self) -> list[int]:
-        """Return the buffer table's content."""
+        """Return the content of the buffer table."""
         return self._words[: self.native.places].tolist()
