@@ -267,8 +267,8 @@ class _Native:
 
 
 def _keep(frames: list[Any], nbytes: int) -> None:
-    """Note that a binding keeps one more frame; above the limit drop all frames of the oldest
-    bindings."""
+    """Note that a binding keeps one more frame. Past the limit, drop the frames that were kept
+    first."""
     _keeping.append((frames, nbytes))
     total = _bytes_kept()
     while total > _KEPT_TOTAL and len(_keeping) > 1:

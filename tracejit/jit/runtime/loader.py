@@ -1,8 +1,7 @@
-"""Object files into this process, with llvmlite alone: numba is not imported.
+"""Loader of object files into this process, with llvmlite alone: numba is not imported.
 
 In: bytes of object files that `lowering.native` or the cache gave. Out: addresses of their symbols.
-Called by `runtime.cache`. What is loaded stays for the life of the process: a program may be
-running in it.
+Called by `cache`. What is loaded stays for the life of the process: a program may be running in it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 In: how long such calls took. Out: how the next one runs. Called by `jit.CompiledFunction`.
 
 After a few captures without a program the function is timed both ways, turn by turn, in its own
-calls. The faster way is taken; now and then a capture is tried again, and both are timed anew.
+calls. The faster way is taken. Now and then a capture is tried again; after one more failure both
+ways are timed anew.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Pace:
         return COEXECUTE if coexecuted <= plain else PLAINLY
 
     def took(self, turn: str, seconds: float) -> None:
-        """Note that a call that ran so made no program, and took this long."""
+        """Note that a call ran by this turn, made no program, and took so many seconds."""
         self.calls += 1
         if turn == CAPTURE:
             if self.calls > self.next:
@@ -67,7 +68,7 @@ class Pace:
 
     @property
     def text(self) -> str:
-        """Return the reason why calls run plainly, in words; "" where they do not."""
+        """Reason why calls run plainly, in words; "" where they do not."""
         if not self.decided or self.way != PLAINLY:
             return ""
         plain, recorded = (self.seconds[way] * 1e3 for way in (PLAINLY, COEXECUTE))
