@@ -106,7 +106,7 @@ class BackwardVariant:
     tangents  (stage in the key, result): where the program's gradients arrive
     places    for each stage, for each edge: the program's output that goes there, or None
     looks     (stage in the key, edge) -> (source, steps, number): a view that goes there instead.
-              source: an output, or -1 - a position in `tangents`; views of one number are one tensor
+              source: an output, or -1 - a position in `tangents`; one number, one tensor
     exact     False: zeros stand for gradients that do not arrive, where results may show it
     """
 

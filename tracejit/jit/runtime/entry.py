@@ -208,8 +208,8 @@ class CacheEntry:
     ) -> Any:
         """Run natively and return what the plain function would.
 
-        held  True: Python calls no signal handlers during the call. False: if a handler raises after
-              the program ran, `_complete` does the remaining effects first
+        held  True: no signal handler runs during the call. False: if one raises after the program
+              ran, `_complete` does the remaining effects first
         """
         direct = bound.direct
         if direct is None:

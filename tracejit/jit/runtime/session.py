@@ -89,8 +89,10 @@ _CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # begins handlers, `finally` and the
 
 
 class CaptureSession:
-    """Recording of one call. `run()` returns the result; `entry` and `breaks` tell what became of
-    it."""
+    """Recording of one call. `run()` returns the result, then `entry` and `breaks` are set.
+
+    watch  False: the call only runs its segments; nothing is watched and no entry is made
+    """
 
     def __init__(
         self,
@@ -214,9 +216,10 @@ class CaptureSession:
         return concretize_tree(value)
 
     def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
-        """End the recording. Nothing interrupts it.
+        """End the recording, with signals held back.
 
-        Return `value` as the caller gets it, and leave nothing that only a recording knows.
+        Return `value` as the caller gets it. No deferred number or tensor stays in objects of the
+        user's.
         """
         tracer = self.tracer
         with HeldInterrupts():
@@ -246,8 +249,10 @@ class CaptureSession:
         return value
 
     def _put_same(self, value: Any) -> Any:
-        """`value`, and what the call stored, with the caller's own tensors where results turned out
-        to be them."""
+        """Put the caller's own tensors in place of results that turned out to be them.
+
+        That covers `value`, which is returned, and what the call stored.
+        """
         found, seen = self.tracer.identity_results, set[int]()
 
         def own(x: Any) -> Any:
@@ -277,7 +282,7 @@ class CaptureSession:
                 return self.invoke(values)
 
     def _argument(self, k: int, value: Any) -> Any:
-        """Arguments as the function sees them: numbers become runtime scalars."""
+        """Return an argument as the function sees it: a number may become a `SymNumber`."""
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
             source = self.state.roots["argument", id(self), k]
@@ -287,7 +292,7 @@ class CaptureSession:
         return value
 
     def _spread(self, source: Source, value: Any) -> Any:
-        """Return what `*args` or `**kwargs` are made of."""
+        """Return the tuple of `*args` or the dict of `**kwargs`, as the function sees it."""
         inside = {key: child for (_, key), child in source.children.items()}
         if len(inside) < len(value):  # too many to look at
             return value
@@ -296,7 +301,8 @@ class CaptureSession:
         return {key: self._number(inside[key]) for key in value}
 
     def _number(self, source: Source) -> Any:
-        """Return what is at a source of the arguments; a runtime scalar for a number."""
+        """Return what is at a source of the arguments, with a `SymNumber` for a number that may
+        change."""
         kind = type(source.value)
         if not self.lifter.hidden:
             return source.value
@@ -305,7 +311,7 @@ class CaptureSession:
         return source.value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
-        """Compile; what is returned runs it."""
+        """Compile a segment, and return a function that runs it."""
         active.tracer = None
         started = perf_counter()
         try:
@@ -381,7 +387,7 @@ class CaptureSession:
             active.tracer = saved
 
     def _imports(self, names: CodeNames, frame: FrameType) -> None:
-        """Modules that the code imports: it reads their names."""
+        """Add the modules that the code imports: it reads their names."""
         if is_internal_code(original_code(frame.f_code)):
             return
         for level, name in names.imported:
@@ -389,7 +395,7 @@ class CaptureSession:
             self._module(resolve_name("." * level + name, package))
 
     def _module(self, name: str) -> None:
-        """Add a module that is imported, and those that it is in, to the roots."""
+        """Add an imported module, and the packages that it is in, to the roots."""
         parts = name.split(".")
         for k in range(1, len(parts) + 1):
             path = ".".join(parts[:k])
@@ -418,7 +424,8 @@ class CaptureSession:
                 f"{code.co_qualname} closes over variables and was found nowhere")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
-        """Return True if the function that runs is one of its first argument's class."""
+        """Return True if the function that runs was found as a method of its first argument's
+        class."""
         first = first_argument(code, frame)
         if issubclass(type(first), FunctionNode):  # methods of a Function are static
             first = type(first).function
@@ -432,7 +439,8 @@ class CaptureSession:
         self.tracer.add_break_later(*unseen_call(function))
 
     def _keeps(self, frame: FrameType) -> None:
-        """Code begins whose results a cache keeps, or that changes the filters of warnings."""
+        """Handle the start of code whose results a cache keeps, or that changes the filters of
+        warnings."""
         if frame.f_code not in OF_FILTERS:
             self.lifter.give_up(frame, self.arguments)
         elif not changes_filters(self.tracer, frame):
@@ -446,7 +454,7 @@ class CaptureSession:
         self.lifter.look()
 
     def _asking(self, frame: FrameType) -> None:
-        """Modules in variables whose attributes are asked for by computed names."""
+        """Note modules in variables from which `getattr` reads computed names."""
         for name in self.state.dynamic_owners:
             module = frame.f_locals.get(name)
             if is_a(module, ModuleType):
@@ -454,13 +462,14 @@ class CaptureSession:
                 self.lifter.look()
 
     def _gave(self, module: ModuleType) -> None:
-        """Note that a function returned a module."""
+        """Note that a function returned a module, from which code may read computed names."""
         if RETURNED in self.state.dynamic_owners and active.tracer is self.tracer:
             self._any_of(module)
             self.lifter.look()
 
     def _any_of(self, module: ModuleType) -> None:
-        """Attributes of a module are asked for by computed names."""
+        """Note that code reads attributes of a module by computed names: any of them may be
+        read."""
         name = module_title(module)
         if self.state.source_of(module) is None:
             if sys.modules.get(name) is module:
@@ -471,7 +480,7 @@ class CaptureSession:
         self.state.ask_all(module)
 
     def _modules(self, reads: Reads) -> None:
-        """Code of ours reads what modules hold."""
+        """Note that the package's own code reads attributes of modules."""
         if reads not in self.state.reads:
             self.tracer.identities.of_modules |= reads.modules
             self.tracer.identities.compared |= reads.objects
@@ -493,8 +502,10 @@ class CaptureSession:
                     given[name] = fresh  # written back when the profiler's call is over
 
     def _converts(self, frame: FrameType | None) -> None:
-        """Code begins that deals in numbers themselves: it is given them, and a method's object
-        holds plain ones. None: it ends."""
+        """Give plain numbers to code that handles numbers itself, and to a method's object.
+
+        frame  of the code that begins; None: it ends
+        """
         tracer = self.tracer
         tracer.converting = frame is not None and active.tracer is tracer
         if frame is not None and tracer.converting and not tracer.speculation_depth:
