@@ -45,7 +45,7 @@ def attach_backward(
     else:
         ends = _ends_but(plan, inputs, known.ends, uncovered) if uncovered else known.ends
     made = roots[plan.first :]
-    at: Any = None  # refers to what lives as long as the edges, and is told of writes
+    at: Any = None  # weak, to what lives as long as the history
     if lay is not None:
         at = lay(inputs, outputs, made, bound, ends)
         if at is not None and plan.keeps:

@@ -178,7 +178,7 @@ def _saved(
     after the run."""
     extra: list[Value] = []
     found: list[tuple[str, int]] = []
-    others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
+    others = {*primal, *(memory.value for memory in roots)}  # memory that may be written later
     for value in saved:
         memory = joint.live.get(value)
         if memory is not None and memory.input_tensor is None:
@@ -205,11 +205,11 @@ class _Noted:
         self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
         self.items: list[VersionCheck] = []
         self.numbers: dict[tuple[FunctionalStorage, int, bool], int] = {}
-        # also of what is kept only if the program goes one way
+        # without flags: one memory may be kept always and on one way
         self.known: dict[FunctionalStorage, VersionCheck] = {}
         self.found: dict[Node, list[int]] = {}
         nodes = {node for stage in joint.stages for node in stage.nodes}
-        for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
+        for node in sorted(nodes, key=lambda node: -node.sequence):  # newest first, as a backward
             self.by(node)
 
     def of(self, stage: Stage) -> list[tuple[int, list[PathMask]]]:
@@ -224,7 +224,7 @@ class _Noted:
     def by(self, node: Node) -> list[int]:
         """Return the numbers of the checks that a node of the tape needs."""
         if node not in self.found:
-            # What a region keeps for second derivatives as well, it says itself.
+            # The first record of a memory labels it: a region's own, before those of inner nodes.
             found = sorted(records(node), key=lambda record: not isinstance(record, SaveRecord))
             numbers = [self._number(record) for record in found]
             self.found[node] = [number for number in numbers if number is not None]
@@ -238,7 +238,7 @@ class _Noted:
         memory = traced.memory
         if counting_family(record.tensor) is not None and not (
                 self.tracer.counts_outside(record.tensor)):
-            return None  # of the call's own `.data`: nobody else has it
+            return None  # of the call's own `.data`: only the call can write it
         if memory.input_tensor is None and memory not in self.roots:
             return None
         if memory not in self.known:

@@ -27,10 +27,10 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
-# bits: results of a stage that lead through something, edges it leads to
+# A way through something, as bits: results of a stage that lead to it, edges that it leads to.
 PathMask = tuple[int, int]
 Key = tuple[tuple[int, int, int], ...]  # stages, each with the results and the edges asked for
-Shown = tuple[int, ...]  # for each stage of a key the edges at which somebody looks, as bits
+Shown = tuple[int, ...]  # for each stage of a key the edges at which user code may look, as bits
 EVERYTHING = -1
 
 
@@ -129,61 +129,63 @@ def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 class BackwardPlan:
     """Plan of the gradients through a replay. The results get a node for each stage (C4)."""
 
-    # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
+    # joint graph, for second derivatives where there is no `tape`; its last inputs are `inner`
     graph: Graph | None
     tape: RebuiltTape | None
-    final: bool  # its gradients cannot be differentiated
-    tangents: list[int]  # positions of tangents in its inputs
-    grads: list[int | None]  # for each gradient: position in its and in the backward's outputs
-    views: list[GradientView | None]  # for each gradient
-    viewed: bool  # whether there may be any
-    wrt: list[int]  # graph inputs that receive gradients: the first of these
-    cuts: list[tuple[int, int]]  # (stage, result) that the others go to
+    final: bool  # the gradients cannot be differentiated
+    tangents: list[int]  # positions of tangents in the joint graph's inputs
+    grads: list[int | None]  # for each gradient: its number in the outputs of both graphs
+    views: list[GradientView | None]  # for each gradient; None: memory of its own
+    viewed: bool  # some gradient may be a view
+    wrt: list[int]  # graph inputs that get the first gradients
+    cuts: list[tuple[int, int]]  # (stage, result) that the other gradients go to
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
-    shared: set[int]  # those of these that are results' memory, by position
-    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
-    read: list[int]  # the tensors among its inputs that it reads
-    # those of which `backward`, or what is run instead, computes what the plain function kept
+    shared: set[int]  # positions in `saved` of memory of results
+    before: list[tuple[int, int]]  # (input the program writes, output with its old content)
+    read: list[int]  # tensors among the inputs that second derivatives read
+    # inputs that values are computed from again, which the plain function kept: by `backward`, and
+    # by what runs for derivatives
     again: list[list[int]]
-    remembers: list[int]  # all of these
+    remembers: list[int]  # all inputs in `again`
     noted: list[VersionCheck]
-    held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
+    held: dict[int, int]  # position of a saved caller's tensor -> number in `noted`
     stages: list[BackwardStage]  # lowest first
-    places: list[tuple[int, int]]  # for each output: its stage, and its number there
-    tops: list[tuple[int, int]]  # (stage, result) that no others go to
-    inner: list[int]  # outputs that gradients are computed from
+    places: list[tuple[int, int]]  # for each result with history: its stage, and its number there
+    tops: list[tuple[int, int]]  # (stage, result) that no gradient of another stage goes to
+    inner: list[int]  # results that gradients are computed from
     backward: Graph  # saved values and tangents -> gradients
     dtypes: list[dtype]  # of the tangents
     compile: Callable[[Graph], CompiledGraph]
     variants: dict[Key | tuple[Key, Shown], BackwardVariant] = field(default_factory=dict)
 
-    # Of the last call: what is alive while its `ends` hold, the snapshot that vouched for its
-    # inputs, those that gradients go to but for which it did not, and what made its nodes.
+    # The last call: a reference that is alive while its `ends` are right; its snapshot; the
+    # inputs with gradients that the snapshot does not cover; the native maker of its nodes.
     last: tuple[Callable[[], Any], Any, tuple[int, ...], Any] = (nobody, None, (), None)
-    lay: Any = None  # makes the nodes, once a snapshot was there (`native_history.py`)
-    hidden: tuple[Any, int] | None = None  # when nobody was shown any memory of inputs
+    lay: Any = None  # native maker of the nodes, made for the first snapshot
+    hidden: tuple[Any, int] | None = None  # last look that found no input NumPy may write
 
     def __post_init__(self) -> None:
         self.ends = {number: k for k, number in enumerate(self.wrt)}
         self.sought, self.reading = _picker(self.wrt), _picker(self.read)
-        # What a call keeps of what the program returned: all from the first on that is no result,
-        # and the memory of these results.
+        # A call keeps the outputs from `first` on, which are no results, and in front of them those
+        # results in `lent` that the backward reads.
         own = {self.saved[n][1] for n in self.shared}
         made = {k for kind, k in self.saved if kind == "output"} - own
         self.lent, self.first = sorted(own), min(made, default=sys.maxsize)
         at = {k: n for n, k in enumerate(self.lent)}
         at |= {k: len(own) + k - self.first for k in made}
-        # Of the inputs, and of these in reverse: the saved ones.
+        # Picks the saved values from (*inputs, *reversed(kept outputs)): a negative number counts
+        # from the end, whatever the number of inputs.
         self.kept = _picker([k if kind == "input" else -1 - at[k] for kind, k in self.saved])
-        # One stage, whose edges are the ends. Of others: which of the ends are the edges, if all
-        # are ends.
+        # `straight`: one stage, whose edges are the ends. `outer`: picks a stage's edges from the
+        # ends, None where some edge goes to another stage.
         number = len(self.wrt)
         self.straight = [s.edges for s in self.stages] == [list(range(number))]
         self.outer = [_picker(s.edges) if all(k < number for k in s.edges) else None
                       for s in self.stages]
         written = {number for number, _ in self.before}
         place = {number: k for k, number in enumerate(self.read) if number not in written}
-        # Of what is noted: where its version is found, or what does not lie there.
+        # Checks of inputs find their version among those of `read`; a call notes the others itself.
         self.versions = {n: place[k] for n, check in enumerate(self.noted)
                          if (k := check.input) in place}
         self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
@@ -290,7 +292,7 @@ class BackwardPlan:
             return view
         if view.tangent not in fed:
             return view if view.tangent in came else None
-        if view.tangent in came:  # a sum
+        if view.tangent in came:  # gradients from outside and of another stage are added
             return view._replace(tangent=-1, memory=("sum", view.tangent))
         above = self._resolved(fed[view.tangent], fed, came)
         if above is None:

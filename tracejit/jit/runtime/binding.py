@@ -21,10 +21,10 @@ from tracejit.jit.lowering.program import Buffer, Instruction, Program
 from tracejit.jit.runtime import memory_plan
 
 # Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
-SHARED_STEP = 1 << 17  # bytes moved by an instruction that is worth handing over in part
+SHARED_STEP = 1 << 17  # bytes moved by an instruction whose chunks are worth handing over
 SHARED_PROGRAM = 1 << 18
 WAKING_PROGRAM = 1 << 22
-_MULTIPLY_ADDS_PER_BYTE = 4  # that take as long as moving a byte
+_MULTIPLY_ADDS_PER_BYTE = 4  # as many take as long as moving a byte
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Binding:
     shared: bool  # workers that are awake may help
     wakes: bool  # sleeping ones are worth waking
     peak_bytes: int
-    native: Any = None  # the tables of compiled mode
+    native: Any = None  # what the executable adds: tables, and how to call
     frames: list[Any] = field(default_factory=list)
 
 
@@ -104,7 +104,7 @@ def _bytes_of(program: Program, buffer: Buffer, values: Mapping[str, int]) -> in
     if buffer.role == "input" and program.graph.strides:
         value = program.graph.inputs[buffer.index]
         strides = program.graph.strides.get(value)
-        if strides is not None:  # memory between its first and its last element
+        if strides is not None:  # all memory from the first to the last element, gaps included
             shape = [evaluate(s, values) for s in value.shape]
             steps = [evaluate(s, values) for s in strides]
             reach = 1 + sum((n - 1) * step for n, step in zip(shape, steps))
@@ -152,7 +152,7 @@ def _step(
         work += evaluate(instruction.arithmetic, values)  # an addition takes as long as a byte
     operands = tuple(place[number] for number in instruction.operands)
     step = Step(instruction, operands, sizes, total, max(1, chunk), scratch=scratch, work=work)
-    # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
+    # Handing chunks over pays only if an instruction has several and enough work.
     enough = total > step.chunk and work >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
     return step

@@ -61,14 +61,14 @@ class CacheEntryBuilder:
         self.call, self.tracer, self.state = call, call.tracer, call.state
         self.graph = call.tracer.graph
         self.value = value
-        self.given: set[FunctionalStorage] = set()  # memory whose root tensor some result is
-        # what is one if a flag says
+        self.given: set[FunctionalStorage] = set()  # memory whose root tensor is a result
+        # (memory of a result, the memory that it is if the flag holds, flag)
         self.storage_choices: list[
             tuple[FunctionalStorage, FunctionalStorage | OutputSpec, OutputSpec]
         ] = []
-        self.families: dict[int, int] = {}  # of `.data`, by id: the first result
-        self.grads: dict[int, Source] | None = None  # by id of a gradient: whose it is
-        # memory that is written if a flag says so
+        self.families: dict[int, int] = {}  # id of a `.data` family -> number of its first result
+        self.grads: dict[int, Source] | None = None  # id of a gradient -> source of its tensor
+        # (memory, flag: the program wrote it)
         self.conditional_versions: list[tuple[FunctionalStorage, OutputSpec]] = []
 
     def make(self) -> CacheEntry | None:
@@ -90,7 +90,7 @@ class CacheEntryBuilder:
         returned = builder.of(self.value)
         try:
             changed = effects(self.state, arguments, builder, self.held, grown)
-        except NotCacheable:  # an import or a cache, perhaps, which the next call finds done
+        except NotCacheable:  # perhaps an import, or a cache that the next call finds filled
             if not self.call.may_fill or tracer.fullgraph:
                 raise
             self.call.filled = True
@@ -102,12 +102,12 @@ class CacheEntryBuilder:
                                      for m in tracer.written() for _, x in m.conditional_writes]
         results = builder.tensors
         for tensor in results:
-            refresh(tensor)  # its history may be that of a later write to what it is a view of
+            refresh(tensor)  # a later write to its base may have replaced its history
         self.lines = Lines(tracer, results, {memory for memory, _, _ in self.storage_choices})
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
-        sources = self._named()  # a rule may have read a number that the function did not
+        sources = self._named()  # a gradient rule may have read more numbers
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
         guards = GuardSet(
@@ -168,7 +168,7 @@ class CacheEntryBuilder:
     def _own_gradients(builder: EpilogueBuilder) -> list[Effect]:
         """Return effects that set `.grad` of leaves that the call made and gives away."""
         found: list[Effect] = []
-        for number, tensor in enumerate(builder.tensors):  # gradients become results too
+        for number, tensor in enumerate(builder.tensors):  # it grows: gradients become results
             if tensor._grad is not None:
                 if grad_fn_of(tensor) is not None:
                     raise NotCacheable("a result retains its gradient")
@@ -432,7 +432,7 @@ class CacheEntryBuilder:
                 values = tuple(values_of(concrete))
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
             for tensor, found in zip(results, described):
-                if found.end is not None:  # what its history keeps was not computed for it
+                if found.end is not None:  # the program computed nothing for its history
                     record_no_gradient(tensor, found.end)
             self.lines.renew(entry.made)
         return entry
@@ -491,7 +491,7 @@ class CacheEntryBuilder:
             return None
         given = [item.tensor for item in self.tracer.lifted_tensors()]
         if any(x._view is not None and family_of(x) is family for x in given):
-            return None  # of the caller's: an alias counts in it
+            return None  # one of the caller's, which counts the writes of an alias too
         number = self.numbered[id(tensor)]
         first = self.families.setdefault(id(family), number)
         return (-1 if first == number else first), family.version

@@ -34,7 +34,7 @@ class _Method(ctypes.Structure):
     ]
 
 
-# CPython keeps their addresses only. Of two threads that ask at once the cache forgets one's.
+# CPython keeps only their addresses. Where two threads ask at once, `method`'s cache drops one.
 _methods: list[_Method] = []
 
 

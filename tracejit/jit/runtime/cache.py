@@ -36,7 +36,7 @@ __all__ = [
     "CacheWarning", "counts", "damaged", "environment_key", "functions_of", "keep", "missing",
     "native_directory", "root_directory", "source_file",
 ]
-_lock = forks.rlock_awaited()  # LLVM runs while it is held
+_lock = forks.rlock_awaited()  # a fork waits for it: LLVM runs while it is held
 _addresses: dict[str, int] = {}
 counts = {"compiled": 0, "loaded": 0, "reused": 0}
 
@@ -96,7 +96,7 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
         symbols = [symbol_of(digest) for digest in digests]
         new = loader.load(objects, symbols)
     except FileNotFoundError:
-        return wanted  # pruned meanwhile
+        return wanted  # another process removed it meanwhile
     except (OSError, ValueError, RuntimeError) as error:
         damaged(path, error)
         return wanted
@@ -134,7 +134,7 @@ def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -
             source_file(kernel)
 
 
-# What is in the place of one file says nothing of others; the folder may have been removed.
+# Errors of one place only, such as a folder where a file belongs: other files may be written.
 _LOCAL = {errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENAMETOOLONG}
 _LOCAL |= {errno.ENOENT}
 
@@ -154,7 +154,7 @@ def source_file(kernel: Kernel) -> str:
     folder = subfolder("kernels")
     if folder is None:
         return nowhere
-    # Not the digest: comments, which name the user's lines, are no part of that.
+    # Not the kernel's digest: two texts that differ in comments (the user's lines) have the same.
     path = folder / f"{kernel.name}_{hashlib.sha256(text).hexdigest()[:16]}.py"
     try:
         try:

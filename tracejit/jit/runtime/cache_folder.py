@@ -192,7 +192,7 @@ def temporary(path: Path) -> Path:
     """Return the path a file has before it is renamed. The name holds the numbers of process and
     thread."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    remove_file(beside)  # of a process that was killed and had this number
+    remove_file(beside)  # left by a killed process that had this number
     return beside
 
 

@@ -117,7 +117,7 @@ def _remove_leftovers(folder: Path) -> int:
 
 
 def _runs(process: int) -> bool:
-    if os.name == "nt":  # there the question would end the process
+    if os.name == "nt":  # there `os.kill` would end the process
         return True
     try:
         os.kill(process, 0)
@@ -130,7 +130,7 @@ def _runs(process: int) -> bool:
 
 def _remove_dead_links(folder: Path) -> None:
     for path in _named(folder, _LINK):
-        # Unlike those of Path, these raise nothing whatever the link says.
+        # Path's methods raise errors for some links, such as a circle; these never do.
         if os.path.islink(path) and not os.path.exists(path):
             cache_folder.remove_file(path)
 

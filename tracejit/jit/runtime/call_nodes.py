@@ -121,7 +121,7 @@ class CompiledBackward(Node):
     def free(self, bits: int) -> None:
         """Free these groups. Once all are freed, the node lets go of its call."""
         if self.call is None or self.call.over:
-            return  # what was there is freed
+            return  # all is freed
         self.freed |= bits
         everything = (1 << len(self.common.freed)) - 1
         if everything and self.freed == everything:

@@ -41,7 +41,7 @@ class CompiledGraph:
         self.captured = graph
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
-        self.given_away = False  # the outputs are gradients, which leaves take over
+        self.given_away = False  # outputs are gradients, which leaves keep as their `.grad`
         self.free = free_symbols(graph)
         self.numbers = {k for kind, k, _ in graph.symbol_sources.values() if kind == "number"}
         started = time.perf_counter()
@@ -64,8 +64,8 @@ class CompiledGraph:
         number = {v: k for k, v in enumerate(self.graph.inputs)}
         self.returned = [number.get(v, -1) for v in self.graph.outputs]
         self.output_types = [v.type for v in self.graph.outputs]
-        # Tape nodes keep symbolic sizes and may compare them after the call: that is no business
-        # of this program.
+        # A copy: tape nodes may compare symbolic sizes later, whose guards would not be this
+        # program's.
         self.guards = (*self.graph.scope.guards, *self._counts())
 
     def _counts(self) -> list[ShapeGuard]:

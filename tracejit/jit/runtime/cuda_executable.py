@@ -143,7 +143,7 @@ class _Plan:
         end = self.failed + 1 + 2 * len(binding.steps)
         self.cells = []
         for _, nbytes, _ in self.host_inputs:
-            end += end % 2  # 16 bytes
+            end += end % 2  # cells start at multiples of 16 bytes
             self.cells.append(end)
             end += -(-nbytes // 8)
         self.frame_words = end

@@ -159,7 +159,7 @@ class DriverKernel:
 
         self.kind = text.partition("\n")[0].removeprefix("// kind ")
         module = cupy.cuda.Module()
-        module.load(text.encode() + b"\0")  # text ends where the driver finds a zero
+        module.load(text.encode() + b"\0")  # the driver reads up to a zero byte
         self.function = module.get_function(symbol_of(digest))
 
     def launch(

@@ -46,7 +46,7 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
         program = _programs[key]
     except KeyError:
         program = _made(key, op, operands, attributes)
-    except TypeError:  # an attribute that is no key
+    except TypeError:  # an attribute is not hashable
         return None
     if program is None or flags.check_nans:
         return None

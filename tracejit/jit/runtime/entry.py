@@ -61,27 +61,27 @@ class CacheEntry:
     input_mutations: list[tuple[int, int]]  # (graph input, writes): memory the program writes
     rng_advances: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: BackwardPlan | None = None
-    numbers: Callable[[tuple], tuple] | None = None  # what specs need of the runtime numbers
-    sources: list[Source] = field(default_factory=list)  # where specs look first
+    numbers: Callable[[tuple], tuple] | None = None  # arguments -> the numbers that specs read
+    sources: list[Source] = field(default_factory=list)  # what specs read as `before`
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
-    # (output, what it is if so, flag)
+    # (output, what stands in its place if the flag holds, flag)
     storage_choices: Sequence[tuple[int, int | OutputSpec, OutputSpec]] = ()
     strided_outputs: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
     # (graph input, flag: the program wrote its memory)
     conditional_versions: Sequence[tuple[int, OutputSpec]] = ()
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
     data_versions: Sequence[tuple[int, int]] = ()
-    kept: Sequence[MemoizedCall | MemoizedResults] = ()  # calls whose results it depends on
-    contents: Sequence[KnownContents] = ()  # of inputs, on which the program depends
-    catches: bool = False  # the function may catch what the program fails with
-    # of what it depends on, something that is another now
+    kept: Sequence[MemoizedCall | MemoizedResults] = ()  # cached calls whose results it depends on
+    contents: Sequence[KnownContents] = ()  # contents of inputs that the program depends on
+    catches: bool = False  # the function may catch an error that the program raises
+    # the first item of `kept` or `contents` that differed in the last `find`
     other: MemoizedCall | MemoizedResults | KnownContents | None = None
-    # what the binding of the last call was chosen by
+    # last call's key, snapshot and binding
     last: tuple[Any, Any, BoundGraph] | None = None
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
-        self.made: list[int] = order_of(self.results)  # the other results
+        self.made: list[int] = order_of(self.results)  # results that need further work, in order
         self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
         around = (self.input_mutations, self.rng_advances, self.effects, self.backward,
                   self.numbers, self.versions, self.storage_choices, self.strided_outputs,
@@ -98,13 +98,13 @@ class CacheEntry:
                 self.grads.append((n, effect.spec.number))  # type: ignore[attr-defined]
             else:
                 self.others.append(effect)
-        # Of what specs look at first the guards have found the inputs.
+        # The guards have read the inputs already: their number stands for the source.
         self.looks: list[int | Source] = [
             number.get(id(source), source) if source.kind == "tensor" else source
             for source in self.sources
         ]
         self.exclusive = bool(self.input_mutations) or len(self.rng_advances) > 1
-        # What follows the run may be part of the native call, if nothing else does.
+        # The native call may also do what follows the run, if that is versions and gradients only.
         grads = [(n, self.roots[k]) for n, k in self.grads]
         changes = tuple(self.input_mutations), tuple(grads)
         self.post_run = PostRun(*changes) if any(changes) else NOTHING
@@ -114,13 +114,13 @@ class CacheEntry:
             and all(k >= 0 for _, k in grads)
             and all(type(result.root) is int for result in self.results)
         )
-        # All that is left then may be to return one result, which stands for itself.
+        # Then the replay may only have to make one result and return it.
         alone = not (
             self.numbers or self.versions or self.storage_choices or self.strided_outputs
             or self.conditional_versions)
         single = self.results[self.only] if alone and self.only >= 0 and not self.backward else None
         self.single = single if single is not None and single.stands_alone() else None
-        # Or to return what the program gives as it is: one output, or a container of them.
+        # Or to return the program's outputs as they come: one, or a container of them.
         returned = self.returned
         self.root = self.roots[self.only] if self.only >= 0 else -1
         self.make: Callable[[list], Any] | None = None
@@ -128,14 +128,14 @@ class CacheEntry:
         if type(returned) is OutputRefs:
             self.make, self.row = returned.make, [self.roots[k] for k in returned.numbers]
         alone = alone and not self.made and (self.only >= 0 or self.make is not None)
-        self.simple = self.whole and self.post_run is NOTHING and alone  # but for their history
+        self.simple = self.whole and self.post_run is NOTHING and alone  # then only histories
         at = {r.tracked: k for k, r in enumerate(self.results) if r.tracked >= 0}
         self.tracked = [at[n] for n in range(len(at))]  # the results that have a history
-        # Of simple entries: whether these are the program's first outputs.
+        # In simple entries: the tracked results are the program's first outputs.
         self.leading = [self.roots[k] for k in self.tracked] == [*range(len(at))]
         self.plans: dict[BoundGraph, tuple | None] = {}
-        # Inputs that the program writes are nobody else's: found at these sources, in calls like
-        # the last, and as long as no memory became read-only.
+        # Places at which written inputs overlapped no others. That holds for calls with the binding
+        # of the last one, until some memory becomes read-only.
         self.no_alias = NoAliasCheck([number for number, _ in self.input_mutations])
         self.no_alias_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
         self.fast_guards.placed = bool(self.input_mutations)
@@ -213,7 +213,7 @@ class CacheEntry:
         """
         direct = bound.direct
         if direct is None:
-            if not held and not self.bare:  # of many steps
+            if not held and not self.bare:  # many steps follow, between which a handler might raise
                 with HeldInterrupts():
                     return self.replay(inputs, arguments, bound, snapshot, True)
         elif self.simple:
@@ -236,9 +236,9 @@ class CacheEntry:
                 return self._launch(plan, inputs, arguments, bound, snapshot)
         values: Sequence[Any] = inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
-        writes = iter(self.input_mutations)  # what is left of them, at any moment
+        writes = iter(self.input_mutations)  # an iterator, so that `_complete` does the rest
         roots = frame = None
-        done = 0  # effects
+        done = 0  # effects that are over
         try:
             if self.rng_advances:
                 values = self._drawn(inputs, bound)
@@ -256,7 +256,7 @@ class CacheEntry:
                 effect(frame)
                 done = done + 1
             return self.returned(frame)
-        except NanFound:  # asked for by TRACEJIT_CHECK_NANS
+        except NanFound:  # the user asked for this error: TRACEJIT_CHECK_NANS
             raise
         except BaseException as error:
             with HeldInterrupts():
@@ -400,9 +400,9 @@ class CacheEntry:
             for number, k in self.grads:
                 inputs[number]._grad = frame.tensors[k]
         if done < len(self.others) and entered(error, self.others[done]):
-            if isinstance(error, Exception):  # its own
+            if isinstance(error, Exception):  # the effect itself raised
                 return
-            done += getattr(self.others[done], "shows", False)  # once is enough
+            done += getattr(self.others[done], "shows", False)  # people saw it: not twice
         for effect in self.others[done:]:
             effect(frame)
 

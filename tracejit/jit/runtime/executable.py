@@ -27,8 +27,8 @@ from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
 _KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
 _KEPT_TOTAL = 1 << 21  # bytes of arenas that frames of all bindings may keep between calls
-_FRAME = 4096  # what a frame itself takes, about
-_keeping: deque[tuple[list[Any], int]] = deque()  # frames of a binding, bytes of one's arena
+_FRAME = 4096  # bytes of a frame without its arena, about
+_keeping: deque[tuple[list[Any], int]] = deque()  # (frames of a binding, bytes of one frame)
 
 
 class ProgramError(RuntimeError):
@@ -202,13 +202,13 @@ def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
 class _Native:
     """Parts of a binding that do not change from call to call: rows, operands, sizes."""
 
-    returned: list[int]  # which output each result is
-    controls: dict[int, Any]  # what runs instructions with regions
+    returned: list[int]  # for each result the number of its output, or -1
+    controls: dict[int, Any]  # instruction -> its runner, if it has regions
 
     def __init__(self, executable: Executable, binding: Binding):
         self.binding = binding
         self.addressed = executable.inputs + len(binding.output_bytes)
-        # Bound once: a small call spends its time in such look-ups.
+        # Looked up once: small calls spend their time in such look-ups.
         self.outputs = [(bucket_for(n).take, n) for n in binding.output_bytes]
         self.pack = Struct(f"={self.addressed}q").pack_into
         self.places = self.addressed + len(binding.temporary_offsets)
@@ -285,7 +285,7 @@ def _bytes_kept() -> int:
     while True:
         try:
             return sum(n for _, n in tuple(_keeping))
-        except RuntimeError:  # changed while it was read: a collection ran, and gave way
+        except RuntimeError:  # another thread changed the deque during the copy
             continue
 
 
@@ -302,7 +302,7 @@ class _Frame:
         self.table = memory.cast("B")
         self.words = memory[: native.places]
         self.at = int(self._words.ctypes.data)
-        self.walk: Any = None  # of a loop's body: see `regions`
+        self.walk: Any = None  # iterations of a loop's body: see `regions`
         self.status = memory[native.places : native.places + STATUS_WORDS]
         self.jobs: dict[int, int] = {}
         self._job_words = []
@@ -322,7 +322,7 @@ class _Frame:
             self._job_words.append(job)
             start += JOB
         self.job = next(iter(self.jobs.values()), 0)
-        self.calls: dict[Any, Any] = {}  # made by the first call with each tail (launch.py)
+        self.calls: dict[Any, Any] = {}  # `PostRun` -> native functions of this frame (`launch`)
         self.arena: Storage | None = None
         self._arena_ptr, self._threads = -1, 0
         self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA

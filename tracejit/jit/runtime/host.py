@@ -40,7 +40,7 @@ def python_kernel(kernel: Kernel) -> Callable[..., Any]:
 
         return namespace_of(kernel, path)[kernel.name]
     namespace: dict[str, Any] = {"__name__": f"tracejit_kernel_{kernel.digest}", "__file__": path}
-    exec(compile(kernel.source, path, "exec"), namespace)  # not imported: no bytecode is kept
+    exec(compile(kernel.source, path, "exec"), namespace)  # an import would keep bytecode
     return namespace[kernel.name]
 
 

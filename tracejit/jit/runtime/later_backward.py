@@ -58,7 +58,7 @@ UNSEEN = (
     "function plainly, or write the tensor after the backward"
 )
 
-NOTHING: Mapping[int, Any] = {}  # what most calls have noted
+NOTHING: Mapping[int, Any] = {}  # `noted` and `old` of most calls
 
 
 class SavedCall:
@@ -104,7 +104,7 @@ class SavedCall:
         """Keep what only some plans ask for: results that the backward reads, and written inputs as
         they were."""
         plan, given = self.plan, self.given
-        if plan.lent:  # a call that held its results would hold itself
+        if plan.lent:  # not the results themselves: results hold the call
             self.made = [*[over_same_memory(roots[k]) for k in plan.lent], *self.made]
         if plan.before:
             self.inputs = inputs = list(given)
@@ -224,7 +224,7 @@ class SavedCall:
             return self._looked(variant, self._left(variant.graph, tangents), given, tangents)
         mapped = tracer is not None and tracer.mapped
         differs = plan.tape is not None and plan.tape.differs(numbers)
-        seen = active.anomaly and plan.tape is not None  # each node's gradients
+        seen = active.anomaly and plan.tape is not None  # anomaly mode sees each node's gradients
         alone = not variant.exact and plan.tape is not None
         over_tensors = (
             active.grad_enabled or mapped or differs or seen or alone) and not plan.final
@@ -244,7 +244,7 @@ class SavedCall:
         if variant.segment is None and variant.graph.outputs:
             variant.segment = plan.compile(variant.graph)
             variant.segment.given_away = True
-        if tracer is not None:  # its own program: it runs between segments
+        if tracer is not None:  # the gradients' program runs between segments of the recording
             tracer.flush()
         made: list[Any] = []
         with nullcontext() if tracer is None else tracer.paused():

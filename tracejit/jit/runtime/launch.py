@@ -20,11 +20,11 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.runtime.native_start import NOTHING, SMALL, Calls, PostRun, available, number_word
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
-LARGEST = 64  # inputs that are still unrolled, where nothing native takes them
-_UNROLLED = 16  # outputs
+LARGEST = 64  # inputs or outputs that are unrolled, where native starts do not work
+_UNROLLED = 16  # outputs with variables of their own, in calls of native starts
 _RUNS, _FAILS, _FOLLOWS = "# runs", "# has not run", "# follows"  # marks of lines
 _MARKS = (_RUNS, _FAILS, _FOLLOWS)
-_marked: dict[CodeType, tuple[set[int], ...]] = {}  # the lines with these marks
+_marked: dict[CodeType, tuple[set[int], ...]] = {}  # numbers of the lines with each mark
 
 Launch = Callable[[Sequence[Any], tuple], list[Any]]
 
@@ -230,7 +230,7 @@ def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
     line, names = trace.tb_lineno, trace.tb_frame.f_locals
     if line < min(runs):
         return None
-    if "calls" in names and not follows:  # one native call, which did all of it
+    if "calls" in names and not follows:  # one native call did everything, or nothing
         return (_outputs(names), True) if names["calls"].ran() else None
     if line in fails or names.get("state") or line in runs and not _has_run(names):
         return None

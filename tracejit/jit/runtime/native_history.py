@@ -30,10 +30,10 @@ from tracejit.jit.runtime.later_backward import NOTHING, SavedCall
 
 Lay = Callable[[tuple, list, list, Any, tuple], Callable[[], Any] | None]
 
-# Words of a table; then the numbers of the inputs whose versions are kept; for each result its
-# stage and its number there, as an object; for each stage what its nodes have in common, its number
-# as an object, how many edges it has, and these: one of the ends, or -1 - a lower stage, and the
-# number of a result there, as an object.
+# Words of a table. Behind them: the numbers of the inputs whose versions are kept; for each result
+# its stage, and its number there (object); for each stage its `BackwardStage`, its number (object),
+# the number of its edges, and for each edge (one of the ends, or -1 - a lower stage; the number of
+# a result there, as an object).
 _WORDS = (
     "READ", "TRACKED", "STAGES", "STRAIGHT", "CALL_CLASS", "NODE_CLASS", "VIEW_CLASS",
     "FAMILY_CLASS", "PLAN", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "NOTHING", "NEXT", "FORGET",

@@ -63,9 +63,9 @@ NOTHING = PostRun()
 SPARES = 3  # Storages kept for each output: callers often hold the last one or two
 SMALL = 4096  # bytes of an output whose Storages are kept
 
-# Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
-# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the
-# `PostRun`.
+# Words of `this`. Behind them: for each input the bytes of an element, or `number_word`; for each
+# input a cell for a number; for each output shape, dtype and device; its Storage; its spare
+# Storages; the pairs of the `PostRun`.
 _WORDS = (
     "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
     "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
@@ -75,7 +75,7 @@ _FUNCTIONS = ("PyList_New", "PyType_GenericNew", "PyLong_AsLongLong", "PyLong_Fr
               "PyErr_Occurred", "PyErr_Clear", "Py_IncRef", "Py_DecRef")  # fmt: skip
 _FLOAT_INPUT, _INT_INPUT = 0, -1
 _EMPTY: tuple = ()
-_LARGE = 1 << 40  # an address, as large as most are: two digits
+_LARGE = 1 << 40  # as large as most addresses: an int object of two digits
 _NONE_SLOTS = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
 
 
@@ -369,7 +369,7 @@ class Calls:
             self._make("again")
         at = self._at + len(stored) + turn
         for k, storage in enumerate(stored):
-            self.words[at + SPARES * k] = 0  # never the address of what is gone
+            self.words[at + SPARES * k] = 0  # the old Storage may die in the next line
             self.spares[SPARES * k + turn] = storage
             self.words[at + SPARES * k] = id(storage)
 

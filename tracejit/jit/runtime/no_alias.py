@@ -18,7 +18,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.storage import readonly
 from tracejit.jit.capture.storage import byte_range, has_internal_overlap
 
-Span = tuple[int, int, bool]  # first address, address after the last, whether it is written
+Span = tuple[int, int, bool]  # first address, address after the last, written by the program
 
 
 class NoAliasCheck:

@@ -39,7 +39,7 @@ class CreationMeta(NamedTuple):
     missed: int
 
 
-# (op, numbers of the results that are its further operands, attributes, how it was made)
+# (op, numbers of the results that are further operands, attributes, how the view was made)
 Step = tuple[Op, Sequence[int], dict, CreationMeta]
 
 
@@ -52,16 +52,16 @@ class ResultTensor:
 
     root: int | Callable[[ReplayFrame], Any]
     steps: Sequence[Step] = ()
-    alias: bool = False  # of the root, which is another tensor
-    base: bool = True  # no view of another tensor, whatever the steps are
+    alias: bool = False  # made as an alias, since the root is another tensor
+    base: bool = True  # the user sees no view, whatever the steps are
     of: int = -1  # the result that it is a view of
-    shared: bool = False  # its history is that of what it is a view of
-    # all its history: freed inside the call, or leading nowhere
+    shared: bool = False  # its history is its parent's, seen through the views
+    # kind of a history that is freed inside the call, or leads nowhere
     end: type[NoGradient] | None = None
     leaf: bool = False  # requires grad without history
     inference: bool = False  # made in inference mode
-    counted: tuple[int, int] | None = None  # `.data`: result whose writes it counts, or -1; writes
-    tracked: int = -1  # position among the joint's outputs, or -1
+    counted: tuple[int, int] | None = None  # `.data`: result it counts with, or -1; writes so far
+    tracked: int = -1  # position among the joint graph's outputs, or -1
 
     def own_output(self) -> int:
         """Return the number of the program's output that is this tensor without further work, or
@@ -104,7 +104,7 @@ class ResultTensor:
             tensor._view = INFERENCE
         if self.counted is not None:
             other, writes = self.counted
-            tensor = over_same_memory(tensor)  # other results over it do not count in it
+            tensor = over_same_memory(tensor)  # other results must not count in its family
             tensor._view = AliasFamily(writes) if other < 0 else family_of(tensors[other])
         return tensor
 
@@ -185,7 +185,7 @@ class Lines:
 
     tracer: Any
     results: list[Tensor]
-    apart: set[FunctionalStorage]  # what may be other memory, if a value says so
+    apart: set[FunctionalStorage]  # memory that may be another's if a flag holds: no lines there
     lines: dict[int, Line] = field(default_factory=dict)
     places: dict[Value, Tensor] = field(default_factory=dict)
 

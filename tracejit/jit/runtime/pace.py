@@ -16,23 +16,23 @@ CAPTURE, COEXECUTE, PLAINLY = "capture", "co-execute", "plainly"
 
 PATIENCE = 3  # captures without a program, before other ways are tried
 PERIOD, LONGEST = 64, 1024  # calls until the next capture; each time it fails, twice as many
-TURNS = 4  # of each way; the first of each still compiles, and does not count
-CLEARLY = 1.2  # times faster the other way must be to be taken instead
+TURNS = 4  # calls timed in each way; the first one compiles and does not count
+CLEARLY = 1.2  # a way that was chosen before changes only for one this much faster
 
-clock = time.perf_counter  # tests put their own here
+clock = time.perf_counter  # tests replace it
 
 
 class Pace:
     """Pace of one function in one mode while no program serves its calls."""
 
     def __init__(self, measured: bool):
-        self.measured = measured  # a call may run plainly
+        self.measured = measured  # calls may run plainly, so both ways are timed
         self.calls = 0
         self.period, self.next = PERIOD, PERIOD
         self.taken: dict[str, list[float]] = {COEXECUTE: [], PLAINLY: []}
         self.way = COEXECUTE
         self.decided = False  # both ways were timed before
-        self.seconds: dict[str, float] = {}  # of a call, when they were timed last
+        self.seconds: dict[str, float] = {}  # way -> seconds of a call, when last timed
 
     def turn(self) -> str:
         """Decide how the next call runs."""

@@ -27,7 +27,7 @@ def compile_ahead(graph: Graph) -> None:
     missing = cache.missing({kernel.digest: kernel for kernel in kernels}.values())
     if missing:
         thread = threading.Thread(target=_compile, args=(missing,), name="tracejit-compile")
-        with contextlib.suppress(RuntimeError):  # the interpreter ends: they are compiled later
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending: lowering compiles them
             thread.start()
 
 
@@ -37,4 +37,4 @@ def _compile(kernels: Sequence[Kernel]) -> None:
     try:
         cache.functions_of(kernels, spared=1)
     except KernelError:
-        pass  # the program needs it as well, and says so
+        pass  # making the program raises the error again

@@ -18,9 +18,9 @@ from typing import Any
 from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 
-# Words of a state. INDEX: the iteration's number, INDEX_STEP what is added to it. GO: the body's
-# decision, whose first byte it writes; 0 ends the loop. LIMIT: at most so many iterations. SWAPS
-# have (place read, place written, sum of the two addresses), MOVES (place, bytes).
+# Words of a state. INDEX: the iteration's number; INDEX_STEP: what is added to it. GO: the body's
+# decision, written to the first byte; 0 ends the loop. LIMIT: at most so many iterations. SWAPS:
+# (place read, place written, sum of the two addresses). MOVES: (place, bytes).
 (
     INDEX, GO, INDEX_STEP, RUN, JOB, TABLE, STATUS, LIMIT, DONE, SWAPS, SWAP_COUNT, MOVES,
     MOVE_COUNT,

@@ -27,11 +27,11 @@ from tracejit.jit.runtime import region_loop
 from tracejit.jit.runtime.binding import Step
 from tracejit.jit.runtime.region_loop import STATE
 
-_PATIENCE = 1 << 12  # iterations between two looks at signals, Ctrl-C among them
-_BRIEF = 16  # iterations of a small body that are over before another thread could start
+_PATIENCE = 1 << 12  # iterations until Python gets a chance to handle signals such as Ctrl-C
+_BRIEF = 16  # iterations of a small body that are too short to release the interpreter's lock
 _ALIGNMENT = 64
-_FIRST_CHUNK = 16  # items; each chunk has twice as many as the one before, up to ...
-_LARGEST_CHUNK = 1 << 26  # bytes
+_FIRST_CHUNK = 16  # items; each chunk has twice as many as the one before
+_LARGEST_CHUNK = 1 << 26  # bytes that a chunk has at most
 
 
 def bind_regions(step: Step, executables: Sequence[Any], values: Mapping[str, int]) -> Any:
@@ -282,7 +282,7 @@ class _For(_Loop):
         self.trip_count = evaluate(given["trip_count"], values)
         self.start, self.step = (self.trip_count - 1, -1) if given["reverse"] else (0, 1)
         items = range(1 + self.carried, 1 + self.carried + given["scanned"])
-        # (the body's place, bytes of an item), for what is scanned and for what is stacked
+        # (place in the body's table, bytes of an item)
         self.scanned = [(k, region.input_types[k].nbytes) for k in items]
         self.stacked = [(region.outputs[k], region.output_types[k].nbytes)
                         for k in range(self.carried, len(region.outputs))]

@@ -42,14 +42,14 @@ ROW = 8
 EPOCH, BUSY, ACTIVE, TICKET, DONE, STAGE, ABORT, SLEEPERS, SHUTDOWN, CURRENT = range(0, 80, 8)
 WAITING, RESTING = 80, 88
 SYSTEM, YIELD = 96, 97  # addresses of libc's syscall and sched_yield
-MISSED, PATIENCE = 98, 99  # jobs that workers slept through since the last wake; how many may
+MISSED, PATIENCE = 98, 99  # jobs that workers slept through since the last wake; how many they may
 _POOL_WORDS = 104
-# Some 50 us: a step that follows at once finds its workers awake; when other processes need the
-# cores, those who wait do not take them.
+# Some 50 us: a step that follows at once finds its workers awake. Threads that wait longer sleep,
+# and leave the cores to other processes.
 _SPINS_BEFORE_SLEEP = 3000
-# A job too short to be worth waking workers for wakes them all the same when jobs follow each other
-# so fast that the next ones find them awake. Whether they do is tried: after so many jobs, later
-# each time that it was no use.
+# A job too short to be worth waking workers wakes them if jobs follow each other so fast that the
+# next ones find them awake. The runner tries that after PATIENCE jobs, and later each time that it
+# did not help. These are the bounds of PATIENCE.
 _FEWEST, _MOST = 4, 1024
 _WAIT, _WAKE, _ALL = 128, 129, 2147483647  # futex operations, private to the process
 _FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -252,7 +252,7 @@ class Runner:
         run, work = kernels()
         addresses = cache.functions_of([run, work])
         word = ctypes.c_int64
-        # A call this short is over before another thread could use the lock it would release.
+        # `hold` keeps the interpreter's lock, for calls too short for another thread to use it.
         self.run = addresses[run.digest]
         self.hold = ctypes.PYFUNCTYPE(None, word)(addresses[run.digest])
         self.release = ctypes.CFUNCTYPE(None, word)(addresses[run.digest])
@@ -299,7 +299,7 @@ class Runner:
         if not self.workers:
             return
         self.words[SHUTDOWN] = 1
-        self.words[EPOCH] += 2  # one that is about to sleep must not
+        self.words[EPOCH] += 2  # the futex then refuses a worker that is about to sleep
         number = _FUTEX[platform.machine()]
         system = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_int64] * 7)(int(self.words[SYSTEM]))
         system(number, self.pool, 129, 2**31 - 1, 0, 0, 0)

@@ -29,7 +29,7 @@ class Forward:
         if instance is None:
             return owner._scripted_class.forward  # type: ignore[union-attr]
         module = instance._scripted_original
-        if active.tracer is not None:  # captured inside captured is part of the outer one
+        if active.tracer is not None:  # inside a recording `forward` is part of the outer program
             return module.forward
         own = module.__dict__.get("forward")
         plain = type(module).forward if own is None else own
