@@ -128,7 +128,8 @@ class CacheEntry:
         if type(returned) is OutputRefs:
             self.make, self.row = returned.make, [self.roots[k] for k in returned.numbers]
         alone = alone and not self.made and (self.only >= 0 or self.make is not None)
-        self.simple = self.whole and self.post_run is NOTHING and alone  # then only histories
+        # Then a replay launches the program, perhaps attaches history, and is done.
+        self.simple = self.whole and self.post_run is NOTHING and alone
         at = {r.tracked: k for k, r in enumerate(self.results) if r.tracked >= 0}
         self.tracked = [at[n] for n in range(len(at))]  # the results that have a history
         # In simple entries: the tracked results are the program's first outputs.

@@ -233,7 +233,9 @@ class CaptureSession:
                     plain_exception(error)
             finally:
                 active.tracer = None
-                swept = self.entry is None or self.made_objects  # else no new object holds any
+                # With an entry, of all that the call made only objects of the user's classes may
+                # still hold recorded numbers.
+                swept = self.entry is None or self.made_objects
                 if self.watch:
                     self.lifter.restore(self.arguments, swept=swept)
                 else:
