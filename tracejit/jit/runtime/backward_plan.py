@@ -162,7 +162,7 @@ class BackwardPlan:
     # inputs with gradients that the snapshot does not cover; the native maker of its nodes.
     last: tuple[Callable[[], Any], Any, tuple[int, ...], Any] = (nobody, None, (), None)
     lay: Any = None  # native maker of the nodes, made for the first snapshot
-    hidden: tuple[Any, int] | None = None  # last look that found no input NumPy may write
+    hidden: tuple[Any, int] | None = None  # last look, if NumPy can write no covered input
 
     def __post_init__(self) -> None:
         self.ends = {number: k for k, number in enumerate(self.wrt)}

@@ -29,7 +29,7 @@ _MULTIPLY_ADDS_PER_BYTE = 4  # as many take as long as moving a byte
 
 @dataclass
 class Step:
-    """Instruction with its numbers."""
+    """Instruction with its sizes evaluated."""
 
     instruction: Instruction
     operands: tuple[int, ...]  # places in the buffer table

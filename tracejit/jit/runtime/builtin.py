@@ -24,7 +24,7 @@ _FASTCALL = 0x80
 
 
 class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
+    """Layout of CPython's PyMethodDef."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),

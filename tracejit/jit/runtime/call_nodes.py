@@ -104,8 +104,8 @@ class CompiledBackward(Node):
     def joins(self) -> bool:
         """Return True if stages that follow each other may run as one program.
 
-        They may not where user code could tell, where `vmap` maps over the gradients, or where an
-        input that the backward computes from again was written since.
+        They may not where user code could tell, or where `vmap` maps over the gradients. They may
+        not after a write to an input that the backward computes from again.
         """
         call, tracer = self.call, active.tracer
         tape = call.plan.tape

@@ -150,7 +150,7 @@ class _Plan:
 
 
 class _Call:
-    """One run of a program."""
+    """Run of a program on inputs at given addresses."""
 
     def __init__(self, executable: CudaExecutable, binding: Binding, inputs: Sequence[int]):
         self.executable, self.binding = executable, binding

@@ -1,8 +1,8 @@
 """CUDA program's kernels as plain Python over host memory: mode "python" of programs on a device.
 
 In: a Program and its device; pointers to inputs on that device. Out: Storages there. Called by
-`placement`. Inputs are copied to the host, the program runs as on the CPU, so that breakpoints in
-its kernels work, and results are copied to the device.
+`placement`. Inputs are copied to the host, and results to the device. Between, the program runs as
+on the CPU, so that breakpoints in its kernels work.
 """
 
 from __future__ import annotations

@@ -356,7 +356,7 @@ class CacheEntry:
 
     def _count_conditional(self, frame: ReplayFrame, values: Sequence[Any],
                            roots: list[Tensor]) -> None:
-        """Advance the versions of memory that the program wrote where a flag says so."""
+        """Advance the version of each input that the program wrote according to its flag."""
         frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
         for number, flag in self.conditional_versions:
             values[number]._storage.version += bool(flag(frame).array)

@@ -1,8 +1,8 @@
 """Runs a recorded graph op by op, without compiling it.
 
 In: a graph and its inputs. Out: its outputs, or the error that eager mode raises. Called by
-`session`: after a compiled program failed, for the op's own error, and after Ctrl-C, when nobody
-waits for a compiler.
+`session`: after a compiled program failed, for the op's own error, and after Ctrl-C, when the user
+does not want to wait for a compiler.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ clock = time.perf_counter  # tests replace it
 
 
 class Pace:
-    """Pace of one function in one mode while no program serves its calls."""
+    """Choice of how one function runs in one mode, while no program serves its calls."""
 
     def __init__(self, measured: bool):
         self.measured = measured  # calls may run plainly, so both ways are timed

@@ -1,4 +1,4 @@
-"""Recorder of one call: run the user's Python with deferred tensors, compile it, make an entry if
+"""Recording of one call: run the user's Python with deferred tensors, compile it, make an entry if
 it can be replayed.
 
 In: a function, its normalised arguments. Out: the plain function's result, and a `CacheEntry` or
