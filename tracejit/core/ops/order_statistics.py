@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops.composite import composite
-from tracejit.core.ops.creation import full_like, zeros_of
+from tracejit.core.ops.creation import full, zeros_of
 from tracejit.core.ops.gather_scatter import gather_record, scatter_add_record
 from tracejit.core.ops.movement import squeeze_record
 from tracejit.core.ops.operators import method
@@ -162,7 +162,7 @@ def _median_of_all(record: Op, input: Any) -> Any:
     if numel(input.shape) == 0:  # NaN, and for other dtypes whatever NaN converts to
         if input.dtype.category == FLOATING:
             return input.sum() * float("nan")
-        return full_like(input.sum(), float("nan"), dtype=input.dtype)
+        return convert(full((), float("nan"), device=input.device), input.dtype)
     _check(input, "median")
     return record(input)
 
