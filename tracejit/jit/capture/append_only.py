@@ -184,10 +184,11 @@ def appending(
 
     def append(frame: Any) -> None:
         target, more = found(frame), [part(frame) for part in parts]
+        # Statements without a call, after which a signal's handler could run and raise.
         if type(target) is deque:
-            target.extend(more)
+            target += more
         else:
-            target[len(target) :] = more  # no call, after which a signal's handler could run
+            target[len(target) :] = more
 
     return append
 
