@@ -1,7 +1,7 @@
 """Pure C functions: they depend on their arguments and change nothing else.
 
-In: a function that recorded code calls. Out: whether a replay may go on with what it gave. Called
-by `watcher` for every C function, and by `calls`.
+In: a C function that recorded code calls. Out: True if a replay may use the recorded result again.
+Called by `watcher` for every C function, by `calls` and `wants_numbers`.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ _OF_NUMBERS = {"astype", "item", "round", "tolist"}
 
 
 def is_of_arrays(function: Any) -> bool:
-    """Return True if this is NumPy's, and makes arrays or numbers of its arguments."""
+    """Return True for a function or method of NumPy's that only makes, reads or changes arrays."""
     if is_a(attribute_of(function, "__self__"), _ARRAYS):
         return function.__name__ not in _LEAVES_ARRAYS
     return function in _OF_ARRAYS or function is _MAKES_SWITCHES
 
 
 def is_pure(function: Any) -> bool:
-    """Return True if a C function only depends on its arguments and only changes them."""
+    """Return True if a C function reads and changes nothing but its arguments."""
     if is_of_arrays(function) or function in _PURE_BUILTINS:
         return True
     owner = attribute_of(function, "__self__")
@@ -125,6 +125,7 @@ def is_pure(function: Any) -> bool:
 
 
 def _home(cls: type, name: str) -> type:
-    """Find the class that has a method found in a class, or its metaclass's."""
+    """Return the class that has a method found in `cls`: one of its bases, or of its
+    metaclass's."""
     metaclass: type = type(cls)
     return next((c for c in (*bases_of(cls), *bases_of(metaclass)) if name in names_in(c)), cls)
