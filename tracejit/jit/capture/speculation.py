@@ -1,9 +1,9 @@
-"""Trial watch: user code that could have an effect is stopped before it starts.
+"""Watch on a trial: user code that could have an effect is stopped before it starts.
 
 In: the profile events of the thread while a branch or a loop body is recorded on trial. Out:
-`RegionRefused` where Python code starts that was not rewritten (rewritten code announces its
-effects): properties, operators of the user's classes, callbacks of C functions, generators. Code
-that visibly changes nothing may run. Called by `subgraph.speculate`.
+`RegionRefused` where Python code starts that was not rewritten: properties, operators of the user's
+classes, callbacks of C functions, generators. Rewritten code announces its effects. Code that
+visibly changes nothing may run. Called by `subgraph.speculate`.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ _collector_waits: set[int] = set()  # for the trials of these threads
 
 @forks.in_child
 def _collect_again() -> None:
-    """Enable the garbage collector if it waits for another thread's trial, which never ends
-    here."""
+    """Enable the garbage collector in a forked child if it waits for another thread's trial, which
+    never ends there."""
     if _collector_waits and threading.get_ident() not in _collector_waits:
         _collector_waits.clear()
         gc.enable()
 
 
 class SpeculationWatcher:
-    """Context manager around a trial; what watched before goes on watching.
+    """Context manager around a trial; the watcher before it goes on watching.
 
-    The garbage collector waits: what it calls is no doing of the trial, and could not be undone.
+    The garbage collector waits: the trial did not cause the finalizers that it calls, and could not
+    undo them.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,8 @@ class SpeculationWatcher:
         sys.setprofile(self._event)
 
     def end(self) -> None:
-        """End the watch; once more where Ctrl-C may have come before that."""
+        """End the watch. `speculate` ends it a second time, since Ctrl-C may have come before the
+        first."""
         if self.aside is not None:
             self.aside.back()
         if self.collects:
@@ -97,7 +99,7 @@ class SpeculationWatcher:
             self.watching(frame, event, argument)
 
     def veto(self, frame: FrameType, event: str, argument: Any) -> str | None:
-        """Say why what is about to run may not."""
+        """Return the reason why the code that is about to run may not; None if it may."""
         if event != "call":
             return None
         code = frame.f_code
@@ -116,7 +118,8 @@ WATCHING.add(SpeculationWatcher._event)
 
 
 def is_own_doing(frame: FrameType) -> bool:
-    """Return True if installed library code runs because tracejit, or such code, called it."""
+    """Return True if installed library code runs because tracejit, or other such code, called
+    it."""
     caller = frame.f_back
     if caller is None or not is_installed(frame.f_code):
         return False
