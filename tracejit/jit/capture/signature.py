@@ -33,12 +33,13 @@ class Signature:
         self.parameters = parameters
 
     def outdated(self) -> bool:
-        """Return True if the function got other code or defaults."""
+        """Return True if the function has got other code or defaults."""
         now = _made_of(self.function)
         return len(now) != len(self.made_of) or any(a is not b for a, b in zip(now, self.made_of))
 
     def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
-        """Return one value per parameter, defaults filled in; None where they do not fit."""
+        """Return one value per parameter, with defaults filled in; None if the arguments do not
+        fit."""
         if not kwargs and len(args) == self.plain:
             return args
         try:

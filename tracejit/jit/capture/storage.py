@@ -5,18 +5,19 @@ looks at, through which views, and the graph value that memory holds now. A muta
 value of the whole piece (C1), so graphs stay pure. Called by the tracer, `lifting`, branches and
 loops.
 
-Before you add a rule here: set `FunctionalStorage.value` only in `write`, or `read` shows a value
-that is over. A replay adds `mutations - uncounted - len(conditional_writes)` to the caller's
-version (`build.py`). So only counted writes get a flag; `.data` writes go to `data_writes`. All
-memory of one Storage shares a `VersionCounter`. `Tracer.write` does a write now if `overlaps`
-holds, and passes others to `Sharing.written`: what may be the same memory has both rules. A view op
-needs a `view_inverse`, and a row in `_CHANGES` of `strides.py`, or one program serves one layout.
-If its elements may share memory, `may_overlap` must say so. `strides` may be UNKNOWN: ask
-`Tracer.laid_out` before `_layout`. Results of regions get strides from `join.py` and `loops.py`, or
-they lie in order. `lifting.py` sets `overlaps_other`, by addresses in this call: `no_alias.py`
-checks replays. `programs_mutation`, `programs_aliasing`, `programs_region_layouts`,
-`programs_region_sharing` and `programs_of_data` (`tests/capture`), and
-`tests/random_programs/aliases.py` show mistakes.
+Before you add a rule here: set `FunctionalStorage.value` only in `write`, which moves `mutations`,
+or `read` returns a stale value. A replay adds `mutations - uncounted - len(conditional_writes)` to
+the caller's version (`build.py`), so only counted writes get a flag. `lifting.py` gives all memory
+of one Storage one `VersionCounter`; a region gives each piece its own, since `write_condition`
+compares counts. `Tracer.write` writes now if `overlaps` holds, and passes all other writes to
+`Sharing.written`; both ask `Sharing.partners`. `lifting.py` sets `overlaps_other` by addresses in
+this call; `no_alias.py` checks replays. A view op needs a `view_inverse` and a row in `_CHANGES` of
+`strides.py`, or a program serves one layout only. If its elements may share memory, `may_overlap`
+must say so. `strides` may be UNKNOWN: call `Tracer.laid_out` before `_layout` or `offset`.
+`join.py` and `loops.py` set strides of a region's results, which else lie in order. In
+`tests/capture`, `programs_mutation`, `programs_aliasing`, `programs_region_layouts`,
+`programs_region_sharing` and `programs_of_data` show mistakes; so does
+`tests/random_programs/aliases.py`.
 """
 
 from __future__ import annotations

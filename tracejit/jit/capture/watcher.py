@@ -1,8 +1,8 @@
-"""Python that a recorded call ran: every code object entered, every foreign C function called.
+"""Watch on a recorded call: every code object entered, every foreign C function called.
 
-In: `sys.setprofile` events of the recording thread. Out: the names the executed code reads and
-writes (attributes, globals), found by inspecting code objects (no source is read). Also a note for
-each call nobody can model. The state walker guards whatever those names reach (C2).
+In: `sys.setprofile` events of the recording thread. Out: the names that the executed code reads and
+writes (attributes, globals), found in its code objects; no source is read. Also a note for each
+call that cannot be modelled. The state walker guards whatever those names reach (C2).
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _OF_OURS = ("<frozen ", *(os.path.join(_SITE, name) + os.sep for name in (
 
 
 def _is_a_finder(code: CodeType, caller: FrameType | None) -> bool:
-    """Return True for a finder of modules that an installed package put there."""
+    """Return True for a finder of modules that an installed package provides."""
     asked = caller is not None and caller.f_code is _ASKS_FINDERS
     return asked and code.co_filename.startswith(_INSTALLED)
 
 
 def _is_called_by_us(path: str) -> bool:
-    """Return True for code of the standard library, and of libraries that tracejit needs."""
+    """Return True for code of the standard library, and of libraries that tracejit calls."""
     if path.startswith(_OF_OURS):
         return True
     return path.startswith(_STANDARD) and not path.startswith((
@@ -152,7 +152,7 @@ _names: dict[CodeType, CodeNames] = {}
 
 
 def names_of(code: CodeType) -> CodeNames:
-    """Attribute and global names of a code object, its nested ones included (cached)."""
+    """Return the names in a code object and its nested ones (cached)."""
     found = _names.get(code)
     if found is None and (known := READS.get(code)) is not None:
         nothing = _scan(_nothing.__code__)
@@ -167,7 +167,7 @@ def _nothing() -> None:
 
 
 def _worst(code: CodeType) -> CodeNames:
-    """Return all names, in every way, of code whose instructions cannot be told."""
+    """Return all names, in every role, for code whose instructions cannot be read."""
     texts = {c for c in code.co_consts if is_a(c, str)}
     names = frozenset({*code.co_names, *texts})
     nested = {c for c in code.co_consts if is_a(c, CodeType)}
@@ -318,8 +318,11 @@ _silent: dict[int, CodeType] = {}
 
 
 def is_watched(code: CodeType) -> bool:
-    """User code, and what reads the user's state: methods that Python made for dataclasses,
-    tracejit's layers, optimizers and datasets."""
+    """Return True for the user's code, and for code that reads the user's state.
+
+    The latter are methods that Python made for dataclasses, tracejit's layers, optimizers and
+    datasets.
+    """
     name = code.co_filename
     if not is_internal_code(code) or name == "<string>":
         return True
@@ -327,9 +330,9 @@ def is_watched(code: CodeType) -> bool:
 
 
 def _is_made_for_us(frame: FrameType) -> bool:
-    """Return True if a method that Python made for a dataclass is one of tracejit's own.
+    """Return True if Python made a method for a dataclass of tracejit's own.
 
-    Not so for a class that reads the user's state.
+    Not for a class that reads the user's state.
     """
     if frame.f_code.co_filename != "<string>":
         return False
@@ -338,7 +341,8 @@ def _is_made_for_us(frame: FrameType) -> bool:
 
 
 def _copies(function: Any) -> bool:
-    """Return True if this is how Python takes an object of the user's apart for a copy."""
+    """Return True for the `__reduce_ex__` by which Python takes an object of the user's apart for a
+    copy."""
     owner: Any = type(attribute_of(function, "__self__"))
     reduces = function.__name__ == "__reduce_ex__" and is_mutable_class(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
@@ -350,10 +354,10 @@ def _is_plain_method(code: CodeType) -> bool:
 
 @functools.cache
 def _converts(code: CodeType) -> bool:
-    """Return True if this is a method from which C code wants a number itself, and may give
-    another.
+    """Return True for a method from which C code wants a plain number, unless it surely returns
+    one.
 
-    Or code that calls methods of number types, which want the same.
+    Also for code that calls methods of number types, which want plain numbers.
     """
     if not _is_plain_method(code):
         return not is_internal_code(code) and names_of(code).of_numbers
@@ -366,15 +370,20 @@ def _is_the_users(code: CodeType) -> bool:
 
 
 class CodeWatcher:
-    """Context manager around the recorded call. `entered(names, frame)` is called at the first
-    entry of each watched code object, before its body runs; `foreign(function)` for C functions
-    that cannot be modelled; `library(frame)` whenever user code calls an installed library's Python
-    function; `named(names)` where C code reads attributes of these names, None: all;
-    `asking(frame)` where `getattr` or `hasattr` is called; `registered((cls, abstract))` where it
-    is asked whether a class is one of an abstract one; `gave(module)` where a function returns a
-    module; `asked((ask, what))` for what of the process is asked; `modules(reads)` where code of
-    ours reads what modules hold; `converts(frame)` where a method begins that C code asks for a
-    number, None: ends; `keeps(frame)` where code of `kept` begins, whose results a cache keeps."""
+    """Context manager around the recorded call, which calls these functions:
+
+    entered     (names, frame) at the first entry of each watched code object, before its body runs
+    foreign     (function) for a C function that cannot be modelled
+    library     (frame) whenever user code calls an installed library's Python function
+    named       (names) where C code reads attributes of these names; None: all
+    asking      (frame) where `getattr` or `hasattr` is called
+    registered  ((cls, abstract)) where code asks if a class is one of an abstract one
+    gave        (module) where a function returns a module
+    asked       ((ask, what)) for what of the process is asked
+    modules     (reads) where code of tracejit's reads what modules hold
+    converts    (frame) where a method begins that C code asks for a number; None: it ends
+    keeps       (frame) where code of `kept` begins, whose results a cache keeps
+    """
 
     def __init__(
         self,
@@ -481,15 +490,16 @@ class CodeWatcher:
             self.inside = frame
 
     def _read_again(self, frame: FrameType) -> dict[str, Any]:
-        """Return the variables as they are now.
+        """Return the frame's variables as they are now.
 
-        Before 3.13, variables that a profiler's call reads are written back after it: closures
-        would lose the numbers that were put there in between.
+        Before 3.13, Python writes variables that a profiler's call read back after it. Without a
+        new read, closures would lose the numbers that were put there in between.
         """
         return frame.f_locals
 
     def _speaks(self, code: CodeType, frame: FrameType) -> bool:
-        """Return True for code of another name or form that a class has as such a method."""
+        """Return True for code that the class has as a conversion method, under another name or
+        form."""
         if is_internal_code(code) or _is_plain_method(code):
             return False
         cls, known = type(first_argument(code, frame)), self.speaking.setdefault(code, ByClass())
