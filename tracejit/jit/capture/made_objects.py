@@ -39,7 +39,7 @@ def can_be_made(value: Any, sources: Iterable[Source], entered: set[Any]) -> boo
     if not is_mutable_class(cls) or not any(kind_of_container(cls) is kind for kind in _KINDS):
         return False
     if any(module_name(base).partition(".")[0] == "tracejit" for base in bases_of(cls)):
-        return False  # what belongs to modules and optimizers is more than their attributes
+        return False  # modules and optimizers have state beside their attributes
     return _was_constructed(cls, entered) and _was_there(cls, sources)
 
 

@@ -46,7 +46,7 @@ class MemoizedCall:
         self.typed = function.cache_parameters()["typed"]
         self.of_objects = any(type(x) is weakref.ref for x in (*self.arguments, *keywords.values()))
         self.key = None if self.of_objects else self._key()
-        self.differing: Any = ABSENT  # what the cache had when it gave another answer
+        self.differing: Any = ABSENT  # the cache's entry when it gave another answer
 
     def _given(self) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments and keywords of the call. Guards have found each object again."""
@@ -162,10 +162,10 @@ class MemoizedCalls:
     """Functions with a cache that one recording found, and their calls."""
 
     def __init__(self, source_of: Callable[[Any], Any]) -> None:
-        self.source_of = source_of  # where guards find an object
-        self.found: dict[int, tuple[Any, Any]] = {}  # id -> function, its figures before
+        self.source_of = source_of  # the source at which guards find an object
+        self.found: dict[int, tuple[Any, Any]] = {}  # id -> function, `cache_info` before
         self.calls: list[MemoizedCall | MemoizedResults] = []
-        self.codes: set[Any] = set()  # what a cache that has no result runs
+        self.codes: set[Any] = set()  # code of functions with caches: runs if there is no result
 
     def find(self, function: Any) -> None:
         """Add a function that the call's code may call."""
@@ -232,7 +232,7 @@ class MemoizedCalls:
                 keys = objects_in(_cache_of(function))
                 found = [x for x in keys if is_a(x, type) or self.source_of(x) is not None]
                 results = MemoizedResults(function, unseen, found)
-                certain = not function.cache_parameters()["typed"]  # where keys have types, too
+                certain = not function.cache_parameters()["typed"]  # else keys have types too
                 certain &= all(map(told_by_identity, keys)) and all(map(self._is_key, found))
                 if certain and results.results and results.are_plain():
                     asked.update(map(id, found))
@@ -242,10 +242,10 @@ class MemoizedCalls:
                 yield title(function)
 
 
-_IN_ORDER = "_lru_list_elem"  # the type of what holds a result in a cache that drops some
-_RESULT = 6 * ctypes.sizeof(ctypes.c_void_p)  # where that has it
-ROOM = 8  # times as many results as there are
-MOST = 256  # keys and results of a function that guards compare
+_IN_ORDER = "_lru_list_elem"  # type of entries of a bounded cache
+_RESULT = 6 * ctypes.sizeof(ctypes.c_void_p)  # offset of the result in such an entry
+ROOM = 8  # a bounded cache has room for so many times its results
+MOST = 256  # keys and results of a function, at most, that guards compare
 
 
 def asking_again(tracer: Any, function: Any) -> Callable[..., Any]:
@@ -270,7 +270,7 @@ USER_CALL_WRAPPERS.update(c for c in asking_again.__code__.co_consts if is_a(c, 
 
 
 CALLING: Any = (map, filter, sorted, functools.reduce, itertools.starmap, itertools.accumulate,
-                itertools.takewhile, itertools.dropwhile)  # C code that calls what it is given
+                itertools.takewhile, itertools.dropwhile)  # C code that calls its arguments
 
 
 def handing_on(tracer: Any, function: Any) -> Callable[..., Any]:

@@ -25,14 +25,14 @@ from typing import Any
 
 from tracejit.jit.capture.looking import instance_dict
 
-TYPE = 8  # after the reference count: the class
+TYPE = 8  # the class, after the reference count
 SIZE = 16  # elements of a list or a tuple, entries of a dict
 DICT_VERSION = 24
 LIST_ITEMS = 24  # address of the elements
 TUPLE_ITEMS = 24  # the elements themselves
 CELL = 16
-FLOAT = 16  # the number itself
-INT_SIZE, INT_DIGITS = 16, 24  # how many digits of 30 bits, and a sign; two of them in a word
+FLOAT = 16  # the double itself
+INT_SIZE, INT_DIGITS = 16, 24  # count of 30-bit digits, and sign; two digits to a word
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 TYPE_VERSION = 384
 
@@ -66,7 +66,7 @@ def dict_pointer(value: Any) -> int:
     """Return the address of the word that points to an object's `__dict__`; 0 if there is none."""
     find = ctypes.pythonapi._PyObject_GetDictPtr
     find.restype, find.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
-    own = instance_dict(value)  # makes it, where attributes were kept without one
+    own = instance_dict(value)  # makes the dict if attributes were kept without one
     at = find(id(value)) or 0
     return at if at and word(at) == id(own) else 0
 

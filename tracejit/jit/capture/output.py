@@ -84,7 +84,7 @@ def _plain(x: Any) -> Any:
 def _found(x: Any, builder: Any) -> Callable[[Any], Any]:
     if type(x) is Stdout:
         return lambda frame: sys.stdout
-    if is_a(x, logging.Logger):  # one object for each name, wherever it was found
+    if is_a(x, logging.Logger):  # there is one logger for each name
         source = builder.state.source_of(x)
         return lambda frame: x if source is None else read_from(source, frame.arguments)
     return builder.of(x)
@@ -282,7 +282,7 @@ def _emit(
 
 
 # -- streams ---------------------------------------------------------------------------------------
-STREAMS = (io.TextIOWrapper, io.StringIO)  # `sys.stdout` is one of these, or of a class of Python's
+STREAMS = (io.TextIOWrapper, io.StringIO)  # classes of `sys.stdout`, but for a user's
 
 
 def stream_method(stream: Any, name: str) -> Callable[..., Any]:

@@ -158,7 +158,7 @@ def named_plainly(names: Any) -> Any:
     return names
 
 
-# Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
+# Modules whose C code accepts only plain ints; other C code asks a size for `__index__`.
 WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
                        "plistlib", "random", "sqlite3", "statistics", "struct"})
 

@@ -19,7 +19,7 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 
 _NUMBERS = (int, float, bool, complex, type(None))
 _TEXTS = (str, bytes)
-_MOST = 1000  # parts of what is looked at
+_MOST = 1000  # parts of the data, at most
 
 
 def is_dumps(function: Any) -> bool:
@@ -55,7 +55,7 @@ def gives_equal_bytes(values: list[Any]) -> bool:
     (False, False)
     """
     parts, texts, containers = list(values), [], []
-    for part in parts:  # which grows
+    for part in parts:  # the list grows meanwhile
         if len(parts) > _MOST:
             return False
         if is_exactly(part, _TEXTS):
@@ -68,5 +68,5 @@ def gives_equal_bytes(values: list[Any]) -> bool:
             parts += (*part, *part.values())
         elif not is_exactly(part, _NUMBERS):
             return False
-    # The text of a container tells all that its bytes depend on; equal ones have the same.
+    # A container's bytes depend on what its text shows; equal containers have equal texts.
     return all(len(set(x)) == len(x) for x in (texts, list(map(repr, containers))))

@@ -19,9 +19,9 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.location import user_frame
 
 MOST = 32  # trials of one block within its own trial
-FRAMES = 6  # of ours for each of the user's, at most
+FRAMES = 6  # of tracejit's for each of the user's, at most
 _lock = forks.rlock()
-_limits: list[int] = []  # the limit that was set, once for each recording that runs
+_limits: list[int] = []  # the user's limit, once for each recording that runs
 _get = sys.getrecursionlimit
 
 
@@ -93,8 +93,8 @@ class Blocks:
     """Blocks of the user's code that are on trial, one inside the other."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[CodeType, int]] = []  # which instructions of the user's they are
-        self._nested: dict[tuple[CodeType, int], int] = {}  # how often each began within itself
+        self._open: list[tuple[CodeType, int]] = []  # code and instruction at which each begins
+        self._nested: dict[tuple[CodeType, int], int] = {}  # times that each began within itself
         self._endless: set[tuple[CodeType, int]] = set()
 
     @contextmanager

@@ -6,7 +6,7 @@ return. Called by `source.py`, which finds the tree and compiles the result.
 
 Inner functions are defined at the top of the function and share its variables as cells. Each
 returns None at its end, else a signal: BREAK, CONTINUE or Return(value). A statement that may jump
-out of itself takes the rest of its block along, so that each of its ends is an end of the function.
+out of itself takes the rest of its block along. So each of its ends is an end of the function.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Block:
     start: Callable[[], list[ast.stmt]] = list
     parameters: tuple[str, ...] = ()
     binds: frozenset[str] = frozenset()  # by `start`
-    within: bool = False  # a native statement, as `with`, behind which the iteration goes on
+    within: bool = False  # in a native statement such as `with`; the iteration goes on after it
 
 
 def rewrite_function(node: Function, class_name: str | None) -> Function:
@@ -98,9 +98,9 @@ class _Rewriter:
         self.pending: list[Block] = []
         self.count = 0
         self.loops = 0
-        self.within = False  # this place, as `Block.within`
-        self.leaving = False  # the function at work
-        self.ends = False  # with the statement at work the iteration ends
+        self.within = False  # as `Block.within`, of the place at work
+        self.leaving = False  # as `Block.within`, of the inner function at work
+        self.ends = False  # the iteration ends with the statement at work
 
     def nested(self, node: ast.Lambda) -> ast.expr:
         return rewrite_function(node, self.class_name)  # type: ignore[return-value]
@@ -413,7 +413,8 @@ class _Rewriter:
             handler.type = handler.type and self.expressions.visit(handler.type)
             handler.body = self.unless_refused(self.inside(handler.body, ends=ends))
         node.orelse = node.orelse and self.inside(node.orelse, ends=ends)
-        last = node.finalbody and self.inside(node.finalbody)  # at its end a jump or error goes on
+        # no `ends`: a jump or an error may go on behind a `finally`
+        last = node.finalbody and self.inside(node.finalbody)
         node.finalbody = last and self.unless_refused(last)
         return [*before, node]
 

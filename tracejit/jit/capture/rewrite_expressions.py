@@ -128,7 +128,7 @@ class Expressions(ast.NodeTransformer):
         if all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             return True
         if isinstance(node.ops[0], ast.In | ast.NotIn) and len(node.ops) == 1:
-            (container,) = node.comparators  # a text must be given one that is known
+            (container,) = node.comparators  # `in` a text wants a known text on the left
             text = isinstance(container, ast.Constant) and isinstance(container.value, str)
             return _constant_container(container) and not text
         if any(isinstance(o, ast.Constant) and isinstance(o.value, str) for o in operands):

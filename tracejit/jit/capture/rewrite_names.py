@@ -209,7 +209,7 @@ class Scope:
     globals: set[str]
     nonlocals: set[str]
     counts: Counter[str]
-    class_name: str | None  # of the class around
+    class_name: str | None  # of the class around the function
     convertible: bool
 
     @property

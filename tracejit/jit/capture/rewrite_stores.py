@@ -162,7 +162,7 @@ class Stores:
         parts = [self.expressions.visit(target.value), self.expressions.visit(target.slice)]
         before = [self.set(name, part, node) for name, part in zip(names, parts)]
         place = [load(name) for name in names]
-        if isinstance(node.value, ast.Name | ast.Constant):  # to be read before the item, or again
+        if isinstance(node.value, ast.Name | ast.Constant):  # read before the item, or twice
             parts = [*place, ast.Constant(OPERATORS[type(node.op)])]
             update = ask("update_item", [*parts, self.expressions.moved(node.value)], node)
             return [*before, located(ast.Expr(update), node), self.forget(names, node)]

@@ -68,7 +68,7 @@ class StackedList(list):
 
     def __init__(self, *given: Any):
         list.__init__(self, *given)
-        self._ordinary: list[Any] | None = None  # what takes its place when the call is over
+        self._ordinary: list[Any] | None = None  # the list that takes its place after the call
         self._tail: list[Any] = []  # StackedSlices and elements, after what the list itself holds
 
     @property  # type: ignore[misc]
@@ -191,7 +191,7 @@ def _operator(operate: Callable[[Any, Any], Any], reflected: bool = False) -> Ca
 
 
 def _extended(self: StackedList, other: Any) -> Any:
-    ask = getattr(type(other), "__radd__", None)  # first, as Python does
+    ask = getattr(type(other), "__radd__", None)  # Python asks it first
     made = NotImplemented if ask is None else ask(other, list(self))
     return list.__iadd__(_looked_at(self), other) if made is NotImplemented else made
 
@@ -210,7 +210,7 @@ StackedList.__name__ = StackedList.__qualname__ = "list"  # in Python's error te
 def materialize_lists(stacked: list[weakref.ref[StackedList]]) -> None:
     """Take the slices of those lists that are still alive."""
     if any(found._tail for found in _alive(stacked)):
-        gc.collect(1)  # what only a young cycle of garbage holds is nobody's
+        gc.collect(1)  # a list that only a young cycle of garbage holds need not be taken
     for found in _alive(stacked):
         if found._tail:
             materialize_list(found)

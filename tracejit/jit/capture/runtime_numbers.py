@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "neg": operator.neg, "abs": abs, "invert": operator.invert, "round": round, "float": float,
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
 }  # fmt: skip
-OF_FLOATS: dict[Any, str] = {  # what makes a float of numbers, and of nothing else
+OF_FLOATS: dict[Any, str] = {  # functions that make floats, of numbers alone
     getattr(math, name): name
     for name in "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc "
     "exp exp2 expm1 fabs fmod gamma hypot lgamma log log10 log1p log2 radians sin sinh sqrt tan "
@@ -141,7 +141,7 @@ class SymEnv:
         self.open, self.tracer = False, None
         for number in (*self.shared.values(), *self.roots):
             number.operands, number.source, number.value = (), None, None
-            number.original = None  # not itself: where nobody holds it, it is gone
+            number.original = None  # it may be the number itself, a cycle
         for kept in (self.shared, self.guards, self.stored, self.roots):
             kept.clear()
 

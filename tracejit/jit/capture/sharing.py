@@ -22,7 +22,7 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.storage import FunctionalStorage
 
-Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
+Pair = tuple[Any, Any, Tensor]  # (younger, older, flag under which they are one)
 
 
 class Pairs:
@@ -35,7 +35,7 @@ class Pairs:
         """Return the pairs of living things, in the order in which the younger ones were made."""
         held = [(key, (a(), b(), flag)) for key, (a, b, flag) in self.pairs.items()]
         left = [(key, now) for key, now in held if now[0] is not None and now[1] is not None]
-        if len(left) < len(held):  # a flag that goes may take more with it
+        if len(left) < len(held):  # dropping a flag may let more things die
             self.pairs = {key: self.pairs[key] for key, _ in left}
         return [now for _, now in left]
 
@@ -49,10 +49,10 @@ class Pairs:
         key = id(new), id(other)
         known = self.pairs.get(key)
         if known is not None and known[0]() is new and known[1]() is other:
-            either = known[2] | flag  # other pairs may go meanwhile
+            either = known[2] | flag  # recorded first: it may drop other pairs
             self.pairs[key] = (*known[:2], either)
             return
-        self.pairs.pop(key, None)  # of what is gone
+        self.pairs.pop(key, None)  # of dead objects with the same ids
         self.pairs[key] = weakref.ref(new), weakref.ref(other), flag
 
 
@@ -66,7 +66,7 @@ class Sharing:
     def __init__(self, tracer: Any):
         self.tracer = tracer
         self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
-        self.leaves: list[Tensor] = []  # made by the call: results may be them
+        self.leaves: list[Tensor] = []  # made by the call; results may be these
 
     def partners(self, memory: FunctionalStorage) -> list[tuple[FunctionalStorage, Tensor]]:
         """Return (memory, flag) for memory that may be the same; in a region also for partners
@@ -138,7 +138,7 @@ class Sharing:
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
         memory = self.tracer.traced(new).memory
-        over: dict[FunctionalStorage, set[int]] = {}  # ids of what the new one may be, by memory
+        over: dict[FunctionalStorage, set[int]] = {}  # ids of tensors that `new` may be, by memory
         for known, _ in self.tensors.of(new):
             over.setdefault(self.memory_of(known), set()).add(id(known))
         with no_grad():
@@ -148,7 +148,7 @@ class Sharing:
                     place = self.memory_of(known)
                     ones = over.setdefault(place, set())
                     ones.add(id(known))
-                    if len(ones) > 1:  # it may be in that memory without being one of them
+                    if len(ones) > 1:  # `new` may share memory with each of them, and be another
                         self.parts.put(memory, place, flag)
 
     def memory_of(self, tensor: Tensor) -> FunctionalStorage:
@@ -222,7 +222,7 @@ def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
     """Return True if gradients of `outputs` depend on which of its possible tensors a tensor is.
 
     They do if they arrive at another one by a way around the tensor, and do not flow from there to
-    the tensor.
+    the tensor. A tensor without gradients always matters.
     """
     if not tensor._requires_grad:
         return True

@@ -23,7 +23,7 @@ class Signature:
     def __init__(self, function: Callable[..., Any]):
         self.function = function
         self.made_of = _made_of(function)
-        # A decorator's own parameters: what it wraps may have others.
+        # The decorator's own parameters: the function that it wraps may have others.
         self.signature = inspect.signature(function, follow_wrapped=False)
         parameters = list(self.signature.parameters.values())
         self.names = [p.name for p in parameters]

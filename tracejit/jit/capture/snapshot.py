@@ -41,12 +41,12 @@ from tracejit.jit.capture.looking import (
 )
 
 Rows = list[tuple[int, int]]
-Owner = tuple[int, str]  # number of a source, which of its words
+Owner = tuple[int, str]  # (number of a source, kind of its words)
 
 
-# Kinds of sources of which comparing what is there is the whole check.
+# Kinds of sources whose check compares the object itself, and nothing else.
 _COMPARED = ("primitive", "absent", "identity", "module", "own_names", "missing_names")
-_LASTING = ("identity", "primitive")  # guards keep what they compare with
+_LASTING = ("identity", "primitive")  # guards keep the compared object alive
 _OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
 
@@ -55,8 +55,8 @@ class Uncovered(Exception):
 
 
 # (addresses of roots, rows, inputs: an address, or -1 - the number of a later argument)
-# -> function of (*roots, *later arguments): the graph's inputs, or None where a row differs. Nobody
-# else runs between the first comparison and the last reference taken.
+# -> function of (*roots, *later arguments): the graph's inputs, or None where a row differs. No
+# other code runs between the first comparison and the last reference taken.
 Comparer = Callable[[Sequence[int], Rows, Sequence[int]], Callable[..., tuple | None]]
 _comparer: list[Comparer] = []
 
@@ -80,7 +80,7 @@ class Coverage:
         self.rows: dict[Owner, Rows] = {}  # in the order in which they may be read
         self.pins: list[Any] = []
         self.reads: set[int] = set()  # numbers of sources found by rows alone
-        self.roots: list[int] = []  # sources that Python reads and rows go on from
+        self.roots: list[int] = []  # sources that Python reads, and from which rows go on
         self.checks: set[int] = set()  # sources whose check the rows replace
         self.volatile: set[int] = set()  # sources that hold another object each time
         for k, source in enumerate(sources):
@@ -106,7 +106,7 @@ class Coverage:
                 self.rows.setdefault(owner, found)
             self.reads.add(k)
         elif source.kind in _COMPARED:
-            return  # comparing it is what its check does
+            return  # its check compares the object, so rows save nothing
         elif rows is not None:
             self.roots.append(k)
         if rows is not None:
@@ -157,7 +157,7 @@ class Coverage:
         raise Uncovered
 
     def _item(self, k: int, source: Source, parent: Any, value: Any) -> dict[Owner, Rows]:
-        if is_a(parent, dict):  # its version fixes what is in it
+        if is_a(parent, dict):  # its version fixes the items
             return {}
         if not is_a(parent, (list, tuple)):
             raise Uncovered
@@ -220,7 +220,7 @@ class Coverage:
     def _tensor(self, x: Tensor) -> Rows:
         if not is_exactly(x._node, (type(None), LeafSink)) or x._hooks is not None:
             raise Uncovered
-        if type(x._view) is View:  # a write to what it is a view of gives it a history
+        if type(x._view) is View:  # a write to its base gives it a history
             raise Uncovered
         storage = x._storage
         if storage is None or x._device.type != "cpu":

@@ -301,7 +301,7 @@ def _compile(node: Function, found: Definition, code: CodeType) -> CodeType:
     ast.fix_missing_locations(module)
     flags = code.co_flags & _FUTURES
     with _lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python gave them when the user's file was compiled
+        warnings.simplefilter("ignore")  # Python gave the warnings when it compiled the user's file
         made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
     return next(c for c in nested_codes(made) if c.co_name in (FUNCTION, "<lambda>"))
 

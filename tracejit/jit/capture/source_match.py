@@ -16,14 +16,14 @@ from typing import Any
 
 from tracejit.jit.capture.instructions import steps
 
-FUNCTION = "@function"  # what the user's function is called while it is compiled
+FUNCTION = "@function"  # name of the user's function while it is compiled
 _MADE = {"@thunk", "@left"}  # parameters of the lambdas that rewriting makes
 _REWRITTEN = {"@tracejit", "@bound"}
 _COMPARED = ["co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_name"]
 _COMPARED += ["co_qualname", "co_firstlineno", "co_argcount", "co_exceptiontable"]
 _COMPARED += ["co_posonlyargcount", "co_kwonlyargcount"]
 _SYNTHETIC = re.compile(r"@\w+\.<locals>\.")
-_NESTED = inspect.CO_NESTED  # defined inside another function, as everything here is
+_NESTED = inspect.CO_NESTED  # set for code inside a function, as all code compiled here
 
 
 class Origin:

@@ -38,7 +38,7 @@ _INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096
-_collector_waits: set[int] = set()  # for the trials of these threads
+_collector_waits: set[int] = set()  # threads on whose trials the collector waits
 
 
 @forks.in_child
@@ -60,10 +60,10 @@ class SpeculationWatcher:
     def __init__(self) -> None:
         self.refused: RegionRefused | None = None
         self.aside: PutAside | None = None
-        self.made: list[Any] = []  # objects of our classes, which nobody else has yet
+        self.made: list[Any] = []  # objects of tracejit's, not seen by the user yet
         self.collects = gc.isenabled()
         before: Any = sys.getprofile()
-        outer = getattr(before, "__self__", None)  # a trial around sees the same
+        outer = getattr(before, "__self__", None)  # inside another trial: pass events past it
         self.watching: Any = outer.watching if type(outer) is SpeculationWatcher else before
 
     def __enter__(self) -> None:
@@ -86,13 +86,13 @@ class SpeculationWatcher:
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         self.end()
-        if kind is None and self.refused is not None:  # raised in a `__del__`, which swallowed it
+        if kind is None and self.refused is not None:  # a `__del__` swallowed it
             raise self.refused
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         why = self.veto(frame, event, argument)
         if why:
-            # Python takes the profile function away then; __exit__ puts one back.
+            # Python removes a profile function that raises; __exit__ puts one back.
             self.refused = RegionRefused(why)
             raise self.refused
         if self.watching is not None:

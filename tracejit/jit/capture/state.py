@@ -83,14 +83,15 @@ class ReachableState(AttributeReads):
         super().__init__()
         self.unmodelled = unmodelled
         self.kept = MemoizedCalls(self.source_of)
-        self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
-        self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
-        self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
+        # told of objects through which code may write tensors' memory
+        self.exposes: Callable[[Any], None] = lambda buffer: None
+        self.asked: set[tuple[Callable, Any]] = set()  # `ask(what)` must answer the same
+        self.registered: set[tuple[type, type]] = set()  # (class, abstract class) asked about
         self.roots: dict[tuple, Source] = {}
         self.functions: dict[Any, list[Source]] = {}  # code -> sources of functions with it
         self.entered: set[Any] = set()  # code that runs
         self.repeated: list[tuple[Source, Source]] = []  # further sources of a tensor
-        self.held: list[Any] = []  # objects whose id is in use
+        self.held: list[Any] = []  # objects whose id is a key here
 
     # -- growing -----------------------------------------------------------------------------
     def add_root(self, how: str, container: Any, key: Any, value: Any, text: str) -> None:
@@ -199,7 +200,7 @@ class ReachableState(AttributeReads):
             return
         named = source.how in ("global", "attr") and source.key
         if kind == "identity" and asks(value) and named != attribute_of(value, "__name__"):
-            self.ask_any()  # of another name code tells nothing
+            self.ask_any()  # known by another name: code shows no asked names
         known = self.by_id.get(id(value))
         if known is not None and kind == "tensor":
             self.repeated.append((source, known))
@@ -219,18 +220,18 @@ class ReachableState(AttributeReads):
     def _contents(self, source: Source, value: Any, kind: str) -> None:
         if kind == "function":
             self.functions.setdefault(value.__code__, []).append(source)
-            # Ours are not watched.
+            # The watcher does not report tracejit's own functions.
             if value.__code__ in self.entered or is_internal_code(value.__code__):
                 self._closed_over(source)
             self._attributes(source, value, None)
         elif kind == "sequence":
             self._elements(source, enumerate(elements(value)), length(value))
         elif kind == "mapping":
-            # A copy: a look at what it holds may import, which fills sys.modules.
+            # Copies: looking at items may import, which changes sys.modules meanwhile.
             self._elements(source, items(value), length(value))
             source.keys = elements(value)
             for key in source.keys:
-                if kind_of(key) == "object":  # guarded to be the same, so its attributes are left
+                if kind_of(key) == "object":  # guarded by identity; its attributes are not read
                     text = f"a key of {source.text}"
                     self._child(source, "key", weak_key(key), key, text)
             if is_a(value, defaultdict):
@@ -269,7 +270,7 @@ class ReachableState(AttributeReads):
         elif is_a(value, ContextVar):
             self._child(source, "context", None, value.get(ABSENT), f"{source.text}.get()")
             default = default_of(value)
-            if not is_a(default, PRIMITIVE):  # which nothing changes
+            if not is_a(default, PRIMITIVE):  # a primitive never changes
                 self._child(source, "default", None, default, f"the default of {source.text}")
         elif kind == "identity" and is_a(value, (staticmethod, classmethod)):
             self._child(source, "slot", "__func__", value.__func__, source.text)
@@ -386,7 +387,7 @@ class ReachableState(AttributeReads):
 
 
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "partial")
-_OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
+_OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # with attributes if the user's
 
 
 def _has_attributes(source: Source) -> bool:

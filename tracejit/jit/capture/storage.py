@@ -34,11 +34,12 @@ from tracejit.jit.ir.graph import Graph, Location, Value
 from tracejit.jit.ir.sizes import ShapeEnv, SymInt, evaluate
 
 View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
-UNKNOWN = object()  # strides that depend on a value
+UNKNOWN = object()  # strides that a value decides
 
 
 class VersionCounter:
-    """Version of a Storage while recording. All pieces of memory in the Storage share it."""
+    """Version of a Storage while recording. Its pieces of memory share the counter, except in
+    regions."""
 
     __slots__ = ("count",)
 
@@ -57,16 +58,16 @@ class FunctionalStorage:
     ):
         self.value = value
         self.mutations = 0  # writes recorded since it entered the graph
-        self.uncounted = 0  # those of them that are not counted
+        self.uncounted = 0  # those among them that no version counts
         self.version_counter = VersionCounter() if counter is None else counter
         # the caller's concrete tensor, or None for memory made while recording
         self.input_tensor = input_tensor
         self.input: Any = value if input_tensor is not None else None
-        self.strides: Any = None  # in elements; None where they lie in order
+        self.strides: Any = None  # in elements; None: row-major; or UNKNOWN
         self.overlaps_other = False  # other memory of this graph overlaps it in another layout
-        # counts of writes, flags that say they happened
+        # (version after the write, flag: did it happen)
         self.conditional_writes: list[tuple[int, Any]] = []
-        self.data_writes = 0  # writes that the family of the caller's tensor counts
+        self.data_writes = 0  # writes that the caller's `.data` family counts
 
     @property
     def version(self) -> int:
@@ -130,6 +131,7 @@ class FunctionalTensor:
         steps = [self.memory.value]
         for op, operands, attributes in self.views[:-1]:
             steps.append(value.graph.append(op, (steps[-1], *operands), attributes))
+        # inverses, last view first; each needs what the view before it showed
         whole = value
         for (op, operands, attributes), before in zip(reversed(self.views), reversed(steps)):
             if op.view_inverse is None:
@@ -182,7 +184,7 @@ class FunctionalTensor:
         array: Any = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
         for op, operands, attributes in self.views:
             eager: Any = op.eager
-            places = [0 for _ in operands]  # wherever a part lies, it lies alike
+            places = [0 for _ in operands]  # strides are the same at any position
             given = {k: substitute(v, values) for k, v in attributes.items()}
             array = eager(np, array, *places, **given)
         return array
@@ -207,6 +209,7 @@ def _input_strides(input_tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]
 def _generic_sizes(graph: Graph) -> dict[str, int] | None:
     """Return sizes of at least 2 where the example has 0 or 1; None if a guard rules them out."""
     scope = graph.scope
+    # found anew only when a symbol or a guard was added
     asked = (len(scope.hints), len(scope.guards), scope.learnt)
     if scope.generic is None or scope.generic[0] != asked:
         scope.generic = (asked, _satisfying(scope))

@@ -302,6 +302,7 @@ def _of_pairs(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     return True
 
 
+# op -> its change of shape and strides, in place; False if only the example tells
 _CHANGES = {
     "as_strided": _as_strided,
     "imag": _part,

@@ -57,12 +57,13 @@ class SubgraphTracer(Tracer):
         super().start()
         self.graph.scope = self.parent.graph.scope
         self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
-        # memory of the parent -> what it is here
+        # memory of the parent -> memory here
         self.memories: dict[FunctionalStorage, FunctionalStorage] = {}
-        self.copies: dict[FunctionalStorage, FunctionalStorage] = {}  # and back
-        # a copy that stands for a view -> of what
+        self.copies: dict[FunctionalStorage, FunctionalStorage] = {}  # memory here -> the parent's
+        # copy that stands for a view -> memory of that view
         self.gathered_views: dict[FunctionalStorage, FunctionalStorage] = {}
-        self.leaf_constraints: list[tuple[set[Node], set[Node]]] = []  # must have the same leaves
+        # pairs of leaves that must be the same
+        self.leaf_constraints: list[tuple[set[Node], set[Node]]] = []
         self.created_here: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------

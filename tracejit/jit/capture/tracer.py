@@ -77,12 +77,12 @@ class Tracer:
     the session provides it.
     """
 
-    parent: Any = None  # of a region: the tracer around
-    write_predicate: Any = True  # whether what is written does happen, or the flag that says so
-    exact = False  # the program must give eager mode's bits
-    converting = False  # what a method gives now must be a number itself
+    parent: Any = None  # the tracer around, of a region
+    write_predicate: Any = True  # do writes happen? True, False, or a flag
+    exact = False  # the program must give the same bits as eager mode
+    converting = False  # a method runs that must return a plain number
     mapped = False
-    knows: Callable[[Tensor], bool] | None = None  # may a program depend on what it holds
+    knows: Callable[[Tensor], bool] | None = None  # may a program depend on its contents?
 
     def __init__(
         self,
@@ -92,46 +92,46 @@ class Tracer:
         static: bool = False,
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
-        self.root: Tracer = self  # of a region: the tracer of the whole call
-        # results that are the caller's tensors
+        self.root: Tracer = self  # the tracer of the whole call, of a region too
+        # (result, the caller's tensor that it proved to be)
         self.identity_results: list[tuple[Tensor, Tensor]] = []
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
-        self.lists_read: list[Any] = []  # of those, in a trial
-        # lists whose elements may not be taken apart yet
+        self.lists_read: list[Any] = []  # StackedLists that code read in a trial
+        # StackedLists, whose slices may not be taken yet
         self.stacked_lists: list[weakref.ref] = []
-        self.reads_source = False  # functions are rewritten
-        self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
-        self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
-        self.exported_storages: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
+        self.reads_source = False  # the call's functions are rewritten
+        self.adapt: Callable[[Any], Any] = lambda function: function  # rewrites callees
+        self.kept: list[weakref.ref] = []  # tensors that the call's tape saved for a backward
+        self.exported_storages: dict[int, Any] = {}  # memory that arrays show, by id
         self.speculation_depth = 0  # regions that are being recorded, one within the other
         self.blocks = Blocks()
-        self.refusals: list[str] = []  # what was seen in a trial that no region may do
+        self.refusals: list[str] = []  # reasons to refuse the trial at its end
         self.static = static  # one program per exact shape
-        self.cacheable = True  # an entry is to be made of this call, if nothing prevents it
+        self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
-        self.only_once = True  # each break is of what a function does before it keeps a result
+        self.only_once = True  # each break lies in a function whose result a cache keeps
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
-        self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
+        self.grads_set: dict[int, Tensor] = {}  # the caller's tensors, by id
         self.identities = IdentityReads()
         self.cached: Any = None  # `MemoizedCalls`, of functions that keep results
-        self.keys = False  # numbers may become keys of these, unseen
-        self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
+        self.keys = False  # the caches may get numbers as keys, unseen
+        self.asked: set[tuple[Callable, Any]] = set()  # `ask(what)` must answer the same
         self.constants: dict[int, Tensor] = {}
         self.commit_to_state: Callable[[Any], None] = lambda container: (
             None
-        )  # the state walker looks at it again
-        self.restarted = False  # sizes of segments that are over may come along
+        )  # the state walker reads its contents again
+        self.restarted = False  # operands may hold sizes of ended segments
         self.first_node = Node(()).sequence  # later nodes of the tape are the call's own
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
-        self.tangent_tracker: Any = None  # what gradients depend on, in such a pass
+        self.tangent_tracker: Any = None  # links gradients to tangents in such a pass
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
         self.sym_env = SymEnv(self, call_sym)
-        self.pending: list[weakref.ref] = []  # values that only the program knows
+        self.pending: list[weakref.ref] = []  # host values that are not known yet
         self.stdout = sys.stdout
-        self.output: list[Any] = []  # what is printed and logged when the values are there
+        self.output: list[Any] = []  # HostEffects that wait for their values
         self.start()
 
     def start(self) -> None:
@@ -140,7 +140,7 @@ class Tracer:
         self.graph.scope.where = lambda: str(user_location(3) or "")
         self.graph.scope.shown = lambda: active.tracer is not None or is_asked_by_user()
         self.lifted: dict[int, LiftedInput] = {}
-        self.offsets_read: set[int] = set()  # ids of the caller's tensors
+        self.offsets_read: set[int] = set()  # ids of the caller's tensors whose offset was read
         self.by_place: dict[tuple, FunctionalTensor] = {}
         self.intervals = IntervalMap()
         self.version_counters: dict[int, VersionCounter] = {}  # by id of the Storage
@@ -148,9 +148,9 @@ class Tracer:
         self.generators: dict[int, RngInput] = {}
         self.scalars: list[tuple[SymNumber, Value]] = []
         self.sharing = Sharing(self)
-        self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
-        self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
-        self.contents: set[Value] = set()  # inputs that are to hold the same in replays
+        self.looked: dict[Value, Any] = {}  # contents that were read to see if an op fails
+        self.constant_values: dict[Value, Any] = {}  # values that no input of the call decides
+        self.contents: set[Value] = set()  # inputs that must hold the same in replays
 
     # -- what Tensor asks (the Tracer protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
@@ -167,10 +167,10 @@ class Tracer:
             return self._run_now(op, operands, attributes)
         full = len(self.graph.nodes) >= flags.max_segment_nodes
         if full and not self.differentiating and not in_capture(4):
-            draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
+            draws = [d.tensor for d in self.generators.values()]  # of this segment only
             if not any(x is state for x in operands for state in draws):
                 self.break_graph(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
-        # may end the segment, and operands are read then
+        # first, since it may end the segment and change the operands
         attributes = concretize_attributes(op, attributes)
         if op.name == "reshape":
             self.laid_out(operands[0])
@@ -305,6 +305,7 @@ class Tracer:
                     tensor, "memory is written that overlaps another tensor's, or itself")
             tensor = canonical(tensor)
             self._write_now(tensor, value)
+            # the write has counted in the Storage alone
             counter = self.version_counters.get(id(tensor._storage))
             if counter is not None:
                 counter.count = tensor._storage.version  # type: ignore[union-attr]
@@ -385,7 +386,7 @@ class Tracer:
         found = {id(storage): storage for storage in shown_in(buffer)}
         if found.keys() - self.exported_storages.keys():
             self.exported_storages.update(found)
-            if not self.speculation_depth:  # which are refused: an array was seen
+            if not self.speculation_depth:  # a trial is refused anyway
                 self.flush()
 
     def _is_exposed(self, x: Any) -> bool:
@@ -462,7 +463,7 @@ class Tracer:
         """Add a break and run what was recorded: a value is needed now."""
         self.add_break(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
         self.flush()
-        if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
+        if self.lifted:  # flush ran nothing, but what is known of lifted tensors is over
             self.start()
             self.restarted = True
 
@@ -557,7 +558,7 @@ class Tracer:
             return graph_value(self)
         if is_a(x, np.ndarray):
             return self.traced(self.constant(of_array(x.copy()))).read()
-        return float(x) if issubclass(type(x), float) else x  # also one of a class of the user's
+        return float(x) if issubclass(type(x), float) else x  # a float of the user's class too
 
     # -- results -------------------------------------------------------------------------------
     def _result(

@@ -137,7 +137,7 @@ def _same_constant(one: Any, other: Any) -> bool:
     if is_a(one, SymNumber):
         return False
     if not is_a(one, np.generic) and not is_exactly(one, PRIMITIVE):
-        return False  # of a subclass: equal ones may have other attributes
+        return False  # equal objects of a subclass may differ in attributes
     return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-WATCHING: set[Any] = set()  # the profile functions that may be put aside
+WATCHING: set[Any] = set()  # profile functions of watchers, which may be put aside
 
 
 def is_watched_now() -> bool:
@@ -87,7 +87,7 @@ def _sees_its_beginning() -> bool:
     Versions of Python differ. No profile function may be set meanwhile.
     """
     events: list[str] = []
-    for _ in range(2):  # the second time the code is prepared for profiling
+    for _ in range(2):  # only the second time is the code instrumented
         events.clear()
         sys.setprofile(lambda frame, event, argument: events.append(event))
         sys.setprofile(None)

@@ -70,7 +70,7 @@ def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
 
 def run_eagerly(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """Add a break, end the segment and run the op as eager mode does: usually that raises."""
-    # An exception that the function catches: what follows depends on it.
+    # If the function catches the exception, what follows depends on it.
     tracer.breaks.append(GraphBreak(f"{op.name} fails for these values", user_location(3)))
     return run_now(tracer, op, operands, attributes)
 
@@ -79,7 +79,7 @@ def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does."""
     operands = _with_states(tracer, operands)
     tracer.flush()
-    attributes = at_size(attributes)  # some may be of segments before
+    attributes = at_size(attributes)  # sizes may be of earlier segments
     operands = tuple([x.concretize() if is_a(x, SymNumber) else x for x in operands])
     with tracer.paused():
         return Tensor.dispatch(op, operands, attributes)

@@ -31,9 +31,9 @@ from tracejit.jit.capture.plain_arguments import is_cython, wants_ints
 from tracejit.jit.capture.pure import is_pure
 from tracejit.jit.capture.watcher import CodeNames
 
-_STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # a width or precision that is given
+_STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # `%*d`: width as an argument
 _EXACT: tuple[Any, ...] = (deque,)
-# Modules whose classes in C ask numbers for what they need.
+# Modules whose C classes accept stand-ins for numbers.
 _ASK = ("builtins", "collections", "functools", "itertools", "numpy", "operator", "types", "_io")
 
 

@@ -54,8 +54,8 @@ _INSTALLED = (
     "<frozen ",
 )
 _STANDARD, _SITE = _INSTALLED[:2]
-# What tracejit's own code calls, and pytest's hook of imports, which our own imports run; packages
-# of the user's, which lie beside, run code of his.
+# Packages that tracejit's own code calls, and pytest's import hook, which our imports run. Packages
+# of the user's in the same folder run code of the user's.
 _OF_OURS = ("<frozen ", *(os.path.join(_SITE, name) + os.sep for name in (
     "numpy", "scipy", "numba", "numba_cuda", "llvmlite", "cupy", "safetensors", "_pytest")))
 
@@ -80,8 +80,8 @@ _LIBRARY = (
     PACKAGE + "nn",
     PACKAGE + "optim",
     PACKAGE + "utils",
-)  # own code that reads the user's state like user code does
-# These do what the user's code says.
+)  # tracejit's code that reads the user's state as user code does
+# Runtime of rewritten code: the user's code decides what these files call.
 _RUNTIME = tuple(
     f"{PACKAGE}jit/capture/{name}.py"
     for name in ("control", "output", "host_numbers", "host_texts")
@@ -99,26 +99,26 @@ _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
 _LOOKUPS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
 _LOOKS_UP = set("get pop getitem setitem __getitem__ __setitem__".split())
-NUMBERING = {"id", "hash"}  # builtins that make a number of which object it is
+NUMBERING = {"id", "hash"}  # builtins that make a number of an object's identity
 _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
-_ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
-_OF_ALL = {"state_dict", "__getstate__"}  # methods of ours that give all attributes there are
+_ENTRIES = {"items", "values", "popitem", "state_dict"}  # methods that return all entries
+_OF_ALL = {"state_dict", "__getstate__"}  # tracejit's methods that return all attributes
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
 _BY_NAME = (getattr, hasattr, setattr, delattr)
-_KEPT = {"__slotnames__"}  # what Python keeps of a class for itself
-CONVERSIONS = frozenset(  # C takes a number itself
+_KEPT = {"__slotnames__"}  # attributes of classes for Python's own use
+CONVERSIONS = frozenset(  # C code wants plain numbers of these
     "__float__ __int__ __index__ __hash__ __len__ __bool__ __complex__".split())
-_CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
+_CONVERTERS = {"float", "int", "hash", "id", "len"}  # these return plain numbers
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _LOCK = type(threading.RLock())
 # Code of the standard library that holds a lock only while it looks.
 _LOCKING = {functools.cached_property.__get__.__code__}
-# What asks each finder for a module that is not loaded. Those that packages put there do what
-# Python's own do.
+# Asks each finder for a module that is not loaded. Finders that packages install do what Python's
+# own do.
 _ASKS_FINDERS: Any = attribute_of(importlib._bootstrap._find_spec, "__code__")  # type: ignore[attr-defined]
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
@@ -133,19 +133,19 @@ class CodeNames:
     dynamic: bool  # attribute names may be computed: everything reachable counts as read
     nested: frozenset[CodeType]  # code of the functions it defines
     rebound: frozenset[str]  # globals and closure variables that are assigned
-    subscripts: frozenset  # literals, where entries of containers change
-    identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
+    subscripts: frozenset  # literals, if the code stores entries in containers
+    identities: bool  # it may compare identities: `x is y`, `x in seen`, `id(x)`
     constants: bool  # as above, of numbers: `x is y`
     equalities: bool  # as above, of objects that compare by identity: `x == y`
     lookups: bool  # it looks for keys that are no literals
-    numbering: bool  # it hands on a function of `NUMBERING`, for others to call
+    numbering: bool  # it passes `id` or `hash` on, for other code to call
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
-    may_miss: bool  # it handles that an attribute is missing, here or in what it calls
-    keys: frozenset[str]  # entries that code of the user's may read: "": any
+    may_miss: bool  # it handles a missing attribute, its own or of code it calls
+    keys: frozenset[str]  # keys of entries that user code may read; "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
     of_numbers: bool  # it names methods of number types: `float.is_integer`
     dynamic_names: bool  # code of the user's asks for attributes by names that it computes
-    dynamic_owners: frozenset[str]  # of what is found under these names
+    dynamic_owners: frozenset[str]  # variables whose attributes it asks for so
 
 
 _names: dict[CodeType, CodeNames] = {}
@@ -191,11 +191,11 @@ def _scan(code: CodeType) -> CodeNames:
     rebound: set[str] = set()
     subscripts: set[Any] = set()
     identities = constants = equalities = lookups = numbering = of_numbers = False
-    before = level = None  # the instructions before
+    before = level = None  # the last two instructions
     imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
-    reading = False  # a number that may change: read_scalar(container, literal)
+    reading = False  # `read_scalar(container, literal)`: the literal is a subscript
     for instruction in steps(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
@@ -311,8 +311,8 @@ def _handles_missing(code: CodeType, names: set[str]) -> bool:
     return bool(names & _HANDLERS)
 
 
-USER_CALL_WRAPPERS: set[CodeType] = set()  # own code through which the user's calls go
-# Files of tracejit, by the id of their code: what the watcher passes over, and whose C calls.
+USER_CALL_WRAPPERS: set[CodeType] = set()  # tracejit's code that makes the user's calls
+# Code of tracejit by id: code that the watcher passes over, and code whose C calls it does.
 _unwatched: dict[int, CodeType] = {}
 _silent: dict[int, CodeType] = {}
 
@@ -379,7 +379,7 @@ class CodeWatcher:
     asking      (frame) where `getattr` or `hasattr` is called
     registered  ((cls, abstract)) where code asks if a class is one of an abstract one
     gave        (module) where a function returns a module
-    asked       ((ask, what)) for what of the process is asked
+    asked       ((ask, what)) where code asks for a fact of the process: `ask(what)` gives it again
     modules     (reads) where code of tracejit's reads what modules hold
     converts    (frame) where a method begins that C code asks for a number; None: it ends
     keeps       (frame) where code of `kept` begins, whose results a cache keeps
@@ -412,14 +412,14 @@ class CodeWatcher:
         self.converting: FrameType | None = None
 
     def __enter__(self) -> CodeWatcher:
-        # the garbage collector may call these at any moment: no doing of the recorded call
+        # the garbage collector may call these at any moment, whatever the recorded call does
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
         self.aside = PutAside()
         sys.setprofile(self._event)
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
-        if kind is None and sys.getprofile() != self._event:  # nobody knows what ran since
+        if kind is None and sys.getprofile() != self._event:  # code has run unseen
             self.foreign(sys.setprofile)
         self.aside.back()
 
@@ -467,8 +467,8 @@ class CodeWatcher:
             self.inside = frame
             return
         if caller is None or is_of_compiler(code):
-            # A compiled function announces itself by a frame that nobody called and has no
-            # variables; what compiles one is a long run of code that reads nothing of the user's.
+            # A compiled function shows as a frame without caller and variables. A compiler is a
+            # long run of code that reads nothing of the user's.
             self.inside = frame
             self.foreign(code)
             return
@@ -529,7 +529,7 @@ class CodeWatcher:
             return
         if type(attribute_of(function, "__self__")) is str:
             self.named(names_for(function))
-        if _copies(function):  # whatever attributes it has
+        if _copies(function):  # the copy reads every attribute
             self.named(None)
             return
         try:
