@@ -193,7 +193,7 @@ def _sees_classes() -> bool:
 def _sees_layout() -> bool:
     class Other(_Base):
         def method(self) -> None:
-            """Only to be bound."""
+            """Do nothing: the check only binds the method."""
 
     target, items, pair, slotted = _Sample(), [1, 2], (object(), object()), _Slotted()
     bound: Any = Other().method

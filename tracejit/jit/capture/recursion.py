@@ -101,8 +101,8 @@ class Blocks:
     def speculating(self) -> Iterator[None]:
         """Surround the trial of the block that the user's innermost frame is about to run.
 
-        Raise RegionRefused if the block began within itself more than MOST times, and for it ever
-        after.
+        Raise RegionRefused if the block began within itself more than MOST times, and at each later
+        trial of it.
         """
         frame = user_frame(3)
         assert frame is not None, "a block belongs to the user's code"

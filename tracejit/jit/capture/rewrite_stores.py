@@ -38,7 +38,7 @@ def _stores_item(*targets: ast.expr) -> bool:
 
 
 class Stores:
-    """Rewrites the simple statements of one scope."""
+    """Rewriter of the simple statements of one scope."""
 
     def __init__(self, scope: Scope, expressions: Expressions) -> None:
         self.scope = scope

@@ -44,8 +44,7 @@ class Pairs:
         return [(b if a is one else a, flag) for a, b, flag in self.alive() if one is a or one is b]
 
     def put(self, new: Any, other: Any, flag: Any) -> None:
-        """Note that `new` is `other` if `flag` holds; a flag that is known of the pair holds
-        too."""
+        """Note that `new` is `other` if `flag` holds, or a flag known of the pair before."""
         key = id(new), id(other)
         known = self.pairs.get(key)
         if known is not None and known[0]() is new and known[1]() is other:
@@ -196,7 +195,8 @@ def _holds(flag: Tensor, roots: dict[FunctionalStorage, Tensor]) -> bool:
 
 
 def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
-    """Return `one is other`; break the graph if a value decides."""
+    """Return `one is other`; break the graph if a value decides. Raise RegionRefused for loop
+    variables."""
     known = canonical(other)
     if any(canonical(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
         tracer.break_graph(one, "which tensor a variable is depends on a value")

@@ -160,7 +160,8 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _unlike_asserts(code: CodeType, lines: set[int]) -> list[Any]:
-    """Return a code object's name, free names, and instructions on other lines than `lines`."""
+    """Return a code object's name, free names, count of arguments, and instructions outside
+    `lines`."""
     found: list[Any] = [code.co_name, code.co_freevars, code.co_argcount]
     for step in steps(code):
         place = step.positions

@@ -78,7 +78,8 @@ class FunctionalStorage:
         """Let the memory hold `value`. `counted`: the version counts the write; for `.data` it does
         not.
 
-        `happened`: True, or the flag under which the program writes at all.
+        `happened`: True, or a flag; where the flag is False, `value` is what the memory held
+        before.
         """
         self.value = value
         self.mutations += 1

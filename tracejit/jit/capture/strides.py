@@ -51,7 +51,7 @@ def known_strides(
     """Return strides for memory that stands for this tensor, or for a slice of it across `without`.
 
     None if the elements are known to lie in order, unless `always`. UNKNOWN if a value decides.
-    Order is judged by structure, so that it records no guard.
+    Structure alone tells order, so that no guard is recorded.
     """
     memory = traced.memory
     if memory.strides is None and not traced.views and without is None and not always:

@@ -270,9 +270,9 @@ class Tracer:
             raise RegionRefused("a tensor is written that history outside needs as it is")
 
     def is_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> bool:
-        """Return True if a backward needs memory of this graph as it is, and notices such writes.
+        """Return True if a backward needs memory of this graph as it is, and notices writes to it.
 
-        It notices writes that its own tensor's `family` counts (None: the Storage).
+        It notices those that `family` counts, or the Storage if `family` is None.
         """
         storage = None if memory.input_tensor is None else memory.input_tensor._storage
         for saved in (found() for found in self.root.kept):
@@ -442,7 +442,7 @@ class Tracer:
         )
 
     def repeats(self, memory: FunctionalStorage) -> bool:
-        """Return True if elements share memory, which is guarded."""
+        """Return True if elements of this memory share an address. The answer is guarded."""
         return memory.strides is not UNKNOWN and any(s == 0 for s in memory.strides or ())
 
     def item(self, tensor: Tensor) -> Any:
@@ -491,7 +491,8 @@ class Tracer:
             raise CaptureError(str(found))
 
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
-        """Return the generator's state as a tensor of this graph, and the draws recorded since."""
+        """Return the generator's state as a tensor of this graph, and the number of draws recorded
+        before."""
         draws = self.rng_input_of(generator)
         draws.count, draws.offset = draws.count + 1, draws.offset + 1
         return draws.tensor, draws.offset - 1

@@ -46,7 +46,8 @@ class PutAside:
         self.frame = sys._getframe(1) if told else None
 
     def back(self) -> None:
-        """Let it listen again. The function that ends the watch must make this call."""
+        """Let the profile function listen again. The function that ends the watch must make this
+        call."""
         frame, self.frame = self.frame, None
         if frame is None:
             give_back(self.before)
