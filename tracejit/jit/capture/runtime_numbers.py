@@ -125,8 +125,8 @@ class SymEnv:
         ]
 
     def fits(self, number: Any) -> bool:
-        """Return True if an int fits an int64, so that it can be an input of a program. True is
-        guarded."""
+        """Return True if an int can be an input of a program: it fits an int64, which a guard
+        fixes."""
         if number.hint not in INT64:
             return False
         self._note(SymGuard("fits", (number,)))

@@ -51,7 +51,8 @@ def known_strides(
     """Return strides for memory that stands for this tensor, or for a slice of it across `without`.
 
     None if the elements are known to lie in order, unless `always`. UNKNOWN if a value decides.
-    Structure alone tells order, so that no guard is recorded.
+    Structure alone tells order, without a guard; the strides of some views (`_expand`, `_reshape`,
+    kinds not in `_CHANGES`) record guards.
     """
     memory = traced.memory
     if memory.strides is None and not traced.views and without is None and not always:
