@@ -25,7 +25,8 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
-_TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
+_BY_NAME = (getattr, hasattr, setattr, delattr)
+_TAKES_TEXTS = (*_BY_NAME, ord, bytes, bytearray, complex)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
@@ -86,7 +87,7 @@ USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, Cod
 
 
 def wants_texts(function: Any) -> bool:
-    """Return True for C code that changes nothing and accepts only plain texts."""
+    """Return True for C code that accepts only plain texts, such as methods of texts or `getattr`."""
     owner: Any = None
     if type(function) is MethodDescriptorType:
         owner = function.__objclass__
@@ -98,7 +99,9 @@ def wants_texts(function: Any) -> bool:
 
 
 def with_plain_texts(function: Any) -> Any:
-    """Wrap a function that works on texts: pending texts become plain."""
+    """Wrap a function of texts or of names of attributes: pending texts become plain."""
+    if any(function is f for f in _BY_NAME):
+        return asks_as_plain(function)
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -112,14 +115,18 @@ USER_CALL_WRAPPERS.update(c for c in with_plain_texts.__code__.co_consts if is_a
 
 
 def asks_as_plain(function: Any) -> Any:
-    """Wrap `getattr` or `hasattr`: a stand-in shows only attributes of the number that it stands
-    for."""
+    """Wrap `getattr`, `hasattr`, `setattr` or `delattr`: a stand-in has a plain number's attributes.
+
+    A change of one raises as it does for a plain number.
+    """
+    changes = function is setattr or function is delattr
+
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
         args = tuple(map(plain_text, args))
         if args and (is_a(args[0], SymNumber) or type(args[0]) is SymInt):
             kind: Any = args[0].__class__
-            if len(args) > 1 and args[1] not in dir(kind):
+            if changes or len(args) > 1 and args[1] not in dir(kind):
                 args = kind(), *args[1:]
         return function(*args)
 
