@@ -87,7 +87,7 @@ USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, Cod
 
 
 def wants_texts(function: Any) -> bool:
-    """Return True for C code that accepts only plain texts, such as methods of texts or `getattr`."""
+    """Return True for C code that accepts only plain texts, as methods of texts do, or `getattr`."""
     owner: Any = None
     if type(function) is MethodDescriptorType:
         owner = function.__objclass__
@@ -115,7 +115,7 @@ USER_CALL_WRAPPERS.update(c for c in with_plain_texts.__code__.co_consts if is_a
 
 
 def asks_as_plain(function: Any) -> Any:
-    """Wrap `getattr`, `hasattr`, `setattr` or `delattr`: a stand-in has a plain number's attributes.
+    """Wrap `getattr`, `hasattr`, `setattr` or `delattr`: a stand-in shows a number's attributes.
 
     A change of one raises as it does for a plain number.
     """
