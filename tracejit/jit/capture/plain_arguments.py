@@ -87,7 +87,7 @@ USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, Cod
 
 
 def wants_texts(function: Any) -> bool:
-    """Return True for C code that accepts only plain texts, as methods of texts do, or `getattr`."""
+    """Return True for C code that accepts only plain texts: methods of texts, `getattr` ..."""
     owner: Any = None
     if type(function) is MethodDescriptorType:
         owner = function.__objclass__
