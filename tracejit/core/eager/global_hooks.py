@@ -1,7 +1,7 @@
-"""Hooks that all modules call: where they are kept.
+"""Table of the hooks that all modules call.
 
-In: what `nn.modules.module.register_module_*_hook` registers, by number. Out: the table, which
-modules read whenever they are called and captured calls guard.
+In: hooks that `nn.modules.module.register_module_*_hook` registers, by number. Out: the table.
+Modules read it whenever they are called, and captured calls guard it.
 """
 
 from __future__ import annotations

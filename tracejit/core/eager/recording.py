@@ -1,9 +1,9 @@
-"""Switch between running and recording, and what a tracer must be able to do.
+"""Switch between running and recording, and the methods that a tracer must have.
 
-The eager room asks `active.tracer` wherever a deferred tensor behaves differently; capture installs
-itself there for the thread that records. The tape is not different: it records over deferred
-tensors as over any other. The other thread-local switches (grad mode, inference mode, anomaly
-detection) live in the same object.
+The eager room calls `active.tracer` wherever a deferred tensor behaves differently; capture
+installs itself there for the thread that records. The tape records over deferred tensors as over
+any other. The other thread-local switches (grad mode, inference mode, anomaly detection) live in
+the same object.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from tracejit.core.ops.record import Op
 class Tracer(Protocol):
     """Methods of `capture.tracer.Tracer` that Tensor uses.
 
-    The `_traced` of a deferred tensor has `views`: not empty where the tensor is a view of another
-    one's memory.
+    The `_traced` of a deferred tensor has `views`, which is not empty if the tensor is a view of
+    another one's memory.
 
-    mapped: it runs ops on all samples of a mapped function (`func.vmap`), and makes no graph.
+    mapped: True if it runs ops on all samples of a mapped function (`func.vmap`) and makes no
+    graph.
     """
 
     mapped: bool
@@ -107,7 +108,8 @@ active = Active()
 
 
 class _Ever:
-    """Switches that any thread ever turned on: until then no code need look."""
+    """Switches that some thread has turned on at least once. While one is False, no code checks the
+    thread's own."""
 
     inference = False
     op_by_op = False
@@ -118,8 +120,8 @@ ever = _Ever()
 
 
 def as_captured(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what to call instead of a user's function: while captured, one with its control flow
-    in sight."""
+    """Return the function to call instead of a user's: in a recording one with traced control
+    flow."""
     tracer = active.tracer
     return function if tracer is None else tracer.convert_call(function)
 
@@ -132,12 +134,12 @@ _to_hints: Callable[[Any], Any] = _unchanged
 
 
 def ended_to_hints(x: Any) -> Any:
-    """`x` (numbers, types, containers of them) as it is now: what was symbolic in a recording that
-    is over is a plain number."""
+    """Replace symbolic numbers of ended recordings in `x` (numbers, types, containers) by plain
+    ones."""
     return _to_hints(x)
 
 
 def install_ended_to_hints(to_hints: Callable[[Any], Any]) -> None:
-    """Capture says how numbers of an ended recording are made plain."""
+    """Set the function behind `ended_to_hints`, which capture has."""
     global _to_hints
     _to_hints = to_hints
