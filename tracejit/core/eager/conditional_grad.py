@@ -15,7 +15,7 @@ from typing import Any
 
 from tracejit.core.ops.pointwise import where
 
-_MOST_FLAGS = 4  # in one formula; more become one flag
+_MOST_FLAGS = 4  # rows double with each flag; formulas of more become one computed flag
 
 
 class Condition:
@@ -76,6 +76,7 @@ def _joined(a: Any, b: Any, of: Callable[[bool, bool], bool]) -> Any:
         return a
     if type(a) is bool or type(b) is bool:
         one, other = (a, b) if type(a) is bool else (b, a)
+        # Either the bool decides alone, or the condition does.
         alike = of(one, False), of(one, True)
         return alike[0] if alike[0] is alike[1] else other
     flags = {id(flag): flag for flag in (*a.flags, *b.flags)}
@@ -129,6 +130,7 @@ def added(a: Any, b: Any) -> Any:
     if one is other:
         return ConditionalGrad(a.grad + b.grad, one)
     together, any_of = both(one, other), either(one, other)
+    # Not a + b with zeros: a gradient that does not arrive may hold NaN.
     total = where(one.tensor(), a.grad, b.grad)
     if together is not False:
         total = where(together.tensor(), a.grad + b.grad, total)

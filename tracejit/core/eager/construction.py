@@ -101,7 +101,7 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     return made if device is None else made.to(as_device(device))
 
 
-_PIECES = 64  # elements that are still joined one by one
+_PIECES = 64  # each element is an op: with more, symbolic numbers become plain
 
 
 def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
@@ -130,7 +130,7 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
         if floating or type(data) is complex:
             return None
         leaves = [fitting(x, kind, kind.name) for x in leaves]
-    # What is beyond a floating dtype becomes infinite here, other than where numbers are filled in.
+    # Numbers beyond a floating dtype become infinite here, while a fill with one refuses it.
     wide = {FLOATING: float64, COMPLEX: complex128}.get(kind.category, kind)
     made = [pointwise.convert(creation.filled((), x, wide, device, None), kind) for x in leaves]
     return stack(made).reshape(shape) if shape else made[0]
@@ -171,7 +171,7 @@ def _check_range(array: np.ndarray, kind: dtype) -> None:
         raise ValueError("Overflow when unpacking long long")
     if array.dtype.kind in "if" and array.size:
         limits = np.iinfo(kind.numpy)
-        lowest = limits.min or -limits.max
+        lowest = limits.min or -limits.max  # unsigned: negative numbers wrap
         if not (lowest <= array.min() and array.max() <= limits.max):
             raise RuntimeError(
                 f"value cannot be converted to type {kind.name} without overflow")

@@ -26,7 +26,7 @@ INFERENCE = AliasFamily(inference=True)
 _types: dict[tuple, TensorType] = {}
 _TYPES_KEPT = 4096
 _library: list[Callable[[Op, tuple, dict], Any]] = []
-# Kinds whose results may be far larger than their operands.
+# Kinds whose results may be far larger than their operands: memory is checked first.
 _MAY_GROW = frozenset({"creation", "movement", "extern", "random"})
 _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot overflow
 
@@ -49,7 +49,7 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
         for x in operands:
             if isinstance(x, TensorState):
                 if x._view is not None and refresh(x) or x._requires_grad:
-                    needs = True
+                    needs = True  # no break: every view among the operands is refreshed
         if needs and active.grad_enabled:
             attach(op, operands, result if type(result) is tuple else (result,), attributes)
     if views:
@@ -118,7 +118,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
         else:
             arrays = [_on_device(a, device) for a in arrays]
             found = _compute(array_module(device), op, arrays, attributes)
-    except (ValueError, MemoryError) as error:  # the array library's words for too many elements
+    except (ValueError, MemoryError) as error:  # too many elements, in the library's words
         check_counts(op, types)
         if isinstance(error, MemoryError) and not isinstance(error, RuntimeError):
             raise out_of_memory(types, error) from None
@@ -151,7 +151,7 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
     """Run the body of a composite that has no eager form, off the tape: the composite has its own
     rules."""
-    before = active.grad_enabled
+    before = active.grad_enabled  # not `no_grad`: this runs for every such op
     active.grad_enabled = False
     try:
         result = op.body(*operands, **attributes)  # type: ignore[misc]
@@ -218,7 +218,7 @@ def _given(array: Any, arrays: list) -> bool:
 def _shares(array: Any, arrays: list) -> bool:
     operands = [a for a in arrays if hasattr(a, "__array_interface__") or hasattr(a, "data")]
     if type(array) is not np.ndarray:
-        return True  # CuPy: no cheap test, and only arrays with a base come here
+        return True  # CuPy: no cheap test; only views and operands come here
     return any(type(a) is np.ndarray and np.may_share_memory(array, a) for a in operands)
 
 

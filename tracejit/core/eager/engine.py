@@ -23,7 +23,7 @@ from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.writing import assign
 from tracejit.core.ops.shapes import shape_text
 
-_LEAVES = 1 << 62  # before all other nodes
+_LEAVES = 1 << 62  # subtracted from a leaf's priority: it runs before all other nodes
 Root = tuple[Node, int, Any]
 TapeEdge = tuple[Node, int]
 
@@ -47,7 +47,7 @@ class Task:
         self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
         self.order: list[TapeEdge] = []
         self.callbacks: list[Callable[[], Any]] = []  # for when the run is over
-        self.seen_by_hooks: dict[Any, list] = {}  # what hooks on several tensors have
+        self.seen_by_hooks: dict[Any, list] = {}  # gradients that hooks on several tensors have so far
         self.running: set[Node] | None = None
         self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
         self.asked = frozenset(node for node, _ in targets or ())
@@ -55,13 +55,13 @@ class Task:
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
         self.pushed = 0
-        # of nodes with partial edges the edges along which gradients go
+        # of nodes with partial edges: the edges that some result of this run leads to
         self.taken: dict[Node, set[int]] = {}
         self.reached = nodes = self._discover([root[:2] for root in roots])
         if targets is not None:
             self._find_needed(nodes)
             roots = [root for root in roots if self._leads(root[:2])]
-            self.waiting, self.taken = {}, {}
+            self.waiting, self.taken = {}, {}  # again, for the nodes that run
             self.running &= set(self._discover([root[:2] for root in roots]))  # type: ignore[operator]
         for node, number, grad in roots:
             self._add(node, number, grad)
@@ -117,6 +117,7 @@ class Task:
         for node in sorted(nodes, key=_age):
             if node in self.ends:
                 continue
+            # A stage of a captured call runs in parts: by result, not as a whole.
             if node.stage >= 0:
                 self.through[node] = node.leading(self._wanted(node.edges))
                 if self.through[node]:
@@ -168,10 +169,11 @@ class Task:
                 if grads is None:
                     grads = [None] * node.output_count
                 self._visit(node, grads)
-            for callback in self.callbacks:  # which may add to them
+            for callback in self.callbacks:  # the list may grow meanwhile
                 callback()
         finally:
             active.grad_enabled, active.partial, active.task = before
+            # A backward within a hook or a Function must not free what this one still reads.
             if outermost:
                 freeing, active.freeing = active.freeing, None
                 for free in freeing:  # type: ignore[union-attr]
@@ -345,7 +347,7 @@ class Task:
             node = edge[0]
             if given[k] is not None and (running is None or self._leads(edge)):
                 self._add(node, edge[1], given[k])
-            given[k] = None
+            given[k] = None  # else the list would hold the gradient, and the leaf copy it
             left = waiting[node] = waiting[node] - 1
             if left or not (running is None or node in running or node in self.asked):
                 continue
@@ -379,7 +381,7 @@ class Task:
                 return
         if node.extras is not None and node.extras.prehooks:
             grad = run_prehooks(node, [grad])[0]
-        if not variable._requires_grad:  # frozen since
+        if not variable._requires_grad:  # the user froze it since
             return
         accumulate(variable, grad)
         if hooks is not None:

@@ -297,9 +297,9 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         if tracked:
             _check_dirty(x)
         if active.tracer is None:
-            bump_version(x)  # forward may have written past the tensor, through its array
+            bump_version(x)  # forward may have written the array, which counts nothing
         else:
-            write_memory(x, x)  # counts as one more write
+            write_memory(x, x)  # the tracer counts a write by recording one
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
     node._outputs = tuple(Unsaved(x, active.tracer) if isinstance(x, TensorState)
                           else x for x in results)

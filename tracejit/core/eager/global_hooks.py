@@ -8,5 +8,5 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# (what for, the hook, whether it takes keyword arguments, whether it is called after errors too)
+# number -> (kind, hook, takes keyword arguments, runs after errors too)
 everywhere: dict[int, tuple[str, Callable, bool, bool]] = {}

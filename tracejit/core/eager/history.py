@@ -35,7 +35,7 @@ def check_rebase(self: TensorState) -> None:
             raise RuntimeError(LEAF_VIEW)
 
 
-# nodes between what an in-place op read and its result: casts, the parts of a composite
+# An in-place op may save its operand some nodes before its result: casts, parts of a composite.
 _DEPTH_OF_AN_OP = 3
 
 

@@ -50,6 +50,7 @@ def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle
     node = grad_fn_of(x)
     if node is None:
         return RemovableHandle(hooks_of(x).before, hook)
+    # The node's table pairs the hook with the result's number, so the handle's own entry is moved.
     handle = RemovableHandle({}, hook)
     handle.hooks = node.extra().tensor_hooks
     handle.hooks[handle.id] = (x._output_nr, hook)

@@ -67,7 +67,7 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
     """Turn `self` into `look(self)`, a view of it."""
     self = resolve_identity(self)
     check_writable(self, overlap=True)
-    look(alias(self))  # raises what is to be raised before anything changes
+    look(alias(self))  # errors come before anything changes
     tracer = active.tracer
     turns = tracer is not None and tracer.may_turn(self)
     if not turns:

@@ -268,7 +268,7 @@ def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tup
             requires_grad: bool, attributes: dict) -> Any:
     """Make a leaf from its fields. Pickles and deep copies call it."""
     made = make(storage, offset, shape, strides, kind, place)
-    made.__class__ = cls
+    made.__class__ = cls  # without its `__new__`, whose arguments nobody knows
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)
     return made

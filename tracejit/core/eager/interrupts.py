@@ -37,10 +37,10 @@ class HeldInterrupts:
     def __enter__(self) -> HeldInterrupts:
         self.handlers: dict[int, Any] = {}
         self.arrived: list[tuple[int, FrameType | None]] = []
-        self.error: BaseException | None = None  # of a signal that was not held yet
+        self.error: BaseException | None = None  # raised by a handler before its signal was held
         if threading.current_thread() is threading.main_thread():
             left = list(_SIGNALS)
-            while left:
+            while left:  # a handler may raise meanwhile: the others are held all the same
                 try:
                     self._hold(left)
                 except BaseException as error:

@@ -202,7 +202,7 @@ class Metadata(TensorState):
         order: list[int] = []
         for k, step in enumerate(strides):
             place = k
-            for j in range(k - 1, -1, -1):  # dimensions that were expanded stay among the others
+            for j in range(k - 1, -1, -1):  # stride 0 (expanded) compares with none
                 other, longer = strides[order[j]], sizes[k] > sizes[order[j]]
                 if other > step > 0:
                     break

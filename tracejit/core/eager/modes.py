@@ -42,7 +42,7 @@ class _Mode:
     """Context manager that is also a decorator. It may be entered again while it is active."""
 
     def __init__(self) -> None:
-        self._saved: list[tuple[bool, bool]] = []
+        self._saved: list[tuple[bool, bool]] = []  # a stack, as one object may be entered again
 
     def _enter(self) -> None:
         raise NotImplementedError
@@ -173,7 +173,7 @@ class set_grad_enabled(_Mode):
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        active.grad_enabled = self._before
+        active.grad_enabled = self._before  # as a decorator it was no call: undo `__init__`
         return super().__call__(function)
 
 

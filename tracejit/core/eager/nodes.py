@@ -19,7 +19,7 @@ from tracejit.core.eager.views import canonical
 
 Edge = tuple["Node", int] | None
 next_number = itertools.count().__next__  # of nodes, in the order they are made
-_LEAF_PRIORITY = 1 << 60  # AccumulateGrad nodes run as soon as they can
+_LEAF_PRIORITY = 1 << 60  # sequence numbers of AccumulateGrad nodes lie above all others
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -50,8 +50,8 @@ class Node:
     __slots__ = ("edges", "sequence", "extras", "__weakref__")
     edges: tuple[Edge, ...]
     output_count = 1
-    call: Any = None  # what nodes have in common that are parts of one captured call
-    stage = -1  # the number of such a part
+    call: Any = None  # the captured call of which this node is a stage
+    stage = -1  # its number among the call's stages
     opaque = False  # stands for the nodes of a branch, a loop or a call
     partial_edges = False  # not every result leads to every edge
 
@@ -142,7 +142,7 @@ class RemovableHandle:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        # New hooks beside one that was loaded get other numbers than it has.
+        # A new hook must not get the number of one that was loaded.
         RemovableHandle._next = itertools.count(max(next(RemovableHandle._next), self.id + 1))
 
     def remove(self) -> None:

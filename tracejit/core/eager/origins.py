@@ -16,9 +16,9 @@ from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.views import View, canonical, chain_of
 from tracejit.core.ops.types import FLOATING
 
-# How a view stands whose origin matters: as others do, ...
-CUT = 1  # it requires grad as its base does, and no gradient gets from it there
-LOST = 2  # its history would be that of what was written since: nothing may use it
+# How a view stands: 0 (like any other), or one of these.
+CUT = 1  # its base requires grad, but no gradient flows from the view to it
+LOST = 2  # its memory was written since, and it has no history of that: any use raises
 
 NO_GRAD, INFERENCE, PIECE = "no_grad", "inference_mode", "piece"  # values of `View.origin`
 _MODES = {NO_GRAD: ("no_grad mode", "with grad mode enabled"),

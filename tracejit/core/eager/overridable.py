@@ -16,7 +16,7 @@ from tracejit.core.ops import overriding
 from tracejit.core.ops.gates import Gate, stand
 from tracejit.core.ops.record import Op
 
-# What PyTorch writes in Python: classes get arguments with their defaults by name.
+# Functions that PyTorch writes in Python: it passes classes all arguments, defaults by name.
 _IN_PYTHON = {
     "tracejit": """atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod
     cdist chain_matmul einsum lobpcg lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot
@@ -43,7 +43,7 @@ _IN_PYTHON = {
     share_memory_ split stft storage storage_type to_sparse_coo unflatten unique
     unique_consecutive""",
 }
-# What no class is asked in.
+# Functions in which no class is asked.
 _UNASKED = frozenset("""_assert _check _check_index _check_is_size _check_not_implemented
 _check_tensor_all _check_type _check_value _check_with _library _watch_for_einops broadcast_shapes
 are_deterministic_algorithms_enabled can_cast clear_autocast_cache compare compile from_dlpack
@@ -57,12 +57,12 @@ _OF_MODULES = ("tracejit", "tracejit.nn.functional", "tracejit.linalg", "traceji
                "tracejit.fft", "tracejit.nn.init", "tracejit.autograd")
 _INITIALISERS = frozenset("constant_ kaiming_uniform_ normal_ uniform_".split())
 _DERIVING = frozenset(("backward", "grad"))
-# Methods of tensors that are no functions of theirs.
+# Methods of tensors in which no class is asked.
 _OWN_METHODS = frozenset("""__array_function__ __array_ufunc__ __copy__ __delitem__ __dir__
 __getattr__ __getstate__ __hash__ __init__ __init_subclass__ __setattr__ __setstate__
 __str__ as_subclass become new new_tensor""".split())
 _OWN_PROPERTIES = frozenset(["array"])
-# The method that PyTorch's operators call.
+# Operator -> the method by which PyTorch presents it to classes.
 _OPERATORS = {
     "__add__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
     "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__mod__": "remainder",

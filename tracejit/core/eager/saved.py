@@ -130,7 +130,7 @@ class SavedResult:
             raise modified(label_now(self.itself, self.label), version, self.version)
 
 
-PACKED = -1  # the version of what is kept by whoever packed it
+PACKED = -1  # version of a saved tensor that a packer keeps: nobody checks it
 
 
 @contextmanager
@@ -151,7 +151,7 @@ class KeptHistory:
 
     def __init__(self, tensor: TensorState):
         self.edge = edge_of(tensor) if tensor._requires_grad else None
-        # A leaf is none for its node: what has its elements finds the same sink as it does.
+        # A copy of a leaf's elements must find the leaf's own sink, not get a new one.
         self.sink = tensor._node if grad_fn_of(tensor) is None else None
 
     def of(self, value: TensorState) -> Any:

@@ -19,7 +19,7 @@ from tracejit.core.memory.reliances import holds, relies
 from tracejit.core.memory.storage import Storage
 from tracejit.core.ops.types import float32
 
-_MOST = 8  # more than any version counts
+_MOST = 8  # more references than any version of CPython counts
 
 
 class _Expected:

@@ -19,7 +19,7 @@ from tracejit.core.memory.storage import RELEASED
 from tracejit.core.ops.operators import Operators
 from tracejit.core.ops.types import dtype, dtype_of_numpy, require_cpu
 
-CUT = -1
+CUT = -1  # output number of a tensor whose node `detach_` took
 NO_DATA = "Cannot copy out of meta tensor; no data!"
 
 

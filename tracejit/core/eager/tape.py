@@ -136,7 +136,7 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     node = (_node_classes.get(op) or _node_class(op))(tuple(edges))
     plan = saved(op, needed, count)
     node.op, node.attributes, node.needed = op, attributes, needed
-    # A view at a place that a tensor holds is freed by no backward: the plain view keeps a number.
+    # `x[i]` with a tensor i keeps i, but like the plain view it has nothing that a backward frees.
     node.keeps = bool(plan.outputs or plan.operands) and not op.views
     tracer = active.tracer
     node.symbolic = tracer is not None
@@ -177,8 +177,8 @@ class CustomNode(Node):
         super().__init__(edges)
         self.backward, self.saved, self.output_count = backward, saved, output_count
         self.freeing: Any = None
-        self.frees = _NO_PARTS  # what this backward does
-        self.over = _NO_PARTS  # and what earlier ones did
+        self.frees = _NO_PARTS  # parts that the running backward frees
+        self.over = _NO_PARTS  # parts that earlier ones freed
 
     def apply(self, grads: list) -> Sequence[Any]:
         if self.backward is None:
@@ -275,7 +275,7 @@ def refresh(x: TensorState) -> int:
         if view.op is None:
             parent = view.parent
             if parent._requires_grad:
-                edge_of(parent)  # a leaf's sink is found through it
+                edge_of(parent)  # makes a leaf's LeafSink, which v must share
             v._node, v._output_nr, v._requires_grad = (
                 parent._node, parent._output_nr, parent._requires_grad)
         elif view.origin is None and is_older(v):
@@ -290,7 +290,7 @@ def refresh(x: TensorState) -> int:
             try:
                 attach(view.op, (view.parent, *operands), (v,), view.attributes)
                 move_retained(v, node, before[1])
-            except BaseException:  # a tracer may refuse: then nothing has happened
+            except BaseException:  # a tracer may refuse: v keeps its old history
                 v._node, v._output_nr, v._requires_grad = before
                 raise
         view.generation = view.family.generation

@@ -61,7 +61,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
     copy_ = writing.copy_
     fill_ = writing.fill_
     apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
-    # Of a sum and a product the tensor is the first operand, as its node's edges tell.
+    # `2 + x` is x + 2: the edges of the node show the tensor as its first operand.
     __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
 
     __rdiv__ = Operators.__rtruediv__  # type: ignore[attr-defined]

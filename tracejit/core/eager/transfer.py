@@ -18,7 +18,7 @@ from tracejit.core.ops.types import TensorType
 def _copied(xp: Any, array: Any, device: Any) -> Any:
     """Copy the elements to `device`, also if they are there already."""
     if device.type == "meta":
-        return array  # of which nothing but the type is used
+        return array  # only its type is used
     if device.type == "cpu":
         return array.copy() if isinstance(array, np.ndarray) else array.get()
     cupy = array_module(device)

@@ -247,7 +247,7 @@ class UntypedStorage:
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
         storage = asked(self)
-        made = memo.get(id(storage))  # where a tensor over it was copied
+        made = memo.get(id(storage))  # there if a tensor over it was copied first
         if made is None:
             made = memo[id(storage)] = copied(storage)
         return storage_object(made)

@@ -94,7 +94,7 @@ def stand_for(x: Any, other: Any) -> None:
     """Make x, and all tensors that stand for x, stand for `other` and have its history."""
     family, followers = family_made(other), standing_for(x)
     x._view = View(other, None, (), {}, family)
-    x._view.viewed = True  # for all that is known here
+    x._view.viewed = True  # unknown here, so assumed
     for one in (x, *followers):
         one._view.family, one._view.generation = family, -1
     known = [r for r in family.stand_ins if r() is not None]

@@ -63,7 +63,7 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
     """Check if an in-place op may write. `overlap`: elements may share memory."""
-    repeats = not overlap and shared_dims(self)  # first: it may find that this is another tensor
+    repeats = not overlap and shared_dims(self)  # first: a tracer may resolve `self` meanwhile
     if self._view is not None:
         self = canonical(self)
         refresh(self)
@@ -129,7 +129,7 @@ def store(self: TensorState, result: Any, overwrites: bool = False, since: int =
 def _broadcast_to(result: Any, shape: tuple) -> Any:
     given = shape_of(result)
     if len(given) > len(shape) or any(n != m and n != 1 for n, m in zip(given[::-1], shape[::-1])):
-        broadcast(shape, given)  # sizes that do not fit at all are named
+        broadcast(shape, given)  # raises if they do not fit in either direction
         raise RuntimeError(f"output with shape {shape_text(shape)} doesn't match the broadcast "
                            "shape "
                            f"{shape_text(given)}")
@@ -183,7 +183,7 @@ def set_data(self: TensorState, value: Any) -> None:
                            "complex dtype")
     tracer = active.tracer
     if tracer is not None:
-        # the memory of samples is that of their whole
+        # all samples share one memory, so only their elements can be replaced
         if tracer.mapped and tracer.has(self):  # type: ignore[attr-defined]
             tracer.write(self, value)
             return
