@@ -47,7 +47,7 @@ class Task:
         self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
         self.order: list[TapeEdge] = []
         self.callbacks: list[Callable[[], Any]] = []  # for when the run is over
-        self.seen_by_hooks: dict[Any, list] = {}  # gradients that hooks on several tensors have so far
+        self.seen_by_hooks: dict[Any, list] = {}  # gradients, for hooks on several tensors
         self.running: set[Node] | None = None
         self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
         self.asked = frozenset(node for node, _ in targets or ())
