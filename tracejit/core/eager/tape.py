@@ -1,8 +1,8 @@
 """Tape: a node for every op that ran on tensors that require grad.
 
-In: ops that have just run, from dispatch (`attach`), and compiled calls (`record_custom`). Out:
-`tensor.grad_fn` and the graph behind it, which the engine walks. Nothing here looks at elements, so
-deferred tensors are recorded over like others.
+In: ops that have just run, from dispatch (`attach`), and traced branches and loops
+(`record_custom`). Out: `tensor.grad_fn` and the graph behind it, which the engine walks. Nothing
+here looks at elements, so deferred tensors are recorded over like others.
 """
 
 from __future__ import annotations
@@ -166,8 +166,7 @@ _NO_PARTS: frozenset[int] = frozenset()
 
 
 class CustomNode(Node):
-    """Node for a whole computation whose backward is a callable: a compiled call, a branch or a
-    loop."""
+    """Node for a whole computation whose backward is a callable: a traced branch or loop."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
     opaque = partial_edges = True

@@ -60,8 +60,8 @@ class BranchFreed:
                    for own in freed for number in range(self.count))
 
     def flag(self, part: int) -> tuple[Tensor, bool] | None:
-        """Return (flag, value it must have) of a part that one way alone has. Return None if the
-        ways have the same parts."""
+        """Return the flag that decides whether a part was there, and the value it must have. None
+        if there is one way only, or if both have the same parts."""
         if self.first is None or set(self.branches[0]) == set(self.branches[1]):
             return None
         return self.first, self.parts[part][0] == 0

@@ -111,8 +111,8 @@ def differentiate(
 
 
 class _Differentiation:
-    """Single run of the engine over the tape of a recording. `cut`: in stages, one behind the
-    other."""
+    """Single run of the engine over the tape of a recording. `cut`: cut it where one result was
+    computed from another."""
 
     def __init__(self, tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
                  results: Collection[FunctionalStorage], forward: set[Node], cut: bool):

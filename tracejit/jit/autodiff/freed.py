@@ -25,7 +25,7 @@ class Freed:
     """Freed parts of one call's history.
 
     parts   for each stage, for each bit of its `freed`: the parts that this bit stands for
-    stages  weak references to the nodes of the stages; None: not made, or gone
+    stages  weak references to the nodes of the stages; None: a stage without node
     over    the freed parts
     laid    nodes of laid tapes
     """
