@@ -1,7 +1,7 @@
-"""Assertions about a tensor's value, which captured programs keep: PyTorch's `torch._assert`.
+"""Assertions about a tensor's value that captured programs keep: PyTorch's `torch._assert`.
 
-In: a tensor of one element, or anything Python has a truth of. Out: nothing, or the error. Called
-by users; packages check their arguments so where they want to be compiled.
+In: a tensor of one element, or any object with a truth value. Out: nothing, or the error. Called by
+users, and by packages that check arguments and shall be compiled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tracejit.core.ops.control import ErrorOf, raise_if_record
 
 
 def _assert(condition: Any, message: str) -> None:
-    """AssertionError with the message where the condition is false.
+    """Raise AssertionError with the message if the condition is false.
 
     >>> import tracejit
     >>> _assert(tracejit.ones(1) > 0, "positive")
@@ -24,7 +24,7 @@ def _assert(condition: Any, message: str) -> None:
 
 def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, "
                   "but got zero") -> None:
-    """RuntimeError where the one element of a tensor is 0 or False."""
+    """Raise RuntimeError if the one element of a tensor is 0 or False."""
     _hold(input, RuntimeError, assert_msg)
 
 
