@@ -242,7 +242,7 @@ class Tracer:
         return is_contiguous(self.laid_out(tensor))
 
     def offset(self, tensor: Tensor) -> Any:
-        traced = self.traced(tensor)
+        traced = self.laid_out(tensor)
         input_tensor, base = traced.memory.input_tensor, 0
         if input_tensor is not None:
             base = input_tensor._offset
