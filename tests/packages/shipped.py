@@ -21,8 +21,9 @@ PACKAGES = {
     "einops": "einops/tests",
     "torchsde": "tests",
 }
-# What tests ask of the environment: einops's, which of its backends they run.
-ENVIRONMENT = {"EINOPS_TEST_BACKENDS": "numpy,torch"}
+# What tests ask of the environment: einops's, which of its backends they run; skorch's, that what
+# needs models from the network fails at once.
+ENVIRONMENT = {"EINOPS_TEST_BACKENDS": "numpy,torch", "HF_HUB_OFFLINE": "1"}
 # Shown for each package; the rest is counted.
 SHOWN = 40
 
