@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 import copy
 import enum
+import re
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -179,7 +181,8 @@ class _Writer:
         lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
         where = lines[-2:] if len(lines) > 1 else []
         found = "No stacktrace found for following nodes" if not where else (
-            f"{where[0].replace(', line ', ':', 1).removeprefix('File ')}, code: {where[1]}")
+            f"{where[0].removeprefix('File ').replace(', line ', ':').replace(', in', ' in')}, "
+            f"code: {where[1]}")
         if where:
             found = f"File: {found.replace(chr(34), '')}"
         if found != last:
@@ -264,6 +267,8 @@ class _Writer:
         """Return an annotation as code."""
         if obj == ():
             return "()"
+        if isinstance(obj, types.UnionType):
+            return "|".join(map(self.type_name, obj.__args__))
         origin, given = parts_of_type(obj)
         name = self.global_name(type_repr(origin), origin)
         if not given:
@@ -274,7 +279,7 @@ class _Writer:
         """Return the name of an object in the function's globals."""
         if is_ours(obj) and obj is not tracejit:
             return qualified_name(obj)
-        wish = hint.replace(".", "_")
+        wish = re.sub("[^0-9a-zA-Z_]+", "_", hint)
         if self.globals.get(wish, self) is obj:
             return wish
         found = wish if self._means(wish, obj) else self.names.create_name(wish, obj)

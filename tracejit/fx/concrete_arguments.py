@@ -44,6 +44,21 @@ def _assert_is_none(value: Any, msg: str) -> None:
     assert value is None, msg
 
 
+_assert_is_none.__module__ = "tracejit.fx._symbolic_trace"  # as code finds it
+
+
+def annotations_of(function: Any) -> dict[str, Any]:
+    """Return the annotations of a user's function; those of the package's own are texts.
+
+    >>> import tracejit
+    >>> annotations_of(tracejit.nn.ReLU.forward)
+    {}
+    """
+    if str(getattr(function, "__module__", "")).split(".")[0] == "tracejit":
+        return {}
+    return getattr(function, "__annotations__", {})
+
+
 class Concrete:
     """Arguments of one trace.
 
@@ -54,7 +69,7 @@ class Concrete:
                  given: dict[str, Any] | tuple | None) -> None:
         self.tracer = tracer
         self.signature = inspect.signature(function)
-        self.annotations = getattr(function, "__annotations__", {})
+        self.annotations = annotations_of(function)
         if isinstance(given, tuple):
             if len(given) != len(names):
                 raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(given)} "

@@ -115,9 +115,7 @@ class Graph:
         check_graph(self)
 
     def __str__(self) -> str:
-        returned = [""]
-        lines = [str(n.format_node(None, returned)) for n in self.nodes]
-        return "\n    ".join([f"graph(){returned[0]}:", *lines])
+        return "\n    ".join(["graph():", *(str(n.format_node()) for n in self.nodes)])
 
     def print_tabular(self) -> None:
         """Print a table of the nodes; wants the package `tabulate`."""

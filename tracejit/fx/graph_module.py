@@ -62,9 +62,6 @@ def _copy_attr(source: Any, target: Module, path: str) -> None:
         value = getattr(owner, name)
     except AttributeError:
         return
-    there = _has(target, path)
-    if there and isinstance(value, Module):
-        return
     _put(target, path, value)
 
 
@@ -222,7 +219,7 @@ class GraphModule(Module):
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         copied.__dict__.update(copy.deepcopy(state, memo))
-        type(copied).__name__ = type(self).__name__
+        type(copied).__name__ = "GraphModule"
         graph = copy.deepcopy(self._graph, memo)
         graph._tracer_cls = self._graph._tracer_cls
         copied.graph = graph

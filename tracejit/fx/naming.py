@@ -16,6 +16,7 @@ import typing
 from typing import Any
 
 import tracejit
+from tracejit.core.ops.inner_names import Overload
 
 # Names that have a meaning in all generated code.
 CUSTOM_BUILTINS: dict[str, tuple[str, Any]] = {
@@ -108,10 +109,14 @@ def _public_names() -> dict[int, tuple[str, Any]]:
     for place in _PLACES:
         __import__(place)
         for name, obj in vars(sys.modules[place]).items():
-            if callable(obj) and not name.startswith("__") and (
+            if callable(obj) and _is_of_package(obj) and not name.startswith("__") and (
                     not isinstance(obj, type) or place == "tracejit"):
                 found.setdefault(id(obj), (f"{place}.{name}", obj))
     return found
+
+
+def _is_of_package(obj: Any) -> bool:
+    return str(getattr(obj, "__module__", "")).split(".")[0] == "tracejit"
 
 
 def public_name(obj: Any) -> str | None:
@@ -138,6 +143,8 @@ def qualified_name(function: Any) -> str:
     public = public_name(function)
     if public is not None:
         return public
+    if isinstance(function, Overload):
+        return f"tracejit.ops.aten.{name}"
     owner = tracejit.Tensor
     if getattr(owner, name, None) is function:
         return f"tracejit.Tensor.{name}"
@@ -174,7 +181,7 @@ def type_repr(obj: Any) -> str:
         return "..."
     if isinstance(obj, types.FunctionType):
         return obj.__name__
-    return repr(obj)
+    return repr(obj).replace("tracejit.core.eager.tensor.Tensor", "tracejit.Tensor")
 
 
 def parts_of_type(obj: Any) -> tuple[Any, tuple]:
@@ -183,8 +190,6 @@ def parts_of_type(obj: Any) -> tuple[Any, tuple]:
     >>> parts_of_type(list[int])
     (<class 'list'>, (<class 'int'>,))
     """
-    if isinstance(obj, types.UnionType):
-        return obj, ()
     origin = getattr(obj, "__origin__", None)
     if origin is None or not hasattr(obj, "__args__"):
         return obj, ()

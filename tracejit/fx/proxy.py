@@ -18,7 +18,7 @@ import tracejit
 from tracejit.core.ops import overriding
 from tracejit.fx.code import magic_methods
 from tracejit.fx.graph import Graph
-from tracejit.fx.naming import name_of_target
+from tracejit.fx.naming import name_of_target, public_name
 from tracejit.fx.node import Argument, BaseArgumentTypes, Node, Target
 from tracejit.overrides import is_tensor_method_or_property
 
@@ -76,7 +76,7 @@ class TracerBase:
                     name: str | None = None, type_expr: Any = None) -> Node:
         """Add a node to the graph."""
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        if kind == "call_module" and getattr(self, "module_stack", None):
+        if getattr(self, "module_stack", None):
             node.meta["nn_module_stack"] = copy.copy(self.module_stack)
         return node
 
@@ -214,7 +214,7 @@ class Proxy:
             raise RuntimeError(f"Found multiple different tracers {list(tracers)} while trying to "
                                f"trace operations {orig_method}")
         tracer = next(iter(tracers))
-        if is_tensor_method_or_property(orig_method):
+        if public_name(orig_method) is None and is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, args, kwargs,
                                    name=name_of_target(orig_method))

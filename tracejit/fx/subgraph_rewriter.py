@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracejit.fx.graph import Graph
-from tracejit.fx.graph_module import GraphModule, _copy_attr
+from tracejit.fx.graph_module import GraphModule, _copy_attr, _has
 from tracejit.fx.node import Node, map_arg
 from tracejit.fx.tracer import symbolic_trace
 from tracejit.nn.module import Module
@@ -21,7 +21,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """One place of a pattern: its last node there, and the graph's node for each of its nodes."""
+    """One place of a pattern: its last node, and the graph's node for each of its nodes."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -92,7 +92,7 @@ def _graph(given: Any) -> Graph:
 def _take_attributes(gm: GraphModule, made: Graph, source: Module) -> None:
     """Let the module have what the replacement calls and reads."""
     for node in made.nodes:
-        if node.op in ("call_module", "get_attr"):
+        if node.op in ("call_module", "get_attr") and not _has(gm, str(node.target)):
             _copy_attr(source, gm, str(node.target))
 
 
@@ -114,7 +114,7 @@ def _matches(graph: Graph, pattern: Graph, ignore_literals: bool) -> list[Match]
         inner = [there for p, there in search.known.items() if p.op != "placeholder"]
         if search.closed(anchors) and not used.intersection(inner):
             used.update(inner)
-            found.append(Match(node, search.known))
+            found.append(Match(last, search.known))
     return found
 
 
@@ -193,7 +193,7 @@ def _replace(graph: Graph, pattern: Graph, made: Graph, match: Match,
     first_user = min((u for n in old for u in n.users), key=order.index, default=None)
     before = set(order)
     with graph.inserting_before(first_user) if first_user is not None else (
-            graph.inserting_after(match.anchor)):
+            graph.inserting_after(old[0])):
         result = graph.graph_copy(made, values)
     if isinstance(result, Node):
         results: list[Any] = [result]

@@ -16,7 +16,7 @@ from typing import Any
 
 import tracejit
 from tracejit.core.eager.tensor import Tensor
-from tracejit.fx.concrete_arguments import Concrete, flattened
+from tracejit.fx.concrete_arguments import Concrete, annotations_of, flattened
 from tracejit.fx.graph import Graph
 from tracejit.fx.graph_module import GraphModule
 from tracejit.fx.node import Argument
@@ -223,7 +223,7 @@ class Tracer(TracerBase):
                     patches.functions(vars(module), self._autowrap_function_ids)
                 result = (self.create_arg(fn(*args)),)
             self.create_node("output", "output", result, {},
-                             type_expr=getattr(fn, "__annotations__", {}).get("return"))
+                             type_expr=annotations_of(fn).get("return"))
         finally:
             _tracing.pop()
             self.submodule_paths = None
@@ -267,6 +267,7 @@ def _taking(function: Any, count: int) -> FunctionType:
     made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__,
                         function.__closure__)
     made.__annotations__ = dict(function.__annotations__)
+    made.__module__ = function.__module__
     return made
 
 
