@@ -21,6 +21,7 @@ from tracejit.nn.parameter import Parameter
 __all__ = ["GraphModule", "reduce_graph_module"]
 
 _counter = itertools.count()
+_OF_GRAPHS = "graph_modules"  # module of the classes of graphs; there is no file of it
 
 
 def _forward_from_src(src: str, globals: dict[str, Any]) -> FunctionType:
@@ -95,6 +96,9 @@ class GraphModule(Module):
         class GraphModuleImpl(plain):  # type: ignore[misc, valid-type]
             _is_of_one_graph = True
 
+        # The class runs the user's calls, so capture reads it as the user's, not as the package's.
+        GraphModuleImpl.__module__ = (
+            _OF_GRAPHS if plain.__module__ == __name__ else plain.__module__)
         return super().__new__(GraphModuleImpl)
 
     def __init__(self, root: Module | dict[str, Any], graph: Graph,
