@@ -10,7 +10,6 @@ import collections
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -21,7 +20,7 @@ from tracejit.fx.graph import Graph
 from tracejit.fx.graph_module import GraphModule
 from tracejit.fx.node import Argument
 from tracejit.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
-from tracejit.fx.wrapping import Patches, patched
+from tracejit.fx.wrapping import Patcher, autowrap, patch_wrapped
 from tracejit.nn.containers import Sequential
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
@@ -217,10 +216,11 @@ class Tracer(TracerBase):
         fn, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
         _tracing.append(self)
         try:
-            with patched() as patches, self._modules_patched(patches):
-                patches.functions(names, self._autowrap_function_ids)
-                for module in self._autowrap_search:
-                    patches.functions(vars(module), self._autowrap_function_ids)
+            with Patcher() as patcher:
+                self._patch_modules(patcher)
+                patch_wrapped(patcher)
+                for searched in (names, *map(vars, self._autowrap_search)):
+                    autowrap(patcher, searched, self._autowrap_function_ids)
                 result = (self.create_arg(fn(*args)),)
             self.create_node("output", "output", result, {},
                              type_expr=annotations_of(fn).get("return"))
@@ -229,8 +229,7 @@ class Tracer(TracerBase):
             self.submodule_paths = None
         return self.graph
 
-    @contextmanager
-    def _modules_patched(self, patches: Patches) -> Iterator[None]:
+    def _patch_modules(self, patcher: Patcher) -> None:
         """Let calls of modules, and reads of their attributes, come to this tracer."""
         call, read = Module.__call__, Module.__getattr__
         cache: dict[str, Proxy] = {}
@@ -238,15 +237,14 @@ class Tracer(TracerBase):
 
         def called(mod: Any, *args: Any, **kwargs: Any) -> Any:
             names = getattr(getattr(mod, "forward", mod), "__globals__", {})
-            patches.functions(names, tracer._autowrap_function_ids)
+            autowrap(patcher, names, tracer._autowrap_function_ids)
             return tracer.call_module(mod, lambda *a, **k: call(mod, *a, **k), args, kwargs)
 
         def found(mod: Any, name: str) -> Any:
             return tracer.getattr(name, read(mod, name), cache)
 
-        patches.attribute(Module, "__call__", called)
-        patches.attribute(Module, "__getattr__", found)
-        yield
+        patcher.patch_method(Module, "__call__", called)
+        patcher.patch_method(Module, "__getattr__", found)
 
 
 def _tensors_of(root: Module) -> dict[Tensor, str]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from tracejit.fx.proxy import Proxy
@@ -82,51 +81,54 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-class Patches:
-    """Changes of modules and classes, which `take_back` undoes."""
+class Patcher:
+    """Changes of modules and classes; the end of its block undoes them, the last one first."""
 
     def __init__(self) -> None:
-        self._done: list[Callable[[], None]] = []
+        self._done: list[Callable[[], Any]] = []
         self._seen: set[int] = set()
 
-    def item(self, names: dict[str, Any], name: str, value: Any) -> None:
-        """Set a name of a module."""
-        before = names.get(name, _MISSING)
-        names[name] = value
-        self._done.append(lambda: names.pop(name) if before is _MISSING
-                          else names.__setitem__(name, before))
+    def __enter__(self) -> Patcher:
+        return self
 
-    def attribute(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a class."""
-        before = vars(owner)[name]
-        setattr(owner, name, value)
-        self._done.append(lambda: setattr(owner, name, before))
-
-    def functions(self, names: dict[str, Any], ids: set[int]) -> None:
-        """Let the functions with these ids record, where a module has them."""
-        if id(names) in self._seen:
-            return
-        self._seen.add(id(names))
-        for name, value in list(names.items()):
-            if not name.startswith("_") and callable(value) and id(value) in ids:
-                self.item(names, name, _recording(value))
-
-    def take_back(self) -> None:
-        """Undo all changes, the last one first."""
+    def __exit__(self, *exc: Any) -> None:
         while self._done:
             self._done.pop()()
+        self._seen.clear()
+
+    def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any,
+              deduplicate: bool = True) -> None:
+        """Set a name of a module."""
+        before = frame_dict.get(name, _MISSING)
+        frame_dict[name] = new_fn
+        self._done.append(lambda: frame_dict.pop(name) if before is _MISSING
+                          else frame_dict.__setitem__(name, before))
+
+    def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
+        """Set a method of a class."""
+        before = vars(cls).get(name, _MISSING)
+        setattr(cls, name, new_fn)
+        self._done.append(lambda: delattr(cls, name) if before is _MISSING
+                          else setattr(cls, name, before))
+
+    def visit_once(self, thing: Any) -> bool:
+        """Return True the first time that it is asked about an object."""
+        first = id(thing) not in self._seen
+        self._seen.add(id(thing))
+        return first
 
 
-@contextmanager
-def patched(wrapped: bool = True) -> Iterator[Patches]:
-    """Run a block with patches; the functions that `wrap` marked record."""
-    patches = Patches()
-    try:
-        if wrapped:
-            for (_, name), names in _wrapped.items():
-                found = names.get(name, getattr(builtins, name, _MISSING))
-                if found is not _MISSING and not hasattr(found, "_fx_records"):
-                    patches.item(names, name, _recording(found))
-        yield patches
-    finally:
-        patches.take_back()
+def autowrap(patcher: Patcher, names: dict[str, Any], function_ids: set[int]) -> None:
+    """Let the functions with these ids record, where a module has them."""
+    if patcher.visit_once(names):
+        for name, value in list(names.items()):
+            if not name.startswith("_") and callable(value) and id(value) in function_ids:
+                patcher.patch(names, name, _recording(value))
+
+
+def patch_wrapped(patcher: Patcher) -> None:
+    """Let the functions that `wrap` marked record."""
+    for (_, name), names in _wrapped.items():
+        found = names.get(name, getattr(builtins, name, _MISSING))
+        if found is not _MISSING and not hasattr(found, "_fx_records"):
+            patcher.patch(names, name, _recording(found))
