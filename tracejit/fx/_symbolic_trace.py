@@ -27,6 +27,8 @@ __all__ = [
     "is_fx_symbolic_tracing", "is_fx_tracing", "symbolic_trace", "wrap",
 ]  # fmt: skip
 
+wrap("_assert_is_none")
+
 
 class ScriptObject:
     """Class of objects of TorchScript; nothing here is an instance."""

@@ -230,7 +230,7 @@ class _Writer:
                 and node.args[1].isidentifier()):
             return start + _path(self.text(node.args[0]), node.args[1])
         called = self.global_name(qualified_name(target), target)
-        if node.meta.get("is_wrapped", False):
+        if node.meta.get("is_wrapped", False) and called.isidentifier():
             self.wrapped.setdefault(called)
         return f"{start}{called}({self.given(node.args, node)})"
 

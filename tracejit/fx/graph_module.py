@@ -30,7 +30,7 @@ def _forward_from_src(src: str, globals: dict[str, Any]) -> FunctionType:
     filename = f"<eval_with_key>.{next(_counter)}"
     linecache.cache[filename] = len(src), None, src.splitlines(keepends=True), filename
     exec(compile(src, filename, "exec"), names)
-    function = names["forward"]
+    function = names.pop("forward")
     weakref.finalize(function, linecache.cache.pop, filename, None)
     return function
 
