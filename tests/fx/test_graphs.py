@@ -61,6 +61,8 @@ def test_a_graph_module_is_saved_to_a_file(tmp_path):
     tj.save(gm, tmp_path / "net.pt")
     assert tj.equal(tj.load(tmp_path / "net.pt", weights_only=False)(x), gm(x))
     assert set(gm.state_dict()) == {*net().state_dict(), "plain"}
+    with pytest.raises(pickle.UnpicklingError):
+        tj.load(tmp_path / "net.pt")
     gm.to_folder(tmp_path / "folder", "Net")
     names: dict = {"__file__": str(tmp_path / "folder/module.py")}
     exec((tmp_path / "folder/module.py").read_text(), names)

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tracejit.fx.code import CodeGen, PythonCode, _PyTreeCodeGen, _PyTreeInfo  # noqa: F401
+from tracejit.fx.code import (  # noqa: F401 - programs find them here
+    CodeGen,
+    PythonCode,
+    _PyTreeCodeGen,
+    _PyTreeInfo,
+    inplace_methods,
+    magic_methods,
+)
 from tracejit.fx.linting import check_graph, check_target
 from tracejit.fx.naming import Namespace as _Namespace
 from tracejit.fx.naming import name_of_target
@@ -120,7 +127,7 @@ class Graph:
     def print_tabular(self) -> None:
         """Print a table of the nodes; wants the package `tabulate`."""
         try:
-            from tabulate import tabulate
+            from tabulate import tabulate  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
             print("`print_tabular` relies on the library `tabulate`, which could not be found on "
                   "this machine. Run `pip install tabulate` to install the library.")
@@ -162,11 +169,8 @@ class Graph:
     def call_module(self, module_name: str, args: tuple | None = None,
                     kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
         """Add a call of a submodule."""
-        if self.owning_module is not None and self.owning_module.get_submodule(
-                module_name) is None:
-            warnings.warn("Attempted to insert a call_module Node with no underlying reference in "
-                          "the owning GraphModule! Call GraphModule.add_submodule to add the "
-                          "necessary submodule", stacklevel=2)
+        if self.owning_module is not None:
+            self.owning_module.get_submodule(module_name)  # raises if there is none
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(self, method_name: str, args: tuple | None = None,

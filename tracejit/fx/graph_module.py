@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import itertools
 import linecache
 import os
@@ -106,7 +107,7 @@ class GraphModule(Module):
         super().__init__()
         type(self).__name__ = class_name
         self.meta: dict[str, Any] = {}
-        targets = [n.target for n in graph.nodes if n.op in ("get_attr", "call_module")]
+        targets = [str(n.target) for n in graph.nodes if n.op in ("get_attr", "call_module")]
         if isinstance(root, Module):
             self.training = getattr(root, "training", True)
             self.meta.update(getattr(root, "meta", {}) if isinstance(root, GraphModule) else {})
@@ -278,10 +279,7 @@ def reduce_graph_module(state: dict[str, Any], names: dict[str, tuple[str, str]]
     found: dict[str, Any] = {name: obj for name, (_, obj) in CUSTOM_BUILTINS.items()}
     found["pytree"] = _pytree
     for name, (module, path) in names.items():
-        __import__(module)
-        import sys
-
-        obj: Any = sys.modules[module]
+        obj: Any = importlib.import_module(module)
         for atom in path.split("."):
             obj = getattr(obj, atom)
         found[name] = obj

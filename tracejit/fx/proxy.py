@@ -186,7 +186,8 @@ class Proxy:
     def __iter__(self) -> Iterator:
         count = _unpacked(sys._getframe(1))
         if count is not None:
-            return iter([self[k] for k in range(count)])
+            items: Any = self  # its class gets `__getitem__` below
+            return iter([items[k] for k in range(count)])
         return self.tracer.iter(self)
 
     def __bool__(self) -> bool:

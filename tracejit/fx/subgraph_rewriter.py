@@ -99,9 +99,8 @@ def _take_attributes(gm: GraphModule, made: Graph, source: Module) -> None:
 # -- the search --------------------------------------------------------------------------------
 def _matches(graph: Graph, pattern: Graph, ignore_literals: bool) -> list[Match]:
     """Return the places of the pattern that do not overlap, in order."""
-    end = pattern.output_node()
-    anchors = end.all_input_nodes if len(end.all_input_nodes) > 1 else [
-        *end.all_input_nodes, *([] if end.all_input_nodes else [end])]
+    anchors = pattern.output_node().all_input_nodes
+    assert anchors, "The pattern returns nothing that it computes"
     last = anchors[0]
     used: set[Node] = set()
     found = []

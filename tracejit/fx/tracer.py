@@ -121,15 +121,14 @@ class Tracer(TracerBase):
         return attr_val
 
     def _read(self, named: Iterator[tuple[str, Any]], value: Any, known: dict[str, Proxy]) -> Any:
-        for name, tensor in named:
-            if tensor is value:
-                if name not in known:
-                    factory = None if not self.param_shapes_constant else (
-                        lambda node: ParameterProxy(self, node, name, value))
-                    known[name] = self.create_proxy("get_attr", name, (), {},
-                                                    proxy_factory_fn=factory)
-                return known[name]
-        return value
+        name = next((name for name, tensor in named if tensor is value), None)
+        if name is None:
+            return value
+        if name not in known:
+            factory = None if not self.param_shapes_constant else (
+                lambda node: ParameterProxy(self, node, name, value))
+            known[name] = self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
+        return known[name]
 
     def create_arg(self, a: Any) -> Argument:
         """Return a value as an argument of nodes. Tensors become attributes of the root."""
