@@ -262,6 +262,8 @@ def patterns(M):
         (Layer("layer"), Layer("layer"), Layer("other")),
         (lambda a: (a.relu() + 1, a.relu()), lambda x: x.relu() + 2, lambda x: x),
         (lambda a: _used(a.relu()), lambda x: x.relu() + 1, lambda x: x),
+        (lambda a: a.relu().relu().relu(), lambda x: x.relu().relu(), lambda x: x.neg()),
+        (lambda a: a.relu().relu().relu().relu(), lambda x: x.relu().relu(), lambda x: x.neg()),
         (lambda a: M.cat([a, a.exp()], dim=1), lambda x, y: M.cat([x, y], dim=1),
          lambda x, y: M.stack((y, x))),
     ]
