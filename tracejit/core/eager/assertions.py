@@ -10,6 +10,7 @@ from typing import Any
 
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import overriding
 from tracejit.core.ops.control import ErrorOf, raise_if_record
 
 
@@ -19,6 +20,9 @@ def _assert(condition: Any, message: str) -> None:
     >>> import tracejit
     >>> _assert(tracejit.ones(1) > 0, "positive")
     """
+    if not isinstance(condition, Tensor) and overriding.carries(type(condition)):
+        overriding.ask(_assert, [condition], (condition, message), None)
+        return
     _hold(condition, AssertionError, message)
 
 

@@ -155,7 +155,8 @@ def _in_python(entry: Overridable) -> bool:
 
 
 def _stand_function(entry: Overridable) -> None:
-    gate = Gate(entry.found, entry.found, title(entry), _in_python(entry))
+    kind = _OperandsGate if entry.name == "einsum" else Gate
+    gate = kind(entry.found, entry.found, title(entry), _in_python(entry))
     if isinstance(entry.found, Op):
         overriding.gates[entry.found] = gate
         gate.original = _Plainly(entry.found)
@@ -175,6 +176,18 @@ def _stand_method(entry: Overridable) -> None:
         return
     stand(entry.found, Gate(entry.found, told, title(entry), _in_python(entry),
                             operator=entry.name in _BINARY))
+
+
+class _OperandsGate(Gate):
+    """Before `einsum`, whose classes are told of each operand where it is given a list of them."""
+
+    __slots__ = ()
+
+    def bound(self, arguments: tuple, named: dict) -> tuple[tuple, dict]:
+        found, keywords = super().bound(arguments, named)
+        if len(found) == 2 and isinstance(found[1], (list, tuple)):
+            found = (found[0], *found[1])
+        return found, keywords
 
 
 class _IterationGate(Gate):

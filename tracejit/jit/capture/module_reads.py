@@ -16,7 +16,7 @@ from tracejit.jit.capture.location import PACKAGE
 METHODS = frozenset(
     "named_parameters parameters named_buffers buffers named_modules modules named_children "
     "children _named_members apply train _apply get_submodule extra_repr _get_name state_dict "
-    "_save_to_state_dict _load_from_state_dict _own_tensors _hooks_of get_extra_state "
+    "_save_to_state_dict _load_from_state_dict _tj_own_tensors _tj_hooks_of get_extra_state "
     "set_extra_state".split()
 )
 

@@ -86,7 +86,7 @@ class ScriptedModule:
         function, argument = self._scripted_again  # type: ignore[attr-defined]
         return function, (self._scripted_original, argument)  # type: ignore[attr-defined]
 
-    def _compiled_forward(self) -> Any:
+    def _tj_compiled_forward(self) -> Any:
         return self.forward  # type: ignore[attr-defined]
 
 
