@@ -1,6 +1,6 @@
 """Documented use of public packages, on tracejit beside PyTorch: the table of docs/packages.md.
 
-In: names of programs, or none for all of them. Out: a line a program, and with no names the page.
+In: names of programs, or none for all of them. Out: a line a program, and the page with their rows.
 Called by `make test-packages`. Each program runs in three processes: PyTorch, eager, captured.
 """
 
@@ -152,14 +152,23 @@ def page(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def rows_of(text: str) -> list[Row]:
+    """Read the rows of a page.
+
+    >>> rows_of(page([Row("einops", "1", "yes", "a | b", "no")]))[0].captured
+    'a | b'
+    """
+    lines = [line[2:-2] for line in text.splitlines() if line.startswith("| ")][2:]
+    return [Row(*(c.replace("\\|", "|") for c in line.split(" | "))) for line in lines]
+
+
 def main() -> None:
-    names = sys.argv[1:] or sorted(path.stem for path in (HERE / "programs").glob("*.py"))
-    rows = []
-    for name in names:
-        rows.append(row(name))
-        print(" | ".join(rows[-1]), flush=True)
-    if not sys.argv[1:]:
-        PAGE.write_text(page(rows))
+    programs = sorted(path.stem for path in (HERE / "programs").glob("*.py"))
+    known = {found.name: found for found in rows_of(PAGE.read_text())}
+    for name in sys.argv[1:] or programs:
+        known[name] = row(name)
+        print(" | ".join(known[name]), flush=True)
+        PAGE.write_text(page([known[name] for name in programs if name in known]))
 
 
 if __name__ == "__main__":
