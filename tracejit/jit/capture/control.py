@@ -100,15 +100,19 @@ def _deferred(test: Any) -> bool:
     return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
 
 
-def _decide(test: Tensor, reason: object) -> bool:
-    """Return the value of a test that could not become a part of the graph."""
+def _decide(test: Tensor, refused: RegionRefused) -> bool:
+    """Return the value of a test that could not become a part of the graph.
+
+    Within a region nothing can: the region around is refused too, for the same reason.
+    """
     tracer: Any = active.tracer
     if test._traced is not None and tracer is not None:
         known = _known(tracer, test)
         if known is not None:
             return known
-        tracer.break_graph(
-            test, f"its truth decided a branch that is no part of the graph: {reason}")
+        if tracer.root is not tracer:
+            raise refused.at(user_location())
+        tracer.break_graph(test, f"the branch runs as Python: {refused}", refused.hint)
     return bool(test)
 
 
@@ -236,14 +240,18 @@ def value(signal: ControlExit) -> Any:
     return signal.value if is_a(signal, Return) else None
 
 
+_ONE_RETURNS = RegionRefused("only one branch returns a value")
+_ONE_LEAVES = RegionRefused("only one branch leaves the loop")
+
+
 def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
     """Return how a statement ended, where that must be known now: no TracedExit. `within`: of a
     function within a `with` or `try`."""
     if not is_a(signal, TracedExit):
         return CONTINUE if signal is CONTINUE_THROUGH and not within else signal
-    if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
+    if signal.returned is not False and _decide(signal.returned, _ONE_RETURNS):
         return Return(signal.value)
-    if signal.broke is not False and _decide(signal.broke, "it ends a loop"):
+    if signal.broke is not False and _decide(signal.broke, _ONE_LEAVES):
         return BREAK
     return None
 
@@ -389,7 +397,7 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
                     return _nested(signal, others, body, variables) if left else signal
             except RegionRefused as reason:
                 nested = False
-                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
+                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason.advice()}")
         signal = resolve_exit(signal)
         if is_a(signal, Return) or signal is BREAK:
             return signal
@@ -436,7 +444,7 @@ def _others(items: Iterator[Any]) -> Iterator[Any] | None:
 
 def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
     """Return the items left to iterate where a loop is not rolled."""
-    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
+    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason.advice()}")
     return rolled.plainly() if peeled else iterable
 
 

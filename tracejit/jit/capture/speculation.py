@@ -128,6 +128,19 @@ def is_installed(code: CodeType) -> bool:
     return code.co_filename.startswith(_INSTALLED)
 
 
+def is_raised_by_user(error: BaseException) -> bool:
+    """Return True if the user's own code raised an error: no code of tracejit, Python or packages.
+
+    >>> is_raised_by_user(ValueError())
+    False
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    code = None if last is None else last.tb_frame.f_code
+    return code is not None and not (is_internal_code(code) or is_installed(code))
+
+
 def _may_run(code: CodeType) -> bool:
     if is_internal_code(code) or is_converted(code):
         return True

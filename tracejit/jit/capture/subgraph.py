@@ -231,10 +231,10 @@ class SubgraphTracer(Tracer):
         return super().repeats(memory) if outer is None else self.parent.repeats(outer)
 
     def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
-        raise RegionRefused(reason)
+        raise RegionRefused(reason, hint)
 
     def add_break(self, reason: str, hint: str = "") -> None:
-        raise RegionRefused(reason)
+        raise RegionRefused(reason, hint)
 
     def flush(self) -> None:
         raise RegionRefused("a value is needed")
@@ -376,7 +376,7 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
         if region.refused is not None:
             raise region.refused
         if root.refusals:
-            raise RegionRefused(root.refusals[0])
+            raise RegionRefused(*root.refusals[0])
     finally:
         watch.end()
         region.refused = None  # its traceback would keep the user's variables alive
@@ -386,8 +386,8 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
         if not root.speculation_depth:
             root.lists_read.clear()
             pending, root.refusals = root.refusals, []
-            for reason in dict.fromkeys(pending):
-                root.add_break(reason)
+            for reason, hint in dict.fromkeys(pending):
+                root.add_break(reason, hint)
 
 
 @contextmanager

@@ -105,7 +105,8 @@ class Tracer:
         self.exported_storages: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
         self.speculation_depth = 0  # regions that are being recorded, one within the other
         self.blocks = Blocks()
-        self.refusals: list[str] = []  # what was seen in a trial that no region may do
+        # reasons and hints of what was seen in a trial that no region may do
+        self.refusals: list[tuple[str, str]] = []
         self.static = static  # one program per exact shape
         self.cacheable = True  # an entry is to be made of this call, if nothing prevents it
         self.breaks: list[GraphBreak] = []
@@ -458,7 +459,7 @@ class Tracer:
         """As `add_break`, from where no exception may be raised: a trial is refused when it
         ends."""
         if self.speculation_depth:
-            self.refusals.append(reason)
+            self.refusals.append((reason, hint))
         else:
             self.add_break(reason, hint)
 
@@ -468,7 +469,7 @@ class Tracer:
     def add_break(self, reason: str, hint: str = "") -> None:
         """Remember why this call cannot be replayed; raises where the user asked for one graph."""
         if self.speculation_depth:
-            raise RegionRefused(reason)
+            raise RegionRefused(reason, hint)
         found = GraphBreak(reason, user_location(), hint)
         kept = self.root.cached
         self.only_once = self.only_once and kept is not None and kept.runs()
