@@ -125,7 +125,7 @@ def test_hints_of_questions_texts_and_floats():
         f(x, rate, kind)
     hints = [recompile.hint for recompile in f.report().recompiles]
     assert "where the answer differs" in hints[0]
-    assert hints[1] == "each value has a program of its own; give few values"
+    assert hints[1] == "each value needs a program of its own; pass few values"
     assert "each value of this float has a program" in hints[2]
 
 

@@ -27,9 +27,9 @@ def called(jit, edit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: it is from <string>, a "
-    "text that no file has (exec, -c, a prompt)\nhint: define it with `def` in a file "
-    "that stays as it is, or decide with tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: it comes "
+    "from <string>, which is no file (exec, -c, a prompt)\nhint: define it with `def` in a file "
+    "that does not change, or use `tracejit.where`",
     at={2},
 )
 def text_that_no_file_has(jit):
@@ -39,9 +39,9 @@ def text_that_no_file_has(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: <folder>/edited.py is "
-    "not there\nhint: define it with `def` in a file that stays as it is, or decide with "
-    "tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: "
+    "<folder>/edited.py is not there\nhint: define it with `def` in a file that does not change, "
+    "or use `tracejit.where`",
     at={2},
 )
 def file_is_gone(jit):
@@ -49,9 +49,9 @@ def file_is_gone(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: <folder>/edited.py is "
-    "empty or no text\nhint: define it with `def` in a file that stays as it is, or "
-    "decide with tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: "
+    "<folder>/edited.py is empty or no text file\nhint: define it with `def` in a file that does "
+    "not change, or use `tracejit.where`",
     at={2},
 )
 def file_is_empty(jit):
@@ -59,9 +59,9 @@ def file_is_empty(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: no such function begins "
-    "at line 1 of <folder>/edited.py, which was edited since\nhint: define it with `def` "
-    "in a file that stays as it is, or decide with tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: it does not "
+    "begin at line 1 of <folder>/edited.py: the file has changed\nhint: define it with `def` in a "
+    "file that does not change, or use `tracejit.where`",
     at={2},
 )
 def function_is_elsewhere(jit):
@@ -69,10 +69,9 @@ def function_is_elsewhere(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: what is at line 1 of "
-    "<folder>/edited.py does not compile to the code that runs: it was edited "
-    "since\nhint: define it with `def` in a file that stays as it is, or decide with "
-    "tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: the code at "
+    "line 1 of <folder>/edited.py is not the code that runs: the file has changed\nhint: define "
+    "it with `def` in a file that does not change, or use `tracejit.where`",
     at={2},
 )
 def function_is_another(jit):

@@ -202,8 +202,8 @@ class CompiledFunction:
                 self._note_breaks(
                     [
                         GraphBreak(
-                            f"{len(known)} programs were compiled already; last cause: "
-                            f"{self.statistics.recompiles[-1]}",
+                            f"the function has {len(known)} programs already, and gets no more; "
+                            f"last cause: {self.statistics.recompiles[-1]}",
                             None,
                             self.statistics.recompiles[-1].hint,
                         )

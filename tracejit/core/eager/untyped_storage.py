@@ -277,7 +277,7 @@ def storage_object(storage: Storage) -> UntypedStorage:
 def asked(self: UntypedStorage) -> Storage:
     """Return the Storage, which is about to be read or written: no recording sees that."""
     if active.tracer is not None:
-        active.tracer.break_graph(None, "a storage was read or written", "use tensors")
+        active.tracer.break_graph(None, "the function reads or writes a storage", "use tensors")
     return self._storage
 
 
@@ -357,5 +357,5 @@ def untyped_storage(self: Any) -> UntypedStorage:
     (24, True)
     """
     if active.tracer is not None:
-        active.tracer.break_graph(self, "the storage was read")
+        active.tracer.break_graph(self, "the function reads a storage")
     return storage_object(self._storage)

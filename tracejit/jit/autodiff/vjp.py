@@ -133,7 +133,8 @@ class ControlFlowVjp:
         """Gradients with a history."""
         tracer: Any = active.tracer
         if tracer is not None:
-            tracer.break_graph(None, "a second derivative is taken through control flow")
+            tracer.break_graph(
+                None, "the function takes a second derivative through a branch or a loop")
         if self.again is not None:
             return self.again(grads, True)
         with no_grad():

@@ -41,7 +41,7 @@ class BranchTrace:
                 try:
                     self.signal = function()
                 except RecursionError:  # the frames may be ours
-                    raise RegionRefused("a side recurses too deep") from None
+                    raise RegionRefused("a branch recurses too deep") from None
                 except Exception as error:
                     self.error = error.with_traceback(None)
                 self.after = variables.values()
@@ -117,10 +117,10 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
              otherwise: Callable) -> ControlExit:
     """Record a side that raises: the program fails there, and only the other side remains."""
     if one.error is not None and other.error is not None:
-        raise RegionRefused("both sides raise")
+        raise RegionRefused("both branches raise an exception")
     side = one if one.error is not None else other
     if side.region.written_outside():
-        raise RegionRefused("memory made outside is written before an exception")
+        raise RegionRefused("it writes an outer tensor before it raises an exception")
     error: Any = side.error
     try:
         described = ErrorOf.of(error)
@@ -136,7 +136,7 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
             raise
     if fails:
         if side.region.may_fail():
-            raise RegionRefused("something may fail before an exception")
+            raise RegionRefused("an op before the exception may fail")
         return then() if one.error is not None else otherwise()  # it raises, for all to see
     return otherwise() if one.error is not None else then()
 

@@ -397,7 +397,8 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
                     return _nested(signal, others, body, variables) if left else signal
             except RegionRefused as reason:
                 nested = False
-                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason.advice()}")
+                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: "
+                                    f"{reason.advice()}")
         signal = resolve_exit(signal)
         if is_a(signal, Return) or signal is BREAK:
             return signal
@@ -528,7 +529,7 @@ def attribute_owner(value: Any) -> Any:
 def get_item(container: Any, key: Any) -> Any:
     """`container[key]`."""
     if has_in_class(container, "__missing__"):
-        _changes(container, "may add a missing key")
+        _changes(container, "it may add a missing key")
     if mentions_index(key) and is_a(container, Tensor):
         return item_at(container, key)
     return container[_key(container, key)]
@@ -539,7 +540,7 @@ def set_item(container: Any, key: Any, item: Any) -> None:
     if is_a(container, Tensor) and mentions_index(key):
         store_at(container, key, item)
         return
-    _changes(container, "assigns an item")
+    _changes(container, "it assigns an item of an outer object")
     container[_key(container, key)] = item
 
 
@@ -567,7 +568,7 @@ def inplace(symbol: str, target: Any, other: Any) -> Any:
             append(element)
         return target
     if not is_a(target, (Tensor, int, float, complex, str, bytes, tuple)):
-        _changes(target, f"changes an object in place ({symbol})")
+        _changes(target, f"it changes an outer object in place ({symbol})")
     return _INPLACE[symbol](target, other)
 
 

@@ -22,7 +22,7 @@ def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
     """Return the input from which this graph draws for a generator."""
     draws = tracer.generators.get(id(generator))
     if draws is not None and not draws.untouched():
-        tracer.break_graph(None, "the generator was seeded inside the captured function")
+        tracer.break_graph(None, "the function seeds the random generator")
         draws = None
     if draws is None:
         state = tracer.graph.input(TensorType(int64, (2,), CPU), source="generator state")

@@ -102,13 +102,13 @@ class SpeculationWatcher:
             return None
         code = frame.f_code
         if not (_may_run(code) or is_own_doing(frame)):
-            return f"runs {code.co_qualname}, which was not rewritten"
+            return f"it runs {code.co_qualname}, which tracejit did not rewrite"
         if is_internal_code(code) and (code.co_name == "__init__" or changes_objects(code)):
             mine = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
             if code.co_name == "__init__":
                 self.made.append(mine)
             elif not any(x is mine for x in self.made):
-                return f"runs {code.co_qualname}, which changes objects"
+                return f"it runs {code.co_qualname}, which changes objects"
         return None
 
 

@@ -238,7 +238,7 @@ class ReachableState(AttributeReads):
                 if told_by_identity(element):
                     self._child(source, "key", weak_key(element), element, f"one of {source.text}")
                 else:
-                    self.unmodelled(source.text, "a set of objects is read")
+                    self.unmodelled(source.text, "the function reads this set of objects")
         if kind in _OF_SUBCLASSES and _has_attributes(source):
             self._attributes(source, value, None)
         elif kind == "method":
@@ -281,8 +281,8 @@ class ReachableState(AttributeReads):
         elif kind == "opaque":
             self.unmodelled(
                 source.text,
-                f"a {module_name(type(value))}.{name_of_class(type(value))} is read, whose "
-                "changes cannot be seen",
+                f"the function reads this {module_name(type(value))}.{name_of_class(type(value))}, "
+                "and tracejit cannot see its changes",
             )
             self.exposes(value)
         if hides_calls(value):
@@ -291,7 +291,7 @@ class ReachableState(AttributeReads):
     def _elements(self, source: Source, items: Iterator[tuple] | Any, length: int) -> None:
         source.length = length
         if length > MAX_ELEMENTS:
-            self.unmodelled(source.text, f"a container of {length} elements is read")
+            self.unmodelled(source.text, f"the function reads this container of {length} elements")
             return
         for key, element in items:
             self._child(source, "item", key, element, f"{source.text}[{_key_text(key)}]")

@@ -154,11 +154,11 @@ def text(spec: TreeSpec) -> str:
     if spec.kind == "tensor":
         return "a tensor"
     if spec.kind == "number":
-        return f"a {spec.value.__name__} that only the program knows"
+        return f"a {spec.value.__name__} computed from tensors"
     if spec.kind == "constant":
         value = spec.value
         if is_a(value, SymNumber):
-            return f"a {value.kind.__name__} that only the program knows"
+            return f"a {value.kind.__name__} computed from tensors"
         known = is_a(value, PRIMITIVE) or value is UNBOUND
         return repr(value) if known else f"a {type(value).__name__}"
     if spec.kind == "mapping":
