@@ -125,7 +125,8 @@ def test_effects_come_first():
         "it sets the attribute b", "it sets the attribute d", "set b", "set d",
         "it deletes the attribute e", "del e",
         "it sets the attribute f", "set f", "it deletes an item",
-        "it sets the attribute g", "set g", "imports", "it sets the global variable told_global",
+        "it sets the attribute g", "set g", "it imports a module",
+        "it sets the global variable told_global",
     ]  # fmt: skip
 
 

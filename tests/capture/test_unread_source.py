@@ -38,7 +38,7 @@ def from_file(path):
 
 def test_what_was_made_of_a_text():
     text = told(made(TEXT))
-    assert "Python needs to know if a tensor is true; the source of f cannot be read" in text
+    assert "Python needs to know if a tensor is true; tracejit cannot read the source of f" in text
     assert "<string>" in text and "hint: define it with `def` in a file" in text
 
 

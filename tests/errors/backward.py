@@ -423,8 +423,10 @@ def backward_that_writes_its_gradient(jit):
     f(leaf())  # here
 
 
-@breaks("the function takes a second derivative through a branch or a loop", "Python needs to know if a tensor is "
-                                                             "true")
+@breaks(
+    "the function takes a second derivative through a branch or a loop",
+    "Python needs to know if a tensor is true",
+)
 def second_derivative_through_control_flow(jit):
     @jit
     def f(x):

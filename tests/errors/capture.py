@@ -419,8 +419,8 @@ def cached_function_in_a_side(jit):
 @breaks(
     "the function calls checkpoint\nhint: call the checkpointed function itself; capture decides "
     "what to keep",
-    "a generator's state is the function read\nhint: make, seed and save generators outside the "
-    "captured function",
+    "the function reads the state of a generator\nhint: make, seed and save generators outside "
+    "the captured function",
 )
 def checkpoint(jit):
     from tracejit.utils.checkpoint import checkpoint
@@ -454,7 +454,7 @@ def hook_of_all_modules(jit):
     f(data())
 
 
-@breaks("a file is the function saved\nhint: save and load outside the captured function")
+@breaks("the function saves a file\nhint: save and load outside the captured function")
 def saving(jit):
     import io
 
@@ -468,7 +468,7 @@ def saving(jit):
 
 @breaks(
     "file: the function reads this _io.BytesIO, and tracejit cannot see its changes",
-    "a file is the function loaded\nhint: save and load outside the captured function",
+    "the function loads a file\nhint: save and load outside the captured function",
 )
 def loading(jit):
     import io
@@ -527,8 +527,8 @@ def override_protocol(jit):
 
 
 @breaks(
-    "a generator is the function seeded\nhint: make, seed and save generators outside the "
-    "captured function",
+    "the function seeds a generator\nhint: make, seed and save generators outside the captured "
+    "function",
 )
 def seeded(jit):
     @jit
@@ -540,7 +540,7 @@ def seeded(jit):
 
 
 @breaks(
-    "a generator is the function made\nhint: make, seed and save generators outside the captured "
+    "the function makes a generator\nhint: make, seed and save generators outside the captured "
     "function",
 )
 def generator_made(jit):
@@ -553,8 +553,8 @@ def generator_made(jit):
 
 
 @breaks(
-    "a generator's state is the function read\nhint: make, seed and save generators outside the "
-    "captured function",
+    "the function reads the state of a generator\nhint: make, seed and save generators outside "
+    "the captured function",
 )
 def generator_state_read(jit):
     @jit

@@ -539,7 +539,7 @@ def callable_object(jit):
     f(data())
 
 
-@undecided("calls register_hook")
+@undecided("it calls register_hook")
 def hook_registered_in_a_side(jit):
     w = leaf()
 
@@ -552,7 +552,7 @@ def hook_registered_in_a_side(jit):
     f(data())
 
 
-@undecided("calls backward")
+@undecided("it calls backward")
 def backward_in_a_side(jit):
     w = leaf()
 
@@ -680,7 +680,8 @@ def overlapping_memory(jit):
 
 
 @undecided(
-    "the shape of nonzero's result depends on a tensor's values",
+    "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
+    "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
     "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
     "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
 )
@@ -867,8 +868,8 @@ def schedule_steps(jit):
 
 @undecided(
     "it runs manual_seed, which changes objects",
-    "a generator is the function seeded\nhint: make, seed and save generators outside the "
-    "captured function",
+    "the function seeds a generator\nhint: make, seed and save generators outside the captured "
+    "function",
 )
 def seeded_in_a_side(jit):
     @jit

@@ -589,7 +589,7 @@ def index_may_be_out_of_range(jit):
 
 
 @unrolled(
-    "the branch runs as Python: it indexes a tensor out of range",
+    "it indexes a tensor out of range (at <if x.sum() > 2:>)",
 )
 def index_is_out_of_range(jit):
     @jit
@@ -654,7 +654,7 @@ def test_may_fail(jit):
 
 
 @undecided(
-    "the branch runs as Python: the returned value is a Box in one case only",
+    "the returned value is a Box in one case only (at <here>)",
     "the branch runs as Python: the returned value is a Box in one case only",
     "Python needs to know if a tensor is true",
 )
@@ -705,7 +705,7 @@ def returned_view(jit):
 
 
 @undecided(
-    "the branch runs as Python: a result is a view of an outer tensor in one case only",
+    "a result is a view of an outer tensor in one case only (at <here>)",
     "the branch runs as Python: a result is a view of an outer tensor in one case only",
     "Python needs to know if a tensor is true",
 )
@@ -723,7 +723,7 @@ def returned_view_of_a_variable(jit):
 
 
 @undecided(
-    "the branch runs as Python: a result is a view of an outer tensor in one case only",
+    "a result is a view of an outer tensor in one case only (at <here>)",
     "the branch runs as Python: a result is a view of an outer tensor in one case only",
     "Python needs to know if a tensor is true",
 )
@@ -740,7 +740,7 @@ def returned_that_was_made_outside(jit):
 
 
 @undecided(
-    "the branch runs as Python: two results of one branch share memory",
+    "two results of one branch share memory (at <here>)",
     "the branch runs as Python: two results of one branch share memory",
     "Python needs to know if a tensor is true",
 )
@@ -810,7 +810,8 @@ def list_of_another_loop(jit):
 
 
 @undecided(
-    "the branch runs as Python: a result is a view of an outer tensor in one case only",
+    "a result is a view of an outer tensor in one case only (at <b = y if x.sum() > 5 else b "
+    "* 1>)",
 )
 def may_be_a_view(jit):
     @jit
@@ -907,8 +908,8 @@ def body_fails(jit):
 
 
 @unrolled(
-    "the branch runs as Python: the returned value is 'text' in one case and a int computed from "
-    "tensors in the other",
+    "the returned value is 'text' in one case and an int computed from tensors in the other (at "
+    '<n = "text" if n == 3 else n + 1>)',
 )
 def number_becomes_a_text(jit):
     @jit
@@ -923,8 +924,8 @@ def number_becomes_a_text(jit):
 
 
 @unrolled(
-    "the branch runs as Python: the returned value is 0.5 in one case and a int computed from "
-    "tensors in the other",
+    "the returned value is 0.5 in one case and an int computed from tensors in the other (at "
+    "<n = n + 0.5 if k > 2 else k>)",
 )
 def number_becomes_a_float(jit):
     @jit

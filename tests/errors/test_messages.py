@@ -67,7 +67,7 @@ def test_the_longest_message_counts(tmp_path):
     ''')
     known = templates(tmp_path)
     assert reached(known, ["why: calls the function f"]) == {known[0].text}
-    assert reached(known, ["it calls the function f, and tracejit cannot see its effects"]) == {
+    assert reached(known, ["calls the function f, whose effects cannot be seen"]) == {
         known[1].text}
     assert reached(known, ["the loop runs as Python: kept is a list that grows"]) == {
         known[2].text}

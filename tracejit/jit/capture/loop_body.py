@@ -405,7 +405,8 @@ class LoopBodyTrace:
         self.results[name] = (TreeSpec("tensor"), self.started[name][1])
         if number_kind(after) is number_kind(before):
             return after
-        raise RegionRefused(f"{name} is a {number_kind(before)} first and something else later")
+        kind: Any = number_kind(before)
+        raise RegionRefused(f"{name} is of type {kind.__name__} first and something else later")
 
     def _agree(self, var: CarriedVar, k: int, end: Tensor) -> None:
         kind, found = var.input.type, self.region.traced(end).read().type

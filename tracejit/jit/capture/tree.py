@@ -149,18 +149,27 @@ def plain_constants(spec: TreeSpec) -> bool:
     return all(map(plain_constants, spec.parts))
 
 
+def _named(kind: type) -> str:
+    """Return a class's name behind its article.
+
+    >>> _named(int), _named(dict)
+    ('an int', 'a dict')
+    """
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
+
+
 def text(spec: TreeSpec) -> str:
     """Say what a value is, in words."""
     if spec.kind == "tensor":
         return "a tensor"
     if spec.kind == "number":
-        return f"a {spec.value.__name__} computed from tensors"
+        return f"{_named(spec.value)} computed from tensors"
     if spec.kind == "constant":
         value = spec.value
         if is_a(value, SymNumber):
-            return f"a {value.kind.__name__} computed from tensors"
+            return f"{_named(value.kind)} computed from tensors"
         known = is_a(value, PRIMITIVE) or value is UNBOUND
-        return repr(value) if known else f"a {type(value).__name__}"
+        return repr(value) if known else _named(type(value))
     if spec.kind == "mapping":
         return f"a dict with keys {list(spec.value[1])}"
     return f"a {spec.value.__name__} of {len(spec.parts)}"
