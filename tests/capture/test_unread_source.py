@@ -52,8 +52,8 @@ def test_a_file_that_is_gone(tmp_path):
 
 
 @pytest.mark.parametrize(("edited", "cause"), [
-    (TEXT.replace("x * 2", "x * 3"), "does not compile to the code that runs"),
-    ("\n\n" + TEXT, "no such function begins at line 1"),
+    (TEXT.replace("x * 2", "x * 3"), "is not the code that runs"),
+    ("\n\n" + TEXT, "it does not begin at line 1"),
 ])
 def test_a_file_that_was_edited_since(tmp_path, edited, cause):
     path = tmp_path / "edited.py"
