@@ -407,8 +407,8 @@ def _made_attributes(source: Source) -> Iterator[Source]:
         if (how, name) in parent.children:
             continue
         if how == "type" and name not in names_in(parent.value):
-            raise NotCacheable(f"the function sets an attribute of {source.text} by a computed "
-                               f"name: {name!r}")
+            raise NotCacheable(
+                f"the function adds {name!r} to {source.text}, by a name that it computes")
         text = f"{source.text}.{name}"
         found = parent.children[how, name] = Source(parent, how, name, ABSENT, text)
         yield found

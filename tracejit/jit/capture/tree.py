@@ -108,7 +108,10 @@ def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = Non
 def difference(one: TreeSpec, other: TreeSpec) -> str | None:
     """In words, how two structures differ; None where they agree."""
     if not same_kind(one, other):
-        return f"{text(one)} in one case and {text(other)} in the other"
+        texts = text(one), text(other)
+        if texts[0] == texts[1]:
+            return f"another {type(other.value).__name__} in each case"
+        return f"{texts[0]} in one case and {texts[1]} in the other"
     return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
 
 
