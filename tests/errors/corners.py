@@ -230,7 +230,7 @@ def tensor_without_values(jit):
 
     @jit
     def f(x):
-        return empty + 1, x * 2  # here
+        return x * 2, empty + 1  # here
 
     f(data())
 
@@ -240,6 +240,38 @@ def offset_of_a_view(jit):
     @jit
     def f(x):
         return x + x.unfold(0, 1, 1)[1:].storage_offset()  # here
+
+    f(data())
+
+
+@breaks("tracejit cannot find the number optimizer.param_groups[0]['lr'] again")
+def number_that_was_not_there(jit):
+    w = leaf()
+    w.sum().backward()
+    optimizer = tj.optim.SGD([w], 0.1)
+    group = optimizer.param_groups[0]
+
+    @jit
+    def f(x):
+        optimizer.param_groups[0]["lr"] = 0.5
+        optimizer.step()
+        return x * 2
+
+    for _ in range(2):
+        del group["lr"]
+        f(data())  # here
+
+
+@breaks("the function raises an exception for these values", fullgraph=False)
+def exception_is_caught(jit):
+    @jit
+    def f(x):
+        try:
+            if x.sum() > 0:  # here
+                raise ValueError("positive")
+        except ValueError:
+            return x * 2
+        return x
 
     f(data())
 
@@ -316,6 +348,35 @@ def module_is_frozen_in_a_branch(jit):
     def f(x):
         if x.sum() > 0:  # here
             layer.requires_grad_(False)
+            return x * 2
+        return x
+
+    f(data())
+
+
+@undecided("it changes requires_grad or the gradient of an outer tensor")
+def gradient_of_a_branch(jit):
+    w = leaf()
+
+    @jit
+    def f(x):
+        if x.sum() > 0:  # here
+            tj.autograd.backward([(w * x).sum()])
+            return x * 2
+        return x
+
+    f(data())
+
+
+@undecided("it changes the gradient of an outer tensor")
+def gradient_is_set_by_a_function(jit):
+    w = leaf()
+    put = tj.Tensor.grad.fset
+
+    @jit
+    def f(x):
+        if x.sum() > 0:  # here
+            put(w, None)
             return x * 2
         return x
 
@@ -461,6 +522,21 @@ def outer_tensors_are_returned(jit):
         return y
 
     f(data(), data(), data())
+
+
+@unrolled("the returned value is a variable in one case only")
+def variable_is_returned(jit):
+    @jit
+    def f(x):
+        mode, y = "first", x * 1
+        for _ in range(N):  # here
+            y = y + 1
+            if y.sum() > 1e9:
+                return x * 3 if mode == "first" else y
+            mode = "later"
+        return y
+
+    f(data())
 
 
 @unrolled("a returned tensor requires grad in one case only")

@@ -13,11 +13,11 @@ from tests.errors.entries import breaks
 TEXT = "def f(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
 
 
-def called(jit, edit):
+def called(jit, edit, text=TEXT):
     """Capture a function of a file that is edited after it was imported."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "edited.py"
-        path.write_text(TEXT)
+        path.write_text(text)
         spec = importlib.util.spec_from_file_location("edited", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -76,3 +76,14 @@ def function_is_elsewhere(jit):
 )
 def function_is_another(jit):
     called(jit, lambda path: path.write_text(TEXT.replace("x * 2", "x * 3")))
+
+
+@breaks(
+    "Python needs to know if a tensor is true; tracejit cannot read the source of <lambda>: 2 "
+    "lambdas begin at line 1 of <folder>/edited.py, and tracejit cannot tell which it is\nhint: "
+    "define it with `def` in a file that does not change, or use `tracejit.where`",
+    at={1},
+)
+def lambdas_of_one_line(jit):
+    text = "f, g = lambda x: x * 2 if x.sum() > 0 else x, lambda x: x * 3 if x.sum() > 0 else x\n"
+    called(jit, lambda path: path.write_text(text.replace("*", "+")), text)
