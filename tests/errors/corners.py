@@ -383,6 +383,19 @@ def gradient_is_set_by_a_function(jit):
     f(data())
 
 
+@undecided(
+    "it runs itself again, by recursion (at <here>)",
+    "the branch runs as Python: it runs itself again, by recursion",
+)
+def recursion_in_a_branch(jit):
+    def lowered(x, n):
+        if x.sum() > 0:  # here
+            return lowered(x - 1, n + 1)
+        return x * n
+
+    jit(lowered)(data(), 0)
+
+
 # -- loops -----------------------------------------------------------------------------------------
 
 
