@@ -501,4 +501,32 @@ def attributes_in_the_order_of_their_making(jit):
     return [f(two(1.0), box) for box in boxes], [list(box.__dict__) for box in boxes]
 
 
+def methods_that_alone_hold_containers(jit):
+    kept, numbers, known, seen = [], [0], {}, set()
+    keep, count, update, see = kept.append, numbers.append, known.update, seen.add
+
+    @jit
+    def f(x, n):
+        y = x * 2
+        keep(y)
+        count(n)
+        update(last=n)
+        see(n)
+        return y + 1
+
+    out = [f(two(float(k)), k % 3) for k in range(5)]
+    return out, kept, numbers, known, seen, len({id(t) for t in kept})
+
+
+def contents_read_by_a_kept_method(jit):
+    scales = {"a": tj.ones(2), "n": 2}
+    scale = scales.get
+    f = jit(lambda x: x * scale("a") * scale("n"))
+    out = [f(two(1.0))]
+    scales["n"] = 3
+    out.append(f(two(1.0)))
+    scales["a"] = tj.zeros(2)
+    return [*out, f(two(1.0))]
+
+
 PROGRAMS = programs_in(globals())

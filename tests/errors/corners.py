@@ -148,13 +148,13 @@ def computed_name_of_a_base(jit):
 
 
 @breaks("the function keeps a tensor somewhere that tracejit cannot see")
-def tensor_is_kept_in_a_hidden_list(jit):
-    keep = [].append
+def tensor_is_kept_in_a_docstring(jit):
+    hidden = property()
 
     @jit
     def f(x):
         y = x * 2
-        keep(y)
+        hidden.__doc__ = y
         return y + 1
 
     f(data())  # here
@@ -164,12 +164,12 @@ def tensor_is_kept_in_a_hidden_list(jit):
     "the function returns or stores a tensor that tracejit cannot find in arguments, globals or "
     "closures",
 )
-def tensor_of_a_hidden_list_is_returned(jit):
-    take = [tj.ones(2)].__getitem__
+def tensor_of_a_slice_is_returned(jit):
+    hidden = slice(tj.ones(2))
 
     @jit
     def f(x):
-        return x * 2, take(0)
+        return x * 2, hidden.stop
 
     f(data())  # here
 
@@ -178,23 +178,23 @@ def tensor_of_a_hidden_list_is_returned(jit):
     "the function reads a tensor that tracejit cannot find through an argument, global, closure or "
     "attribute",
 )
-def tensor_of_a_hidden_list_is_read(jit):
-    take = [tj.ones(2)].__getitem__
+def tensor_of_a_slice_is_read(jit):
+    hidden = slice(tj.ones(2))
 
     @jit
     def f(x):
-        return x * take(0)
+        return x * hidden.stop
 
     f(data())  # here
 
 
 @breaks("the function reads the gradient of a tensor that tracejit cannot find")
 def gradient_of_a_hidden_tensor(jit):
-    take = [leaf()].__getitem__
+    hidden = slice(leaf())
 
     @jit
     def f(x):
-        return x * 2 if take(0).grad is None else x
+        return x * 2 if hidden.stop.grad is None else x
 
     f(data())  # here
 
@@ -203,11 +203,11 @@ def gradient_of_a_hidden_tensor(jit):
 def number_of_a_hidden_optimizer(jit):
     w = leaf()
     w.sum().backward()
-    take = [tj.optim.SGD([w], 0.1)].__getitem__
+    hidden = slice(tj.optim.SGD([w], 0.1))
 
     @jit
     def f(x):
-        take(0).step()
+        hidden.stop.step()
         return x * 2
 
     f(data())  # here

@@ -9,7 +9,7 @@ reach counts as read (C2).
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import (
@@ -254,6 +254,8 @@ class ReachableState(AttributeReads):
             self.add_attribute_names(names_of_getter(value))
         elif is_a(value, BuiltinFunctionType):
             self.add_attribute_names(names_for(value))
+            if is_a(value.__self__, (list, dict, set, deque)):  # `append = kept.append`
+                self._child(source, "self", None, value.__self__, source.text + ".__self__")
         elif is_a(value, CACHED):
             self.kept.find(value)
             self._child(source, "attr", "__wrapped__",
