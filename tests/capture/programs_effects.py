@@ -502,20 +502,29 @@ def attributes_in_the_order_of_their_making(jit):
 
 
 def methods_that_alone_hold_containers(jit):
-    kept, numbers, known, seen = [], [0], {}, set()
-    keep, count, update, see = kept.append, numbers.append, known.update, seen.add
+    tensors, numbers, known = [], [0], {"n": 0}
+    keep, count, update = tensors.append, numbers.append, known.update
 
     @jit
-    def f(x, n):
+    def keeps(x):
         y = x * 2
         keep(y)
-        count(n)
-        update(last=n)
-        see(n)
         return y + 1
 
-    out = [f(two(float(k)), k % 3) for k in range(5)]
-    return out, kept, numbers, known, seen, len({id(t) for t in kept})
+    @jit
+    def counts(x):
+        count(x.shape[0])
+        return x * 2
+
+    @jit
+    def updates(x, n):
+        update(n=n, m="m")
+        return x * n
+
+    out = []
+    for k in range(4):
+        out += [keeps(two(float(k))), counts(two(1.0)), updates(two(1.0), 3), known.pop("m")]
+    return out, tensors, numbers, known, len({id(t) for t in tensors})
 
 
 def contents_read_by_a_kept_method(jit):

@@ -254,7 +254,8 @@ class ReachableState(AttributeReads):
             self.add_attribute_names(names_of_getter(value))
         elif is_a(value, BuiltinFunctionType):
             self.add_attribute_names(names_for(value))
-            if is_a(value.__self__, (list, dict, set, deque)):  # `append = kept.append`
+            held = is_a(value.__self__, (list, dict, set, deque))  # `append = kept.append`
+            if held and source.how != "hook":  # which a later backward calls
                 self._child(source, "self", None, value.__self__, source.text + ".__self__")
         elif is_a(value, CACHED):
             self.kept.find(value)
