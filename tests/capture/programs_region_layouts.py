@@ -20,6 +20,26 @@ def called(jit, ways, transposed=False):
     return out
 
 
+def offsets_of_what_a_test_chooses(jit):
+    def argument_or_made(x):
+        y = x if x.sum() > 0 else x + 1
+        return y * 2, y.storage_offset()
+
+    def part_or_made(x):
+        if x.sum() > 0:
+            y = x[1:]
+        else:
+            y = x[:1] * 2
+        return y.storage_offset(), y.stride(), y + 1
+
+    def either_part(x):
+        y = x[:, 1:] if x.sum() > 0 else x[:, :2]
+        return y.storage_offset(), y * y.storage_offset()
+
+    ways = [argument_or_made, part_or_made, either_part]
+    return called(jit, ways), called(jit, ways, transposed=True)
+
+
 def sides_that_give_views_of_what_they_made(jit):
     def alike(x):
         if x.sum() > 0:

@@ -3,6 +3,7 @@ happened, or none (C7)."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dis
 import functools
@@ -91,6 +92,7 @@ class State:
         self.x, self.z = tj.ones(3), tj.zeros(2)
         self.w = tj.ones(3, requires_grad=True)
         self.kept, self.log, self.table = tj.zeros(3), [tj.zeros(3)], {"n": tj.zeros(())}
+        self.ends = collections.deque(), collections.deque([tj.zeros(3)], maxlen=3)
 
     def seen(self):
         versions = self.x._version, self.z._version
@@ -98,8 +100,9 @@ class State:
         kept, table = self.kept.tolist(), {k: v.tolist() for k, v in self.table.items()}
         values = self.x.tolist(), self.z.tolist(), self.w.tolist()
         log = [t.tolist() for t in self.log]
+        ends = [[t.tolist() for t in end] for end in self.ends]
         drawn = tj.random.default_generator.offset
-        return versions, grad, kept, values, log, drawn, table
+        return versions, grad, kept, values, log, ends, drawn, table
 
 
 def writes(s):
@@ -125,6 +128,12 @@ def appends(s):
     s.log.append(s.x.sum())
 
 
+def appends_to_deques(s):
+    s.ends[0].append(s.x + 1)
+    s.x.mul_(3)
+    s.ends[1].append(s.x.sum())
+
+
 def gradients(s):
     s.w.grad = None
     (s.w * s.x).sum().backward()
@@ -147,7 +156,10 @@ def returned(s):
     return s.x * s.w
 
 
-PROGRAMS = [writes, draws, attributes, appends, gradients, draws_alone, on_the_host, returned]
+PROGRAMS = [
+    writes, draws, attributes, appends, appends_to_deques, gradients, draws_alone, on_the_host,
+    returned,
+]  # fmt: skip
 
 
 def before_and_after(program, calls):

@@ -165,15 +165,6 @@ def export_to_onnx(jit):
 
 
 @raises(
-    NotImplementedError,
-    "fx.symbolic_trace: modules are not turned into graphs of calls; tracejit.script "
-    "compiles them, and forward hooks give what is between the layers",
-)
-def symbolic_trace(jit):
-    tj.fx.symbolic_trace(nn.Identity())  # here
-
-
-@raises(
     ValueError,
     "Default process group has not been initialized, please make sure to call init_process_group.",
 )

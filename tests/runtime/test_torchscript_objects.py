@@ -29,6 +29,14 @@ def test_compiled_modules_and_functions_are_known():
         jit.trace_module(plain, {"other": 1})
 
 
+def test_a_list_of_examples_is_one_for_each_argument():
+    for library in (torch, tracejit):
+        one = library.ones(2)
+        assert library.jit.trace(lambda x, y: x + y, [one, one])(one, one).tolist() == [2, 2]
+        traced = library.jit.trace_module(library.nn.Identity(), {"forward": [one]})
+        assert traced(one).tolist() == [1, 1]
+
+
 def test_a_tracer_s_checks_may_be_asked_for_and_examples_have_names():
     for library in (torch, tracejit):
         traced = library.jit.trace(

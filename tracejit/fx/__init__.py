@@ -1,34 +1,22 @@
-"""Programs as graphs of calls; PyTorch's `torch.fx`: only its mark `wrap` is there.
+"""Programs as graphs of calls that can be read and changed; PyTorch's `torch.fx`.
 
-In: functions that modules mark on import. Out: the same functions. Functions that would make a
-graph raise, and name other means to look at captured functions.
+In: modules and functions. Out: graphs of their calls, and modules that run a graph. A
+`GraphModule`'s forward is plain Python, which `tracejit.script` captures as it does any.
 """
 
-from __future__ import annotations
+import tracejit.nn  # noqa: F401 - the files below import parts of it
+from tracejit.fx import _symbolic_trace, passes
+from tracejit.fx.code import CodeGen
+from tracejit.fx.concrete_arguments import PH
+from tracejit.fx.graph import Graph
+from tracejit.fx.graph_module import GraphModule
+from tracejit.fx.interpreter import Interpreter, Transformer
+from tracejit.fx.node import Node, has_side_effect, map_arg
+from tracejit.fx.proxy import Proxy
+from tracejit.fx.subgraph_rewriter import replace_pattern
+from tracejit.fx.tracer import ProxyableClassMeta, Tracer, symbolic_trace
+from tracejit.fx.wrapping import wrap
 
-from typing import Any, NoReturn
-
-
-def wrap(fn_or_name: Any) -> Any:
-    """Return the argument, and mark nothing: capture looks into functions by itself. Works as
-    `wrap("name")` or `@wrap`.
-
-    >>> wrap(len) is len, wrap("len")
-    (True, 'len')
-    """
-    return fn_or_name
-
-
-class GraphModule:
-    """Class of PyTorch's graphs of calls; nothing here is an instance."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Raises: no instance exists, but `isinstance` may name the class.
-        symbolic_trace()
-
-
-def symbolic_trace(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: no graph of calls is made that could be edited."""
-    raise NotImplementedError("fx.symbolic_trace: modules are not turned into graphs of calls; "
-                              "tracejit.script compiles them, and forward hooks give what is "
-                              "between the layers")
+__all__ = ["PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy",
+           "ProxyableClassMeta", "Tracer", "Transformer", "_symbolic_trace", "has_side_effect",
+           "map_arg", "passes", "replace_pattern", "symbolic_trace", "wrap"]

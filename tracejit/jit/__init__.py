@@ -120,7 +120,8 @@ def trace(
         return lambda fn: trace(fn, example_inputs, **options)
     traced = _decorated(fn, options | {"read_source": False})
     if example_inputs is not None or example_kwarg_inputs is not None:
-        examples = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
+        several = isinstance(example_inputs, (tuple, list))
+        examples = tuple(example_inputs) if several else (example_inputs,)
         given = () if example_inputs is None else copy.deepcopy(examples)
         traced(*given, **copy.deepcopy(example_kwarg_inputs or {}))
     return traced

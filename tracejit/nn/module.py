@@ -114,26 +114,26 @@ class Module(Listing, Conversion, StateDict, Hooks):
             if table in own and name in own[table]:
                 return own[table][name]
         if name in _OF_FORWARD:
-            return getattr(self._compiled_forward(), name)
+            return getattr(self._tj_compiled_forward(), name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
         if isinstance(value, Parameter):
-            self._forget(name, "_parameters")
+            self._tj_forget(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self._table("_modules")
-            self._forget(name, "_modules")
+            self._tj_table("_modules")
+            self._tj_forget(name, "_modules")
             own["_modules"][name] = registered("module", self, name, value)
-        elif isinstance(value, Buffer) and self._table("_buffers").get(name) is not value:
+        elif isinstance(value, Buffer) and self._tj_table("_buffers").get(name) is not value:
             made: Any = value
-            self._forget(name, "_buffers")
+            self._tj_forget(name, "_buffers")
             self.register_buffer(name, made, made.persistent)
-        elif not self._assigned_in_table(name, value):
+        elif not self._tj_assigned_in_table(name, value):
             object.__setattr__(self, name, value)
 
-    def _assigned_in_table(self, name: str, value: Any) -> bool:
+    def _tj_assigned_in_table(self, name: str, value: Any) -> bool:
         """Put a value where the name is already registered. Raise TypeError where it does not fit
         there."""
         own = self.__dict__
@@ -178,7 +178,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             self.__dict__.setdefault(name, {})
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
-    def _table(self, name: str) -> dict[str, Any]:
+    def _tj_table(self, name: str) -> dict[str, Any]:
         """Return one of the three tables. Raise AttributeError before `Module.__init__` ran."""
         if name not in self.__dict__:
             noun = {"_parameters": "parameters", "_buffers": "buffers", "_modules": "module"}[name]
@@ -186,7 +186,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
             raise AttributeError(f"cannot assign {verb} before Module.__init__() call")
         return self.__dict__[name]
 
-    def _forget(self, name: str, but: str) -> None:
+    def _tj_forget(self, name: str, but: str) -> None:
         """Remove a name from the plain attributes and from the tables but one, where it keeps its
         place."""
         own = self.__dict__
@@ -204,8 +204,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
         Raises KeyError for a name with a dot, an empty or a taken one; TypeError for an object that
         is no Parameter; ValueError for a tensor with a history.
         """
-        table = self._table("_parameters")
-        name = self._checked_name(name, "parameter", table)
+        table = self._tj_table("_parameters")
+        name = self._tj_checked_name(name, "parameter", table)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"cannot assign '{typename(param)}' object to parameter '{name}' "
@@ -222,8 +222,8 @@ class Module(Listing, Conversion, StateDict, Hooks):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not trained. `persistent=False` keeps it out of the state
         dict."""
-        table = self._table("_buffers")
-        name = self._checked_name(name, "buffer", table)
+        table = self._tj_table("_buffers")
+        name = self._tj_checked_name(name, "buffer", table)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
@@ -243,11 +243,11 @@ class Module(Listing, Conversion, StateDict, Hooks):
         """Add a submodule, or None as the place of an absent one."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
-        table = self._table("_modules")
-        name = self._checked_name(name, "module", table)
+        table = self._tj_table("_modules")
+        name = self._tj_checked_name(name, "module", table)
         table[name] = registered("module", self, name, module)
 
-    def _checked_name(self, name: Any, kind: str, table: dict[str, Any]) -> str:
+    def _tj_checked_name(self, name: Any, kind: str, table: dict[str, Any]) -> str:
         name = plain_text(name)  # of a text that a recorded call makes
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
@@ -298,7 +298,7 @@ class Module(Listing, Conversion, StateDict, Hooks):
         # an attribute of the object hides its class's forward
         object.__setattr__(self, "forward", compile(self.forward, *args, **kwargs))
 
-    def _compiled_forward(self) -> Any:
+    def _tj_compiled_forward(self) -> Any:
         found = self.__dict__.get("forward") or type(self).forward
         if not hasattr(found, "report"):
             raise AttributeError(

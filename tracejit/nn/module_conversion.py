@@ -82,24 +82,24 @@ class Conversion:
                 raise NotImplementedError(f"{NO_DATA} {_TO_EMPTY}") from None
             raise
 
-    def _cast(self, kind: dtype) -> Any:
+    def _tj_cast(self, kind: dtype) -> Any:
         return self._apply(lambda t: t.to(kind) if t.is_floating_point() else t)
 
     def float(self) -> Any:
         """Cast floating point tensors to float32."""
-        return self._cast(float32)
+        return self._tj_cast(float32)
 
     def double(self) -> Any:
         """Cast floating point tensors to float64."""
-        return self._cast(float64)
+        return self._tj_cast(float64)
 
     def half(self) -> Any:
         """Cast floating point tensors to float16."""
-        return self._cast(float16)
+        return self._tj_cast(float16)
 
     def bfloat16(self) -> Any:
         """Cast floating point tensors to bfloat16."""
-        return self._cast(bfloat16)
+        return self._tj_cast(bfloat16)
 
     def share_memory(self) -> Any:
         """Move all tensors to memory that processes forked later share. See

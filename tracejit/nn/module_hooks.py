@@ -68,7 +68,7 @@ class Hooks:
 
         Raises RuntimeError where there are hooks of `register_backward_hook`.
         """
-        self._agree(full=True)
+        self._tj_agree(full=True)
         return _add(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -77,10 +77,10 @@ class Hooks:
 
         Raises RuntimeError where there are hooks of the newer form.
         """
-        self._agree(full=False)
+        self._tj_agree(full=False)
         return _add(self._backward_hooks, hook, False)
 
-    def _agree(self, full: bool) -> None:
+    def _tj_agree(self, full: bool) -> None:
         # None before the first hook, which decides the form
         if self._is_full_backward_hook is (not full):
             raise RuntimeError(

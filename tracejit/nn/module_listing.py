@@ -134,13 +134,13 @@ class Listing:
 
     def get_parameter(self, target: str) -> Any:
         """Return the parameter of a dotted name. Raise AttributeError where there is none."""
-        return self._member(target, "_parameters", "an nn.Parameter")
+        return self._tj_member(target, "_parameters", "an nn.Parameter")
 
     def get_buffer(self, target: str) -> Any:
         """Return the buffer of a dotted name. Raise AttributeError where there is none."""
-        return self._member(target, "_buffers", "a buffer")
+        return self._tj_member(target, "_buffers", "a buffer")
 
-    def _member(self, target: str, table: str, noun: str) -> Any:
+    def _tj_member(self, target: str, table: str, noun: str) -> Any:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         found = (module._parameters if table == "_parameters" else module._buffers).get(name)

@@ -72,7 +72,7 @@ class StateDict:
         metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = metadata
-        for hook in self._hooks_of("_state_dict_pre_hooks"):
+        for hook in self._tj_hooks_of("_state_dict_pre_hooks"):
             hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, child in self._modules.items():
@@ -80,7 +80,7 @@ class StateDict:
                 child.state_dict(
                     destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
                 )
-        for hook, replaces in self._hooks_of("_state_dict_hooks"):
+        for hook, replaces in self._tj_hooks_of("_state_dict_hooks"):
             result = hook(self, destination, prefix, metadata)
             if result is not None:
                 if not replaces:
@@ -90,13 +90,13 @@ class StateDict:
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Put the values of this module itself into `destination`."""
-        for name, tensor in self._own_tensors().items():
+        for name, tensor in self._tj_own_tensors().items():
             as_is = keep_vars or is_lazy(tensor)
             destination[prefix + name] = tensor if as_is else tensor.detach()
-        if self._has_extra_state("get_extra_state"):
+        if self._tj_has_extra_state("get_extra_state"):
             destination[prefix + _EXTRA] = self.get_extra_state()
 
-    def _own_tensors(self) -> dict[str, Any]:
+    def _tj_own_tensors(self) -> dict[str, Any]:
         """Return the tensors that this module itself saves, by name."""
         buffers = {
             name: buffer
@@ -119,7 +119,7 @@ class StateDict:
             "Please file an issue."
         )
 
-    def _has_extra_state(self, method: str) -> bool:
+    def _tj_has_extra_state(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(StateDict, method)
 
     # -- in --------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class StateDict:
                     below = {key: x for key, x in state.items() if key.startswith(start)}
                     load(child, below, start)
             keys = IncompatibleKeys(missing, unexpected)
-            for hook in module._hooks_of("_load_state_dict_post_hooks"):
+            for hook in module._tj_hooks_of("_load_state_dict_post_hooks"):
                 if hook(module, keys) is not None:
                     raise AssertionError(
                         "Hooks registered with ``register_load_state_dict_post_hook`` are not "
@@ -193,19 +193,19 @@ class StateDict:
         local_metadata  entry of `_metadata` for this module: `version` when it was saved
         """
         lists = (missing_keys, unexpected_keys, error_msgs)
-        for hook in self._hooks_of("_load_state_dict_pre_hooks"):
+        for hook in self._tj_hooks_of("_load_state_dict_pre_hooks"):
             hook(self, state_dict, prefix, local_metadata, strict, *lists)
         assign = local_metadata.get("assign_to_params_buffers", False)
-        own = self._own_tensors()
+        own = self._tj_own_tensors()
         for name, mine in own.items():
             key = prefix + name
             if key not in state_dict:
                 missing_keys.append(key)
                 continue
-            problem = self._take(name, key, mine, state_dict[key], assign)
+            problem = self._tj_take(name, key, mine, state_dict[key], assign)
             if problem is not None:
                 error_msgs.append(problem)
-        takes = self._has_extra_state("set_extra_state")
+        takes = self._tj_has_extra_state("set_extra_state")
         if takes and prefix + _EXTRA in state_dict:
             self.set_extra_state(state_dict[prefix + _EXTRA])
         elif takes:
@@ -218,7 +218,7 @@ class StateDict:
                 if not (name in self._modules if dot else name in own or name == _EXTRA):
                     unexpected_keys.append(key)
 
-    def _take(self, name: str, key: str, mine: Any, given: Any, assign: bool) -> str | None:
+    def _tj_take(self, name: str, key: str, mine: Any, given: Any, assign: bool) -> str | None:
         """Fill one parameter or buffer. Return an error text if the value given does not fit."""
         if not isinstance(given, Tensor):
             return (
@@ -262,22 +262,22 @@ class StateDict:
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Register `hook(module, prefix, keep_vars)` to run before `state_dict` looks at this
         module."""
-        return self._hooked("_state_dict_pre_hooks", hook)
+        return self._tj_hooked("_state_dict_pre_hooks", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Register `hook(module, state_dict, prefix, local_metadata)` to run after this module's
         part is there."""
-        return self._hooked("_state_dict_hooks", (hook, False))
+        return self._tj_hooked("_state_dict_hooks", (hook, False))
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a `register_state_dict_post_hook` whose result replaces the state dict."""
-        return self._hooked("_state_dict_hooks", (hook, True))
+        return self._tj_hooked("_state_dict_hooks", (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Register `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)` to run before this module loads. It may change the state dict.
         """
-        return self._hooked("_load_state_dict_pre_hooks", hook)
+        return self._tj_hooked("_load_state_dict_pre_hooks", hook)
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., None], with_module: bool = False
@@ -285,17 +285,17 @@ class StateDict:
         """Register a `register_load_state_dict_pre_hook`. It gets no module unless
         `with_module`."""
         called = hook if with_module else _WithoutModule(hook)
-        return self._hooked("_load_state_dict_pre_hooks", called)
+        return self._tj_hooked("_load_state_dict_pre_hooks", called)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Register `hook(module, incompatible_keys)` to run after this module has loaded. It may
         change the keys in place."""
-        return self._hooked("_load_state_dict_post_hooks", hook)
+        return self._tj_hooked("_load_state_dict_post_hooks", hook)
 
-    def _hooked(self, kind: str, entry: Any) -> RemovableHandle:
+    def _tj_hooked(self, kind: str, entry: Any) -> RemovableHandle:
         return RemovableHandle(self.__dict__.setdefault(kind, {}), entry)
 
-    def _hooks_of(self, kind: str) -> list[Any]:
+    def _tj_hooks_of(self, kind: str) -> list[Any]:
         return list(self.__dict__.get(kind, {}).values())
 
 

@@ -1,4 +1,4 @@
-"""Anomaly mode: a backward that makes NaN says which line of the forward computation it belongs to.
+"""Anomaly mode: a backward that gives NaN names the line of the forward computation behind it.
 
 In: `with detect_anomaly():` around forward and backward. Out: a warning with the forward traceback,
 and an error. Called by the engine for every node while the mode is on.
@@ -19,7 +19,8 @@ _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 def _switch(anomaly: bool, check_nan: bool, op_by_op: bool | None = None) -> tuple:
-    """Set the mode; what it was."""
+    """Set the mode and return the settings from before. `op_by_op` None: on in anomaly mode, or if
+    a packer is set."""
     before = active.anomaly, active.anomaly_check_nan, active.op_by_op
     active.anomaly, active.anomaly_check_nan = anomaly, check_nan
     ever.op_by_op = ever.anomaly = True
@@ -46,7 +47,8 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Context: tapes made inside remember where, and a backward that returns NaN raises.
+    """Context manager: nodes made inside record their traceback, and a backward that gives NaN
+    raises.
 
     >>> import tracejit
     >>> with tracejit.autograd.detect_anomaly():
@@ -69,8 +71,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return True if a NaN in a backward is an error while anomaly detection is on, in this
-    thread."""
+    """Return True if anomaly mode checks gradients for NaN, in this thread."""
     return active.anomaly_check_nan
 
 
@@ -85,7 +86,7 @@ def apply(node: Any, grads: list) -> Sequence[Any]:
 
 
 def watched(node: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-    """Call `run`, which stands for the node's `apply`; on an error or a NaN, warn likewise."""
+    """Call `run`, which computes what the node gives. On an error or a NaN, warn like `apply`."""
     try:
         results = run()
     except Exception:

@@ -1,12 +1,12 @@
-"""NumPy functions that meet tensors: `Tensor.__array_ufunc__` and `Tensor.__array_function__`.
+"""NumPy functions that get tensors: `Tensor.__array_ufunc__` and `Tensor.__array_function__`.
 
 In: `np.exp(tensor)`, `array * tensor`, `np.mean(tensor)`. Out: what PyTorch returns. Ufuncs give a
-tensor of NumPy's dtype. Functions that PyTorch's methods answer give a tensor, the rest an array.
-Whatever has an op runs that op, so that a recording goes on. The rest makes arrays of the tensors,
+tensor of NumPy's dtype. Functions for which PyTorch's tensors have a method give a tensor, the
+others an array. If there is an op, it runs, so a recording goes on. Else the tensors become arrays,
 which ends a segment and names the function.
 
-An operator between an array and a tensor cannot be told from the ufunc of the same name. It follows
-the tensor's rules (its dtypes, the tape), whichever comes first.
+An operator between an array and a tensor looks like the ufunc of the same name. It follows the
+tensor's rules (its dtypes, the tape), whichever comes first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SAME = (
 
 
 def _sign(x: Any) -> Any:
-    """NaN has none."""
+    """Return the sign; NaN for NaN, as NumPy does."""
     return pointwise.where(pointwise.isnan(x), x, pointwise.sign(x))
 
 
@@ -64,7 +64,8 @@ _PLAIN_NUMBERS = (bool, int, float, complex)
 
 
 def array_ufunc(self: TensorState, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Run a ufunc as the op of its name, or on arrays; arrays that come back are made tensors."""
+    """Run a ufunc as the op of its name, else on arrays. Arrays that it returns become tensors, but
+    for `outer` and `out=`."""
     if method == "__call__" and not kwargs:
         made = _by_operator(ufunc, inputs) if len(inputs) == 2 else NotImplemented
         if made is NotImplemented:
@@ -224,7 +225,7 @@ _WRAPPING = {np.repeat, np.take, np.compress, np.searchsorted, np.ptp, np.linspa
 
 
 def array_function(self: TensorState, func: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    """Run a function as PyTorch's methods do, or on arrays."""
+    """Run a function as the method of PyTorch's tensors does, else on arrays."""
     run = FUNCTIONS.get(func)
     if run is not None and _of_tensors_alone(args, kwargs):
         try:
@@ -238,14 +239,14 @@ def array_function(self: TensorState, func: Any, types: Any, args: tuple, kwargs
 
 
 def _of_tensors_alone(args: tuple, kwargs: dict) -> bool:
-    """Return True if the first argument is the tensor that the function works on."""
+    """Return True if the first argument is a tensor and no other argument is an array."""
     rest = (*args[1:], *kwargs.values())
     first = args[0] if args else next(iter(kwargs.values()), None)
     return isinstance(first, TensorState) and not any(isinstance(x, np.ndarray) for x in rest)
 
 
 def as_arrays(x: Any, name: str) -> Any:
-    """Nested arguments with every tensor replaced by the array over its memory."""
+    """Replace every tensor in nested arguments by the array over its memory."""
     if isinstance(x, TensorState):
         return array_for(x, f"tracejit has no op for {name}",
                          "use tracejit's own function")

@@ -1,7 +1,7 @@
-"""Storage of an op's result, which NumPy allocated.
+"""Storage of an op's result in an array that NumPy allocated.
 
-In: a fresh contiguous array. Out: a Storage; its flat block is made on demand, since most results
-of small ops die before that.
+In: a fresh contiguous array. Out: a Storage. Its flat block is made on demand: most results of
+small ops die before anybody reads it.
 """
 
 from __future__ import annotations

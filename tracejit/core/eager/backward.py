@@ -59,8 +59,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
          is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
-    """Gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to `inputs`; no
-    `.grad` changes.
+    """Return the gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to
+    `inputs`; no `.grad` changes.
 
     is_grads_batched: each of `grad_outputs` has one dimension more, the first, and so have the
     gradients: one for each of its slices.
@@ -114,13 +114,13 @@ _batched: list[Callable[..., tuple]] = []
 
 
 def install_batched(run: Callable[..., tuple]) -> None:
-    """`run` computes gradients for each slice of those to start from."""
+    """Set the function that computes `grad` with is_grads_batched."""
     _batched[:] = [run]
 
 
 def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any],
                  create_graph: bool = False) -> tuple:
-    """Compute gradients as `grad` does, without a look behind the inputs; the tape is kept.
+    """Compute gradients as `grad` does, but stop at the inputs and keep the tape.
 
     Inputs may be computed from one another. An input that outputs do not depend on gives None.
     """
@@ -132,9 +132,10 @@ def grad_between(outputs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[
 def task_between(outputs: Sequence[Any], places: Sequence[TapeEdge], grads: Sequence[Any],
                  cuts: Mapping[TapeEdge, Callable[[Any], Any]] | None = None,
                  create_graph: bool = False, wanted: Collection[TapeEdge] | None = None) -> Any:
-    """Compute gradients between places on the tape, of which some are `wanted`.
+    """Compute gradients from `outputs` to `places` on the tape. `wanted`: those to return (None:
+    all).
 
-    Returns the engine's run, with all it found.
+    Returns the engine's run, with its `targets` and their `order`.
     """
     targets: dict[TapeEdge, Any] = dict.fromkeys(places if wanted is None else wanted)
     targets |= dict.fromkeys(cuts or ())
@@ -149,8 +150,8 @@ def _tuple(given: Any) -> tuple:
 
 
 def _themselves(given: Any, outputs: tuple | None) -> tuple:
-    """Resolve tensors whose gradients are wanted to those that they are; `outputs`: only gradients
-    of these count."""
+    """Resolve tensors whose gradients are wanted (`resolve_identity`). `outputs`: the gradients
+    wanted are of these only."""
     return tuple([resolve_identity(x, outputs) if isinstance(x, TensorState) else x
                   for x in _tuple(given)])
 
@@ -189,7 +190,8 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any] | None) -> list[Root]:
 
 
 def _first_gradient(k: int, like: Any, kind: Any, given: Any) -> Any:
-    """Make the gradient a backward starts with at result `k`, whose type may be unknown (None)."""
+    """Return the gradient with which a backward starts at result `k`: `given`, checked, or ones.
+    `kind` is the result's type, None if unknown."""
     if type(given) is ConditionalGrad:
         return given
     if given is None:

@@ -1,9 +1,9 @@
-"""Gradients that arrive only if a value says so: what branches and loops of a recording send back.
+"""Gradients that arrive only under a condition: branches and loops of a recording give them.
 
-In: deferred gradients with the condition under which there is one. Out: their sums, and what nodes
-make of them. Zeros would not be the same: they become NaN where a derivative is infinite. What no
-gradient reaches is not run, however its history has been overwritten. Called by the engine and by
-differentiation.
+In: deferred gradients, each with the condition under which it arrives. Out: their sums, and what
+nodes make of them. Zeros would not be the same: they become NaN where a derivative is infinite. A
+node that no gradient reaches does not run, so writes to what it saved do not matter. Called by the
+engine and by `jit/autodiff`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 from tracejit.core.ops.pointwise import where
 
-_MOST_FLAGS = 4  # in one formula; more become one flag
+_MOST_FLAGS = 4  # rows double with each flag; formulas of more become one computed flag
 
 
 class Condition:
-    """Formula over flags, deferred bool tensors: the answers of these for which it holds."""
+    """Formula over flags, which are deferred bool tensors. `holds`: the rows of flag values for
+    which it is true."""
 
     __slots__ = ("flags", "holds")
 
@@ -30,13 +31,14 @@ class Condition:
         return tuple([answers[id(flag)] for flag in self.flags]) in self.holds
 
     def tensor(self) -> Any:
-        """Compute the formula."""
+        """Compute the formula as a bool tensor."""
         return reduce(_or, [reduce(_and, [flag if yes else ~flag
                                           for flag, yes in zip(self.flags, row)])
                             for row in sorted(self.holds)])
 
     def known(self) -> Any:
-        """Return the answer where all flags have their values, which is after their segment."""
+        """Return the truth of the formula if all flags have values, which they have once their
+        segment ran. Else return the condition itself."""
         if any(flag._storage is None for flag in self.flags):
             return self
         return self.under({id(flag): bool(flag) for flag in self.flags})
@@ -59,12 +61,13 @@ def if_false(flag: Any) -> Condition:
 
 
 def either(*conditions: Any) -> Any:
-    """Return whether one of the conditions holds; each is a Condition or a bool."""
+    """Return True, False or the Condition that at least one of these (Conditions or bools)
+    holds."""
     return reduce(lambda a, b: _joined(a, b, lambda x, y: x or y), conditions, False)
 
 
 def both(*conditions: Any) -> Any:
-    """Return whether all of the conditions hold."""
+    """Return True, False or the Condition that all of these hold."""
     return reduce(lambda a, b: _joined(a, b, lambda x, y: x and y), conditions, True)
 
 
@@ -73,6 +76,7 @@ def _joined(a: Any, b: Any, of: Callable[[bool, bool], bool]) -> Any:
         return a
     if type(a) is bool or type(b) is bool:
         one, other = (a, b) if type(a) is bool else (b, a)
+        # Either the bool decides alone, or the condition does.
         alike = of(one, False), of(one, True)
         return alike[0] if alike[0] is alike[1] else other
     flags = {id(flag): flag for flag in (*a.flags, *b.flags)}
@@ -86,7 +90,7 @@ def _joined(a: Any, b: Any, of: Callable[[bool, bool], bool]) -> Any:
 
 
 class ConditionalGrad:
-    """Gradient that arrives if `condition` holds; else `grad` means nothing."""
+    """Gradient that arrives if `condition` holds; else the elements of `grad` mean nothing."""
 
     __slots__ = ("grad", "condition")
 
@@ -98,18 +102,18 @@ class ConditionalGrad:
 
 
 def condition_of(grad: Any) -> Any:
-    """Return when there is a gradient: True, False or a Condition."""
+    """Return when a gradient arrives: True, False or a Condition."""
     return grad.condition if type(grad) is ConditionalGrad else grad is not None
 
 
 def grad_of(grad: Any) -> Any:
-    """Return the gradient of a leaf, which arrives in any case: all sides of a branch meet the same
-    leaves."""
+    """Return a gradient without its condition. At a leaf there is none: both sides of a branch lead
+    to the same leaves."""
     return grad.grad if type(grad) is ConditionalGrad else grad
 
 
 def under(condition: Any, grad: Any) -> Any:
-    """`grad`, which may be uncertain or None, if `condition` holds as well."""
+    """Return the gradient (which may be conditional or None) under a further condition."""
     condition = both(condition, condition_of(grad))
     if type(condition) is bool:
         return grad_of(grad) if condition else None
@@ -117,7 +121,7 @@ def under(condition: Any, grad: Any) -> Any:
 
 
 def added(a: Any, b: Any) -> Any:
-    """Add two gradients of which one at least is uncertain."""
+    """Add two gradients, one or both conditional."""
     one, other = condition_of(a), condition_of(b)
     if one is True:
         return where(other.tensor(), a + b.grad, a)
@@ -126,6 +130,7 @@ def added(a: Any, b: Any) -> Any:
     if one is other:
         return ConditionalGrad(a.grad + b.grad, one)
     together, any_of = both(one, other), either(one, other)
+    # Not a + b with zeros: a gradient that does not arrive may hold NaN.
     total = where(one.tensor(), a.grad, b.grad)
     if together is not False:
         total = where(together.tensor(), a.grad + b.grad, total)
@@ -133,19 +138,19 @@ def added(a: Any, b: Any) -> Any:
 
 
 def resolved(grads: Iterable[Any]) -> list[Any]:
-    """Gradients, those no longer uncertain whose flags have their values now."""
+    """Drop the conditions whose flags have values now: such a gradient arrives or becomes None."""
     return [under(grad.condition.known(), grad.grad) if type(grad) is ConditionalGrad else grad
             for grad in grads]
 
 
 def through(apply: Callable[[list], Sequence[Any]], grads: Sequence[Any]) -> list[Any]:
-    """Return what a node makes of gradients of which some are uncertain."""
+    """Apply a node to conditional gradients. Its results arrive if one of these does."""
     condition = either(*map(condition_of, grads))
     return [None if g is None else under(condition, g) for g in apply(filled(grads))]
 
 
 def filled(grads: Sequence[Any]) -> list[Any]:
-    """Return the gradients for a node that runs if one of them arrives: zeros for the others
+    """Return the gradients as a node gets them that runs if one arrives: the others are zeros
     then."""
     given = [condition_of(g) for g in grads if g is not None]
     alike = all(c is given[0] for c in given)

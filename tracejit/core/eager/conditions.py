@@ -1,6 +1,6 @@
-"""Conditions that programs state: PyTorch's `torch._check` and its kin.
+"""Checks that programs state: PyTorch's `torch._check` and its kin.
 
-In: a condition, and what gives the text. Out: an error where it does not hold.
+In: a condition, and a function that gives the text. Out: an error if the condition is false.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from tracejit.core.ops.types import bool_
 
 
 def _check_with(error_type: type, cond: Any, message: Any = None) -> None:
-    """Raise an error of this type, with the text that `message` gives, where the condition is
-    False.
+    """Raise `error_type` if the condition is False. `message`: function that returns the text.
 
-    TypeError where the condition is no bool, or `message` cannot be called.
+    Raises TypeError if the condition is no bool, or `message` cannot be called.
     """
     if isinstance(cond, TensorState):
         raise TypeError("cond must be a bool, but got a Tensor. For tensor conditions, use "
@@ -32,39 +31,39 @@ def _check_with(error_type: type, cond: Any, message: Any = None) -> None:
 
 
 def _check(cond: Any, message: Any = None) -> None:
-    """RuntimeError where a condition is False."""
+    """Raise RuntimeError if the condition is False."""
     _check_with(RuntimeError, cond, message)
 
 
 def _check_index(cond: Any, message: Any = None) -> None:
-    """IndexError where a condition is False."""
+    """Raise IndexError if the condition is False."""
     _check_with(IndexError, cond, message)
 
 
 def _check_value(cond: Any, message: Any = None) -> None:
-    """ValueError where a condition is False."""
+    """Raise ValueError if the condition is False."""
     _check_with(ValueError, cond, message)
 
 
 def _check_type(cond: Any, message: Any = None) -> None:
-    """TypeError where a condition is False."""
+    """Raise TypeError if the condition is False."""
     _check_with(TypeError, cond, message)
 
 
 def _check_not_implemented(cond: Any, message: Any = None) -> None:
-    """NotImplementedError where a condition is False."""
+    """Raise NotImplementedError if the condition is False."""
     _check_with(NotImplementedError, cond, message)
 
 
 def _check_is_size(i: Any, message: Any = None, *, max: Any = None) -> None:
-    """RuntimeError for a negative size, or one above `max`."""
+    """Raise RuntimeError for a negative size, or one above `max`."""
     _check(i >= 0, message)
     if max is not None:
         _check(i <= max, message)
 
 
 def _check_tensor_all(cond: Any, message: Any = None) -> None:
-    """RuntimeError where an element of a tensor of bools is False."""
+    """Raise RuntimeError if any element of a tensor of bools is False."""
     if not isinstance(cond, TensorState):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not bool_:

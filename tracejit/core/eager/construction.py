@@ -101,15 +101,12 @@ def new_tensor(data: Any, kind: dtype | None = None, device: Any = None) -> Any:
     return made if device is None else made.to(as_device(device))
 
 
-_PIECES = 64  # elements that are still joined one by one
+_PIECES = 64  # each element is an op: with more, symbolic numbers become plain
 
 
 def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
-    """Make a tensor of one number, or of nested ones of which a program knows some only when it
-    runs.
-
-    None for data of another kind.
-    """
+    """Make a tensor of one number, or of nested numbers, some of which are known only when the
+    program runs. Return None for other data."""
     shape: list[int] = []
     leaves = [data]
     while leaves and all(isinstance(x, (list, tuple)) for x in leaves):
@@ -133,14 +130,14 @@ def _of_runtime_numbers(data: Any, kind: dtype | None, device: Any) -> Any:
         if floating or type(data) is complex:
             return None
         leaves = [fitting(x, kind, kind.name) for x in leaves]
-    # What is beyond a floating dtype becomes infinite here, other than where numbers are filled in.
+    # Numbers beyond a floating dtype become infinite here, while a fill with one refuses it.
     wide = {FLOATING: float64, COMPLEX: complex128}.get(kind.category, kind)
     made = [pointwise.convert(creation.filled((), x, wide, device, None), kind) for x in leaves]
     return stack(made).reshape(shape) if shape else made[0]
 
 
 def _is_symbolic(x: Any) -> bool:
-    """Return True if x stands for a number, or a size, whose value a program does not know."""
+    """Return True if x stands for a number or a size that is known only when the program runs."""
     return bool(getattr(x, "is_weak", False)) or hasattr(type(x), "same_as")
 
 
@@ -168,19 +165,20 @@ def as_array(data: Any, kind: dtype | None) -> np.ndarray:
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
-    """Errors for Python numbers of which an integer dtype has none; negative ones wrap in uint8."""
+    """Raise an error if Python numbers do not fit an integer dtype. Small negative ones wrap in
+    uint8."""
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         raise ValueError("Overflow when unpacking long long")
     if array.dtype.kind in "if" and array.size:
         limits = np.iinfo(kind.numpy)
-        lowest = limits.min or -limits.max
+        lowest = limits.min or -limits.max  # unsigned: negative numbers wrap
         if not (lowest <= array.min() and array.max() <= limits.max):
             raise RuntimeError(
                 f"value cannot be converted to type {kind.name} without overflow")
 
 
 def _check_real(kind: dtype | None) -> None:
-    """TypeError where a complex number is to have a real dtype."""
+    """Raise TypeError if a complex number is to get a real dtype."""
     if kind is not None and kind.category == FLOATING:
         raise TypeError("must be real number, not complex")
     if kind is not None and kind.category == INTEGER:
@@ -188,7 +186,7 @@ def _check_real(kind: dtype | None) -> None:
 
 
 def _leaves(data: Any) -> list[Any]:
-    """List what nested lists and tuples hold."""
+    """Flatten nested lists and tuples."""
     leaves = [data]
     while any(isinstance(x, (list, tuple)) for x in leaves):
         leaves = [y for x in leaves for y in (x if isinstance(x, (list, tuple)) else (x,))]
@@ -196,7 +194,7 @@ def _leaves(data: Any) -> list[Any]:
 
 
 def _stacked(data: Any) -> np.ndarray:
-    """Nested sequences some of whose leaves are arrays."""
+    """Return nested sequences, some of whose leaves are arrays, as one array."""
     if isinstance(data, (list, tuple)):
         return np.array([_stacked(x) for x in data])
     return np.asarray(data)
@@ -219,9 +217,9 @@ def _checked(data: Any, kind: dtype | None, leaves: list[Any]) -> np.ndarray:
 
 
 def _of_huge(array: np.ndarray, leaves: list[Any], kind: dtype | None) -> np.ndarray:
-    """Return the array, or one of floats where ints beyond 64 bits become floats.
+    """Return the array, or one of floats if it holds ints beyond 64 bits.
 
-    ValueError for such ints in a dtype of integers, or by themselves.
+    Raises ValueError for such ints in an integer dtype, or where all numbers are ints.
     """
     numbers = set(map(type, leaves))
     if not numbers <= {bool, int, float, complex} or int not in numbers:
@@ -235,7 +233,8 @@ def _of_huge(array: np.ndarray, leaves: list[Any], kind: dtype | None) -> np.nda
 
 
 def _explain_ragged(data: Any, dim: int = 0) -> None:
-    """ValueError naming the first sequence whose length differs from its siblings'."""
+    """Raise ValueError that names the first sequence whose length differs from its siblings';
+    TypeError where numbers and sequences are mixed."""
     level = [data]
     while all(isinstance(x, (list, tuple)) for x in level):
         expected = len(level[0])
@@ -261,7 +260,7 @@ def _default_for(array: np.ndarray, leaves: list[Any]) -> dtype:
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
-    """`data` as a tensor: itself, or over the same memory, where dtype and device allow.
+    """Return `data` as a tensor: itself, or over the same memory, where dtype and device allow.
 
     >>> import numpy as np, tracejit
     >>> a = np.zeros(2, np.float32)
@@ -279,10 +278,10 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Any:
 
 
 def from_numpy(array: np.ndarray) -> Any:
-    """Make a tensor over an array's memory: writes to either show in both.
+    """Make a tensor over an array's memory: a write to either shows in both.
 
-    Raises TypeError for what is no array or has a dtype that tensors do not have, ValueError for
-    negative strides.
+    Raises TypeError for another object than an array, or a dtype that tensors do not have.
+    ValueError for negative strides.
 
     >>> import numpy as np, tracejit
     >>> a = np.arange(3)
@@ -301,9 +300,9 @@ def from_numpy(array: np.ndarray) -> Any:
 
 
 def _over(array: np.ndarray) -> Any:
-    """Make a tensor over the memory of an array that others go on with.
+    """Make a tensor over the memory of an array that other code may read and write later.
 
-    A tracer has to do at once what is done to either.
+    That breaks the graph: reads and writes of either must happen in the program's order.
     """
     if active.tracer is not None:
         active.tracer.break_graph(None, "an array shows a tensor's memory",
@@ -316,9 +315,10 @@ def _over(array: np.ndarray) -> Any:
 
 
 def from_array(array: np.ndarray) -> Any:
-    """Make a tensor over the memory of an array that no other code goes on with.
+    """Make a tensor over the memory of an array that no other code writes from now on.
 
-    Also where the tensor is only read at once; a tracer, which reads it later, gets a copy.
+    A tracer, whose ops read the memory later, gets a copy. So callers may also use it for a tensor
+    that they read at once.
     """
     if active.tracer is not None:
         return active.tracer.constant(of_array(array.copy()))
@@ -328,7 +328,8 @@ def from_array(array: np.ndarray) -> Any:
 
 
 class _Capsule:
-    """Producer that hands out a capsule that there is; NumPy refuses what is not on the CPU."""
+    """Producer that hands NumPy an existing capsule, as of the CPU. NumPy refuses other memory
+    itself."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -341,9 +342,10 @@ class _Capsule:
 
 
 class _Writable:
-    """Memory of an array that NumPy made read-only, to be written as PyTorch does.
+    """Array interface that shows a read-only array's memory as writable, as PyTorch does for
+    capsules.
 
-    Capsules of before DLPack 1.0 do not say if it is read-only.
+    Capsules before DLPack 1.0 do not say if memory is read-only, and NumPy takes it to be.
     """
 
     def __init__(self, array: np.ndarray) -> None:
@@ -353,9 +355,8 @@ class _Writable:
 
 
 def from_dlpack(source: Any) -> Any:
-    """Make a tensor over the memory of any DLPack producer, on the CPU or on CUDA.
-
-    Takes a capsule of memory of the CPU too.
+    """Make a tensor over the memory of any DLPack producer, on the CPU or on CUDA, or of a capsule
+    of CPU memory.
 
     >>> import numpy as np, tracejit
     >>> tracejit.from_dlpack(np.array([1.0, 2.0], np.float32))
@@ -377,14 +378,15 @@ def from_dlpack(source: Any) -> Any:
 
 
 def must_be_on(device: Any, kind: str) -> None:
-    """RuntimeError for a device that a type of tensors does not have."""
+    """Raise RuntimeError for a device that a type of tensors does not have."""
     if device is not None and as_device(device).type != kind:
         raise RuntimeError(f"legacy constructor expects device type: {kind} but device type: "
                            f"{as_device(device).type} was passed")
 
 
 def legacy(cls: type, *args: Any, device: Any = None) -> Any:
-    """`Tensor(2, 3)`, `Tensor([1, 2])`: of the default dtype, from sizes or from data."""
+    """Make what `Tensor(2, 3)` and `Tensor([1, 2])` make: a tensor of the default dtype, from sizes
+    or data."""
     must_be_on(device, "cpu")
     if not args:
         return creation.zeros(0)

@@ -44,8 +44,8 @@ class Conversion(TensorState):
 
     def cuda(self, device: Any = None, non_blocking: bool = False,
              memory_format: Any = None) -> Any:
-        """Return the tensor on a CUDA device; DeviceUnavailable, saying what to install, where
-        there is none."""
+        """Return the tensor on a CUDA device. Raises DeviceUnavailable, which says what to install,
+        if there is none."""
         return to_device(self, as_device("cuda" if device is None else device))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -78,7 +78,7 @@ class Conversion(TensorState):
 
 
 def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
-    """(device or None, dtype or None, copy) from the arguments of `to`."""
+    """Return (device or None, dtype or None, copy) from the arguments of `to`."""
     known = {"dtype", "device", "other", "non_blocking", "copy", "memory_format"}
     if set(kwargs) - known:
         raise TypeError("to() got an unexpected keyword argument "
@@ -102,8 +102,8 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
 
 
 def parse_module_to(args: tuple, kwargs: dict) -> tuple[Any, Any]:
-    """(device or None, dtype or None) from the arguments of a module's `to`; RuntimeError where a
-    copy is asked for."""
+    """Return (device or None, dtype or None) from the arguments of a module's `to`. Raises
+    RuntimeError if they ask for a copy."""
     where, kind, copy = parse_to(args, kwargs)
     if copy:
         raise RuntimeError(".to() does not accept copy argument")

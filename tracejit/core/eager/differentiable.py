@@ -43,7 +43,7 @@ NON_LEAF_GRAD = (
 
 
 class Differentiable(TensorState):
-    """Autograd's view of a tensor."""
+    """Part of Tensor for autograd."""
 
     __slots__ = ()
 
@@ -58,10 +58,11 @@ class Differentiable(TensorState):
         self.requires_grad_(value)
 
     def module_load(self, other: Any, assign: bool = False) -> Any:
-        """Return what `load_state_dict` exchanges this tensor with, given one of the state dict.
+        """Return the tensor with which `load_state_dict` exchanges this one, given that of the
+        state dict.
 
-        Used where `__future__.set_swap_module_params_on_conversion` asked for it; subclasses
-        override it.
+        Used after `__future__.set_swap_module_params_on_conversion(True)`; subclasses may override
+        it.
         """
         return other.detach() if assign else self.copy_(other).detach()
 
@@ -156,7 +157,7 @@ class Differentiable(TensorState):
         return detached(self)
 
     def detach_(self) -> Any:
-        """Forget the history of this tensor: it becomes a leaf."""
+        """Make the tensor a leaf without history."""
         self = resolve_identity(self)
         if active.inference and not (self._view is not None and family_of(self).inference):
             return self  # such a tensor keeps its history there
@@ -190,7 +191,7 @@ class Differentiable(TensorState):
         hooks.retain_grad(self)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
-        """Call `hook(grad)` in backward; what it returns, if anything, replaces the gradient."""
+        """Call `hook(grad)` in backward. Its result, if not None, replaces the gradient."""
         return hooks.register_hook(self, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:

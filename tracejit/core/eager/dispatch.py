@@ -1,7 +1,6 @@
-"""Running ops on tensors: record, or compute with NumPy or CuPy, then put the result on the tape.
+"""Dispatch of ops on tensors: record them, or compute with NumPy or CuPy, then extend the tape.
 
-In: an op, its operands and attributes, from `ops.record.apply`. Out: tensors. This is the one way
-every op goes.
+In: an op, its operands and attributes, from `ops.record.apply`. Out: tensors. Every op passes here.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ INFERENCE = AliasFamily(inference=True)
 _types: dict[tuple, TensorType] = {}
 _TYPES_KEPT = 4096
 _library: list[Callable[[Op, tuple, dict], Any]] = []
-# Kinds whose results may be far larger than their operands.
+# Kinds whose results may be far larger than their operands: memory is checked first.
 _MAY_GROW = frozenset({"creation", "movement", "extern", "random"})
 _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot overflow
 
 
 def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
-    """Run one op: Tensor.dispatch, and the executor of ops without tensor operands."""
+    """Run one op: `Tensor.dispatch`, also for ops without tensor operands."""
     tracer = active.tracer
     run = _run if tracer is None else tracer.run
     try:
@@ -50,7 +49,7 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
         for x in operands:
             if isinstance(x, TensorState):
                 if x._view is not None and refresh(x) or x._requires_grad:
-                    needs = True
+                    needs = True  # no break: every view among the operands is refreshed
         if needs and active.grad_enabled:
             attach(op, operands, result if type(result) is tuple else (result,), attributes)
     if views:
@@ -65,19 +64,20 @@ def _made_in_inference(x: TensorState) -> bool:
 
 
 def is_view(result: Any, source: TensorState) -> bool:
-    """Return True if the result of a view op looks at its operand's memory (a reshape may copy)."""
+    """Return True if the result of a view op shares its operand's memory (a reshape may copy)."""
     if result._storage is None:
         return bool(result._traced.views)
     return result._storage is source._storage
 
 
 def install_library(run: Callable[[Op, tuple, dict], Any]) -> None:
-    """`run` computes ops of `Op.library`, or gives None."""
+    """Set the function that computes ops with `Op.library`; it returns None for those that it
+    leaves."""
     _library[:] = [run]
 
 
 def by_library(op: Op, arrays: tuple, attributes: dict) -> Any:
-    """Run a library kernel on NumPy arrays; return None where NumPy is to compute the result."""
+    """Run a library kernel on NumPy arrays. Return None if NumPy has to compute the result."""
     for run in _library if all(type(x) is np.ndarray for x in arrays) else ():
         found = run(op, tuple([of_array(np.asarray(x, order="C")) for x in arrays]), attributes)
         if found is not None:
@@ -86,7 +86,7 @@ def by_library(op: Op, arrays: tuple, attributes: dict) -> Any:
 
 
 def _run(op: Op, operands: tuple, attributes: dict) -> Any:
-    """Compute with the array library of the operands' device."""
+    """Compute an op with the array library of the operands' device."""
     if op.library:
         for run in _library:
             computed = run(op, operands, attributes)
@@ -118,7 +118,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
         else:
             arrays = [_on_device(a, device) for a in arrays]
             found = _compute(array_module(device), op, arrays, attributes)
-    except (ValueError, MemoryError) as error:  # the array library's words for too many elements
+    except (ValueError, MemoryError) as error:  # too many elements, in the library's words
         check_counts(op, types)
         if isinstance(error, MemoryError) and not isinstance(error, RuntimeError):
             raise out_of_memory(types, error) from None
@@ -135,7 +135,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def _without_values(op: Op, operands: tuple, arrays: list, attributes: dict, types: Any) -> Any:
-    """Results on the device "meta", of which there are only types and layouts."""
+    """Make results on the device "meta", which have only types and layouts."""
     seen = meta.viewed(op, arrays, attributes) if op.views else None
     if seen is not None:
         return _viewed(seen, types, operands[0], operands[0]._device, op, attributes)
@@ -149,8 +149,9 @@ def _compute(xp: Any, op: Op, arrays: list, attributes: dict) -> Any:
 
 
 def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
-    """Run the body of a composite without an eager form; its own rules differentiate it."""
-    before = active.grad_enabled
+    """Run the body of a composite that has no eager form, off the tape: the composite has its own
+    rules."""
+    before = active.grad_enabled  # not `no_grad`: this runs for every such op
     active.grad_enabled = False
     try:
         result = op.body(*operands, **attributes)  # type: ignore[misc]
@@ -162,7 +163,7 @@ def _run_body(op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def _unshared(result: Any, operands: tuple) -> Any:
-    """Return a result as a tensor of its own: a body may hand an operand back, or a view of one."""
+    """Return a result as a tensor of its own: a body may return an operand, or a view of one."""
     if result._view is None and all(result is not x for x in operands):
         return result
     if meta.is_meta(result):
@@ -171,7 +172,8 @@ def _unshared(result: Any, operands: tuple) -> Any:
 
 
 def _infer(op: Op, operands: tuple, attributes: dict) -> Any:
-    """Infer the results' types; pointwise ones are remembered, they depend on types alone."""
+    """Infer the results' types. Those of pointwise ops without attributes depend on operand types
+    alone and are cached."""
     if op.kind != "pointwise" or attributes:
         return op.infer(*operands, **attributes)
     key: tuple = (op,)
@@ -190,7 +192,7 @@ def _infer(op: Op, operands: tuple, attributes: dict) -> Any:
 
 
 def _owned(array: Any, kind: TensorType, arrays: list, device: Any) -> Any:
-    """Return a result as a contiguous tensor that shares memory with no operand."""
+    """Return an array as a contiguous tensor that shares memory with no operand."""
     if type(array) is not np.ndarray:
         if device.type == "cpu":
             array = np.asarray(array)
@@ -216,14 +218,14 @@ def _given(array: Any, arrays: list) -> bool:
 def _shares(array: Any, arrays: list) -> bool:
     operands = [a for a in arrays if hasattr(a, "__array_interface__") or hasattr(a, "data")]
     if type(array) is not np.ndarray:
-        return True  # CuPy: no cheap test, and only arrays with a base come here
+        return True  # CuPy: no cheap test; only views and operands come here
     return any(type(a) is np.ndarray and np.may_share_memory(array, a) for a in operands)
 
 
 def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any, op: Op,
             attributes: dict) -> Any:
-    """Make a view op's result over the operand's storage; where the library had to copy, over its
-    own."""
+    """Make a view op's result over the operand's storage, or over its own if the library had to
+    copy."""
     storage = source._storage
     assert storage is not None
     if array.size == 0:
@@ -242,20 +244,21 @@ def _viewed(array: Any, kind: TensorType, source: TensorState, device: Any, op: 
 
 
 def _skipped(op: Op, attributes: dict, source: TensorState) -> int:
-    """Return how many elements a view of none starts after those of its source."""
+    """Return by how many elements an empty view starts after its source."""
     start = attributes.get({"slice": "start", "select": "index"}.get(op.name))
     return 0 if start is None else start * strides_of(source)[attributes["dim"]]
 
 
 def replace_run(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Set what computes an op from now on, as `run(op, operands, attributes)`; return what did."""
+    """Set the function that computes ops, `run(op, operands, attributes)`; return the one
+    before."""
     global _run
     before, _run = _run, run
     return before
 
 
 def _common_device(operands: tuple) -> Any:
-    """Return the one device of the operands; 0-dim CPU tensors go along with any other."""
+    """Return the one device of the operands. 0-dim CPU tensors combine with any other device."""
     tensors = [x for x in operands if isinstance(x, TensorState)]
     devices = list(dict.fromkeys(x._device for x in tensors))
     strong = list(dict.fromkeys(x._device for x in tensors if x._shape or x._device.type != "cpu"))

@@ -1,7 +1,7 @@
-"""Tensors in einops: its functions find a backend by the type of what they are given.
+"""Backend for einops, which chooses one by the type of its arguments.
 
-In: einops, when a program imports it. Out: a backend of ours among its own. Nothing is imported
-here that the program does not import.
+In: einops, when a program imports it. Out: a backend of ours among its own. This file does not
+import einops itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _BACKENDS = "einops._backends"
 
 
 class _Symbolic(tuple):
-    """Shape that is no key of a cache: its sizes are known only when a program runs."""
+    """Shape of which some sizes are known only when a program runs, so it must not be a cache's
+    key."""
 
     __hash__ = None  # type: ignore[assignment]
 
 
 def offer(backends: ModuleType) -> None:
-    """Define the backend; einops asks all subclasses of its `AbstractBackend`."""
+    """Define the backend. einops finds all subclasses of its `AbstractBackend`."""
     class TracejitBackend(backends.AbstractBackend):  # type: ignore[name-defined]
         framework_name = "tracejit"
 
@@ -90,7 +91,7 @@ def offer(backends: ModuleType) -> None:
     backends.TracejitBackend = TracejitBackend  # type: ignore[attr-defined]  # keeps it alive
 
 class _Offering(Loader):
-    """einops' own loader, after which our backend is there."""
+    """Loader of einops' backends that adds ours to them."""
 
     def __init__(self, loader: Any):
         self.loader = loader

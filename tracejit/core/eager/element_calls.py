@@ -1,5 +1,5 @@
-"""Python functions called for each element: `apply_`, `map_`, `map2_`. Slow, and for tensors on the
-CPU only.
+"""Methods that call a Python function for each element: `apply_`, `map_`, `map2_`. They are slow,
+and for CPU tensors only.
 
 In: tensors and a function of their elements. Out: the first tensor, overwritten.
 """
@@ -17,21 +17,21 @@ from tracejit.core.eager.writing import check_writable, write_memory
 
 
 def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
-    """Overwrite each element with what the function gives for it.
+    """Overwrite each element with the function's result for it.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, 2.0]).apply_(lambda x: x + 1)
     tensor([2., 3.])
 
-    RuntimeError for tensors that require grad, TypeError for what is not on the CPU.
+    Raises RuntimeError for tensors that require grad, TypeError for those that are not on the CPU.
     """
     return _called("apply_", self, (), callable)
 
 
 def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
-    """Overwrite each element with what the function gives for it and that of another tensor.
+    """Overwrite each element with the function's result for it and that of another tensor.
 
-    The other tensor has the same dtype and is broadcast; errors as of `apply_`.
+    The other tensor has the same dtype and is broadcast; errors as for `apply_`.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, 2.0]).map_(tracejit.tensor(3.0), lambda x, y: x * y)
@@ -41,7 +41,8 @@ def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 
 def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
-    """Overwrite each element likewise, from those of two other tensors."""
+    """Overwrite each element with the function's result for it and those of two other tensors; see
+    `map_`."""
     return _called("map2_", self, (x, y), callable)
 
 

@@ -1,6 +1,6 @@
-"""Tensors among the numbers of nested sequences: each is one number of its dtype.
+"""Tensors of one element within nested sequences of numbers: each counts as a number of its dtype.
 
-In: what a tensor is to be made of. Out: the same with Python numbers, and the dtype of them all.
+In: the data to make a tensor of. Out: the same data with Python numbers, and their common dtype.
 Called where tensors are made of Python data.
 """
 
@@ -27,7 +27,8 @@ _MOST_NESTED = 64  # dimensions that an array may have
 
 
 def holds_tensors(data: Any, depth: int = 0) -> bool:
-    """Return True if a nested sequence has a tensor in it. TypeError for one that holds itself."""
+    """Return True if a nested sequence holds a tensor. Raises TypeError for one that holds
+    itself."""
     if not isinstance(data, _LISTS):
         return False
     if depth > _MOST_NESTED:
@@ -39,10 +40,10 @@ def holds_tensors(data: Any, depth: int = 0) -> bool:
 
 
 def read_elements(data: Any, kind: dtype | None) -> tuple[Any, dtype]:
-    """(nested lists of numbers, `kind` or what all their dtypes promote to).
+    """Return (nested lists of numbers, `kind` or the dtype that all promote to).
 
-    How deep the lists are tells the way to the first number. ValueError for a tensor of several
-    elements where a number is due, TypeError for a fraction as an integer.
+    The nesting of the first number decides at which depth numbers stand. Raises ValueError for a
+    tensor of several elements there, TypeError for a fraction in an integer dtype.
 
     >>> import tracejit
     >>> read_elements([tracejit.ones(1, 1), 2], None)
@@ -57,7 +58,7 @@ def read_elements(data: Any, kind: dtype | None) -> tuple[Any, dtype]:
 
 
 def common_dtype(data: Any) -> dtype:
-    """Return the dtype that holds all that nested sequences hold."""
+    """Return the dtype to which all elements of nested sequences promote."""
     return functools.reduce(promote_types, set(_dtypes(data)))
 
 

@@ -1,8 +1,8 @@
 """Engine that walks the tape backward from some results and delivers gradients.
 
 In: roots with their gradients, from `backward()` and `grad()`. Out: `.grad` of leaves, or the
-gradients asked for. Nodes run in order of their making, newest first, each when all its consumers
-have run; there is no recursion. Only ops on tensors are used, so a backward pass inside a captured
+gradients asked for. A node runs once all its consumers have run; of nodes that are ready the newest
+runs first. There is no recursion. Only ops on tensors are used, so a backward inside a captured
 function is recorded like everything else.
 """
 
@@ -23,7 +23,7 @@ from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.writing import assign
 from tracejit.core.ops.shapes import shape_text
 
-_LEAVES = 1 << 62  # before all other nodes
+_LEAVES = 1 << 62  # subtracted from a leaf's priority: it runs before all other nodes
 Root = tuple[Node, int, Any]
 TapeEdge = tuple[Node, int]
 
@@ -35,7 +35,7 @@ class Task:
     sinks     nodes that run although nothing behind them is a target: AccumulateGrad nodes, which
               may add to `.grad`, and those of results that keep their gradients
     ends      nodes at which gradients arrive and stop: neither they nor their hooks run
-    cuts      places -> what is told the gradient there (or None), and gives the one to go on with
+    cuts      place -> function that gets the gradient there (or None) and returns the next one
     order     the targets in the order in which their gradients came
     """
 
@@ -47,7 +47,7 @@ class Task:
         self.targets, self.sinks, self.ends, self.cuts = targets, sinks, ends, cuts
         self.order: list[TapeEdge] = []
         self.callbacks: list[Callable[[], Any]] = []  # for when the run is over
-        self.seen_by_hooks: dict[Any, list] = {}  # what hooks on several tensors have
+        self.seen_by_hooks: dict[Any, list] = {}  # gradients, for hooks on several tensors
         self.running: set[Node] | None = None
         self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
         self.asked = frozenset(node for node, _ in targets or ())
@@ -55,13 +55,13 @@ class Task:
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
         self.pushed = 0
-        # of nodes with partial edges the edges along which gradients go
+        # of nodes with partial edges: the edges that some result of this run leads to
         self.taken: dict[Node, set[int]] = {}
         self.reached = nodes = self._discover([root[:2] for root in roots])
         if targets is not None:
             self._find_needed(nodes)
             roots = [root for root in roots if self._leads(root[:2])]
-            self.waiting, self.taken = {}, {}
+            self.waiting, self.taken = {}, {}  # again, for the nodes that run
             self.running &= set(self._discover([root[:2] for root in roots]))  # type: ignore[operator]
         for node, number, grad in roots:
             self._add(node, number, grad)
@@ -70,9 +70,10 @@ class Task:
                 self._push(node)
 
     def _discover(self, roots: list[TapeEdge]) -> list[Node]:
-        """List all nodes behind the roots, of those known to run.
+        """List the nodes behind the roots. Count for each the consumers that must run before it
+        (`waiting`).
 
-        Counts for each how many consumers must run before it.
+        Once `running` is known, only nodes in it are entered.
         """
         seen: dict[Node, None] = {}
         stack = []
@@ -96,7 +97,8 @@ class Task:
         return list(seen)
 
     def _new_edges(self, node: Node, number: int) -> list[Any]:
-        """List the edges of a node to which this result leads, and none before."""
+        """List the edges to which a result of the node leads, without those that other results led
+        to."""
         taken = self.taken.setdefault(node, set())
         new = [k for k in node.edges_behind(number) if k not in taken]
         taken.update(new)
@@ -115,6 +117,7 @@ class Task:
         for node in sorted(nodes, key=_age):
             if node in self.ends:
                 continue
+            # A stage of a captured call runs in parts: by result, not as a whole.
             if node.stage >= 0:
                 self.through[node] = node.leading(self._wanted(node.edges))
                 if self.through[node]:
@@ -123,7 +126,8 @@ class Task:
                 running.add(node)
 
     def _leads(self, place: TapeEdge) -> bool:
-        """Return True if a gradient of a result of a node is needed."""
+        """Return True if the gradient at a place is needed: it is a target, or leads to one or to a
+        sink."""
         node, number = place
         if node.stage < 0:
             return node in self.running or node in self.asked  # type: ignore[operator]
@@ -131,12 +135,12 @@ class Task:
         return place in self.targets or bool(through >> number & 1)  # type: ignore[operator]
 
     def reaches(self, place: TapeEdge) -> bool:
-        """Return True if this run computes a gradient of a result of a node."""
+        """Return True if this run computes the gradient at a place."""
         return place[0] in self.reached if self.running is None else self._leads(place)
 
     def _push(self, node: Node) -> None:
-        """Put a node in the queue: the newest come first; leaves before all others, as they became
-        ready."""
+        """Queue a node. Leaves come before all others, in the order in which they became ready; of
+        other nodes the newest comes first."""
         self.pushed += 1
         leaf = type(node) is AccumulateGrad
         heapq.heappush(self.ready, (self.pushed - _LEAVES if leaf else -node.sequence, node))
@@ -165,10 +169,11 @@ class Task:
                 if grads is None:
                     grads = [None] * node.output_count
                 self._visit(node, grads)
-            for callback in self.callbacks:  # which may add to them
+            for callback in self.callbacks:  # the list may grow meanwhile
                 callback()
         finally:
             active.grad_enabled, active.partial, active.task = before
+            # A backward within a hook or a Function must not free what this one still reads.
             if outermost:
                 freeing, active.freeing = active.freeing, None
                 for free in freeing:  # type: ignore[union-attr]
@@ -207,15 +212,15 @@ class Task:
         self._pass_on(self._edges(node), results)
 
     def _stops(self, node: Any, grads: list) -> int:
-        """Tell a part of a captured call which results keep their gradients; return what that
+        """Tell a stage of a captured call which results keep their gradients. Return what that
         frees, as bits."""
         found: int = node.stops([k for k, grad in enumerate(grads)
                                  if grad is not None and (node, k) in self.targets])  # type: ignore[operator]
         return found
 
     def _settled(self, node: Node, grads: list) -> list:
-        """Gradients that may stay uncertain, as nobody can tell at this node; else the flags are
-        asked for."""
+        """Return the gradients with which a node goes on, where some are conditional. They stay so
+        at ends and if nobody can tell; at a leaf they arrive; else the flags are read."""
         doubtful = [k for k, g in enumerate(grads) if type(g) is ConditionalGrad]
         if not doubtful or node in self.ends:
             return grads
@@ -247,7 +252,8 @@ class Task:
         return results if active.tracer is None else active.tracer.gave(grads, results)
 
     def _run_parts(self, first: Any, grads: list) -> None:
-        """Run a part of a captured call, and at once those behind it at which nobody looks."""
+        """Run a stage of a captured call, and together with it the stages behind it where nobody
+        looks in between."""
         extras = first.extras
         if extras is not None and any(g is not None for g in grads):
             grads = run_prehooks(first, grads)
@@ -280,10 +286,10 @@ class Task:
             self._pass_on(known, results, in_order=True)
 
     def _follows(self, node: Node, parts: dict[Node, list]) -> bool:
-        """Return True if all gradients of a node come from parts that run now, or are there
+        """Return True if all gradients of a node come from `parts`, which run now, or are there
         already.
 
-        False where user code can look at them.
+        Return False where user code can look at them.
         """
         count = sum(e is not None and e[0] is node for part in parts for e in self._edges(part))
         return (
@@ -295,8 +301,8 @@ class Task:
         )
 
     def _made(self, first: Any, parts: dict[Node, list]) -> list[Sequence[Any]]:
-        """Compute the gradients that parts of a captured call give, if only where they are
-        needed."""
+        """Compute the gradients that stages of a captured call give along the edges that need
+        them."""
         wanted = [self._wanted(node.edges) for node in parts]
         shown = [self._shown(node.edges) for node in parts] if first.call and first.asks else ()
         if active.anomaly and not (first.call and first.watched):
@@ -305,7 +311,7 @@ class Task:
         return first.apply_all(parts, wanted, shown)
 
     def _wanted(self, edges: Sequence[Any]) -> int:
-        """Return the edges along which gradients shall go, as bits; -1: all."""
+        """Return the edges along which gradients must go, as bits; -1: all."""
         if self.running is None:
             return -1
         mask = [e is not None and self._leads(e) for e in edges]
@@ -314,8 +320,8 @@ class Task:
         return sum(1 << k for k, yes in enumerate(mask) if yes)
 
     def _shown(self, edges: Sequence[Any]) -> int:
-        """Return the edges where user code may look at gradients, as bits: all but leaves that add
-        them up."""
+        """Return the edges where user code may look at gradients, as bits. A leaf without hooks
+        only adds them up."""
         found = 0
         for k, edge in enumerate(edges):
             if edge is not None:
@@ -327,8 +333,12 @@ class Task:
 
     def _pass_on(self, edges: Sequence[Any], results: Sequence[Any],
                  in_order: bool = False) -> None:
-        """`in_order`: leaves get their gradients in the order of the edges. Lists give them away: a
-        leaf takes over what nobody else holds."""
+        """Send a node's results along its edges. `in_order`: leaves get their gradients in the
+        order of edges.
+
+        A list of results is emptied on the way, so a leaf may take over a gradient that nobody else
+        holds.
+        """
         waiting, running = self.waiting, self.running
         given = results if type(results) is list else list(results)
         for k, edge in enumerate(edges):
@@ -337,7 +347,7 @@ class Task:
             node = edge[0]
             if given[k] is not None and (running is None or self._leads(edge)):
                 self._add(node, edge[1], given[k])
-            given[k] = None
+            given[k] = None  # else the list would hold the gradient, and the leaf copy it
             left = waiting[node] = waiting[node] - 1
             if left or not (running is None or node in running or node in self.asked):
                 continue
@@ -371,7 +381,7 @@ class Task:
                 return
         if node.extras is not None and node.extras.prehooks:
             grad = run_prehooks(node, [grad])[0]
-        if not variable._requires_grad:  # frozen since
+        if not variable._requires_grad:  # the user froze it since
             return
         accumulate(variable, grad)
         if hooks is not None:
@@ -385,13 +395,14 @@ class Task:
 
 
 def _age(node: Node) -> int:
-    """Operands before results: leaves' sinks were given the largest numbers, but have no
+    """Return the order of nodes, operands first. Sinks of leaves have the largest numbers, but no
     operands."""
     return -1 if type(node) is AccumulateGrad else node.sequence
 
 
 def accumulate(variable: TensorState, grad: Any) -> None:
-    """Add to `variable.grad`; the first gradient is taken over where nobody else holds it."""
+    """Add to `variable.grad`. It takes over a first gradient that nobody else holds, else copies
+    it."""
     if active.tracer is not None:
         active.tracer.grad_read(variable)
     held: Any = variable._grad
@@ -414,13 +425,13 @@ def accumulate(variable: TensorState, grad: Any) -> None:
 
 
 def _sum(held: Any, grad: Any) -> Any:
-    """Two gradients in one; a sparse one can be added to a dense one only."""
+    """Add two gradients. Only the sparse one of two knows how to be added to a dense one."""
     swapped = isinstance(grad, TensorState) and not isinstance(held, TensorState)
     return grad + held if swapped else held + grad
 
 
 def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:
-    """Accumulate in the same way where one of the gradients is sparse."""
+    """Do what `accumulate` does where one of the gradients is sparse."""
     if held is None:
         variable._grad = grad if active.grad_enabled else grad.detach().clone()
     elif active.grad_enabled or not isinstance(held, TensorState) and isinstance(grad, TensorState):
@@ -432,8 +443,8 @@ def _accumulate_rows(variable: TensorState, held: Any, grad: Any) -> None:
 
 
 def _retain(result: TensorState, grad: Any) -> None:
-    """Add to the gradient of a result: a gradient that is there already stays as it is, for others
-    may hold it."""
+    """Add to the gradient of a result that retains it, out of place: others may hold the old
+    one."""
     if result._grad is None:
         accumulate(result, grad)
         return
@@ -443,15 +454,15 @@ def _retain(result: TensorState, grad: Any) -> None:
 
 
 def _plain(grad: Any) -> Any:
-    """Make a gradient taken over forget that it was made as a view of a dead tensor."""
+    """Drop the view record of a gradient that a leaf takes over; its base is dead."""
     if grad._view is not None:
         grad._view = None
     return grad
 
 
 def run_tensor_hooks(node: Node, grads: list) -> None:
-    """Hooks on this node's results, then `retain_grad`; replaces gradients in place. Of results of
-    which others alone have gradients they get None."""
+    """Run the hooks on a node's results, then `retain_grad`; replaces gradients in place. Hooks on
+    results without gradient get None if another result of the node has one."""
     extras = node.extras
     assert extras is not None
     told = not node.opaque and any(g is not None for g in grads)

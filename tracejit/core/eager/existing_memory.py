@@ -1,4 +1,4 @@
-"""Tensors over memory that is there already: of buffers, of files, or of whatever has some.
+"""Tensors over existing memory: of buffers, files, arrays and other tensors.
 
 In: bytes-like objects, paths, arrays, tensors. Out: tensors that show the same memory. Called by
 users (`tracejit.asarray` and its relatives).
@@ -72,7 +72,8 @@ def asarray(obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: b
 
 
 def _over(obj: Any, kind: dtype | None) -> Any:
-    """Make a tensor over the memory of what has some; None for what has none, as numbers."""
+    """Make a tensor over an object's memory. Return None for objects without memory, such as
+    numbers."""
     if isinstance(obj, TensorState):
         return obj
     if isinstance(obj, np.ndarray):
@@ -98,7 +99,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0,
     >>> tracejit.frombuffer(bytearray(b"abc"), dtype=tracejit.uint8, offset=1).tolist()
     [98, 99]
 
-    ValueError where the buffer has not so many, or `buffer` is no such object.
+    Raises ValueError if the buffer has not so many, or `buffer` is no such object.
     """
     dtype = asked_dtype(dtype)
     try:
@@ -131,8 +132,8 @@ def from_file(filename: Any, shared: bool | None = None, size: int = 0, *,
               dtype: dtype | None = None, device: Any = None) -> Any:
     """Make a vector of `size` elements whose memory is a file's first bytes.
 
-    shared: whether writes reach the file, which is made, or made longer, as needed; else they stay
-    with the tensor. RuntimeError where the file cannot be read, or is too short.
+    With `shared`, writes reach the file, which is created or extended as needed; else they stay
+    with the tensor. Raises RuntimeError if the file cannot be read, or is too short.
     """
     kind = asked_dtype(dtype) or get_default_dtype()
     nbytes = size * kind.itemsize

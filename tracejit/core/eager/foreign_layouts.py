@@ -1,4 +1,4 @@
-"""Answers of a tensor about layouts and devices that are not here, and names of years ago.
+"""Answers of a tensor about layouts and devices that are not here, and deprecated names.
 
 In: a tensor. Out: the constants that PyTorch's tensors on the CPU show, and its refusals. Called by
 programs and packages that ask before they choose a path.
@@ -13,7 +13,7 @@ from tracejit.core.ops.types import BOOL, FLOATING
 
 
 class ForeignLayouts:
-    """Constants and refusals of tensors that are dense, on the CPU, on CUDA or without values."""
+    """Constants and refusals of a dense tensor."""
 
     __slots__ = ()
     is_sparse_csr = is_vulkan = is_ipu = is_maia = is_mtia = property(lambda self: False)
@@ -22,19 +22,19 @@ class ForeignLayouts:
 
     @property
     def grad_dtype(self: Any) -> Any:
-        """Dtype of a gradient: the tensor's own, None where it can have none."""
+        """Dtype of a gradient: the tensor's own; None if the tensor can have no gradient."""
         return self.dtype if self.dtype.category >= FLOATING else None
 
     @property
     def volatile(self) -> bool:
-        """False; a name of before `no_grad`."""
+        """False: a flag from before `no_grad`."""
         warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning,
                       stacklevel=2)
         return False
 
     @property
     def _cdata(self) -> int:
-        """Number of the tensor's own while it lives."""
+        """Number that is the tensor's own while it lives."""
         return id(self)
 
     def is_distributed(self) -> bool:
@@ -45,11 +45,11 @@ class ForeignLayouts:
         return False
 
     def const_data_ptr(self: Any) -> int:
-        """`data_ptr`, for who only reads."""
+        """Return `data_ptr`, for code that only reads."""
         return self.data_ptr()
 
     def dequantize(self: Any) -> Any:
-        """Return the values as float32; of what is not quantized, a conversion."""
+        """Return the values as float32. No tensor is quantized here, so this converts."""
         return self.float()
 
     def _is_all_true(self: Any) -> Any:
@@ -81,26 +81,26 @@ class ForeignLayouts:
         return self
 
     def xpu(self, *arguments: Any, **named: Any) -> NoReturn:
-        """AssertionError: there is no such device."""
+        """Raise AssertionError: there is no such device."""
         raise AssertionError("Torch not compiled with XPU enabled")
 
     def mtia(self, *arguments: Any, **named: Any) -> NoReturn:
-        """AssertionError: there is no such device."""
+        """Raise AssertionError: there is no such device."""
         raise AssertionError("Torch not compiled with MTIA enabled")
 
     def ipu(self, *arguments: Any, **named: Any) -> NoReturn:
-        """RuntimeError: there is no such device."""
+        """Raise RuntimeError: there is no such device."""
         raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
     def record_stream(self, s: Any) -> None:
         """Do nothing: memory is reused only after all work on it."""
 
     def index(self, positions: Any, dims: Any) -> NoReturn:
-        """NotImplementedError: a name for named dimensions."""
+        """Raise NotImplementedError: in PyTorch it indexes named dimensions."""
         raise NotImplementedError("index(): dimensions have no names here; write x[positions]")
 
     def reinforce(self, reward: Any) -> NoReturn:
-        """RuntimeError, as in PyTorch: distributions replaced it."""
+        """Raise RuntimeError, as PyTorch does: distributions replaced it."""
         raise RuntimeError("reinforce() was removed. Use torch.distributions instead.")
 
 

@@ -1,8 +1,8 @@
 """`autograd.Function`: ops whose forward and backward the user writes.
 
 In: subclasses with static `forward` and `backward` (and maybe `setup_context`). Out: `apply`, which
-runs forward off the tape and puts one node there; the node is the `ctx` that both methods see.
-Backward runs on the tape when a graph of it is asked for, so double backward works without more.
+runs forward off the tape and puts one node there; the node is the `ctx` that both methods see. With
+create_graph backward runs on the tape, so double backward works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tracejit.core.ops.types import FLOATING, TensorType
 
 
 class FunctionCtx:
-    """Data that forward and backward give each other."""
+    """Context through which forward passes data to backward."""
 
     saved_for_backward: tuple = ()
     saved_for_forward: tuple | None = None
@@ -58,16 +58,15 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Say which inputs forward wrote to; they must be returned."""
+        """Declare the inputs that forward wrote to; forward must return them."""
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Say which outputs have no gradient."""
+        """Declare the outputs that have no gradient."""
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose if backward gets zeros (the default) or None for outputs that nothing depends
-        on."""
+        """Choose what backward gets for outputs without gradient: zeros (the default) or None."""
         self.materialize_grads = value
 
 
@@ -117,7 +116,8 @@ class FunctionNode(Node, FunctionCtx):
         return self._checked(found if isinstance(found, tuple) else (found,))
 
     def _checked(self, found: Sequence[Any]) -> list:
-        """Gradients in the inputs' shapes and dtypes; RuntimeError where that cannot be."""
+        """Return the gradients in the inputs' shapes and dtypes. Raises RuntimeError or TypeError
+        for wrong ones."""
         count = len(self.edges)
         if len(found) > count and any(g is not None for g in found[count:]) or len(found) < count:
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients "
@@ -157,7 +157,7 @@ def _expandable(shape: Sequence[Any], grad: Sequence[Any]) -> bool:
 
 
 class FunctionMeta(type):
-    """Gives every Function a node class of its own, named as PyTorch names it."""
+    """Metaclass that gives every Function its own node class, named as in PyTorch."""
 
     def __init__(cls, name: str, bases: tuple, namespace: dict):
         super().__init__(name, bases, namespace)
@@ -165,7 +165,7 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """Subclass it to define an op with a gradient of its own.
+    """Base class of an op with a gradient of its own.
 
     >>> import tracejit
     >>> class Double(tracejit.autograd.Function):
@@ -198,18 +198,19 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the op: (ctx, *inputs), or (*inputs) where `setup_context` is defined."""
+        """Compute the op from (ctx, *inputs), or from (*inputs) if `setup_context` is defined."""
         raise NotImplementedError("You must implement the forward function for custom "
                                   "autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
-        """Save what backward needs, apart from forward."""
+        """Save what backward needs, in a method of its own instead of in forward."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Gradients of the inputs (None where there is none) from gradients of the outputs."""
+        """Return gradients of the inputs (None where there is none) from gradients of the
+        outputs."""
         raise NotImplementedError("You must implement either the backward or vjp method for your "
                                   "custom "
                                   "autograd.Function to use it with backward mode AD.")
@@ -218,13 +219,13 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Tangents of the outputs from tangents of the inputs, for forward mode."""
+        """Return tangents of the outputs from tangents of the inputs, for forward mode."""
         raise NotImplementedError("You must implement the jvp function for custom "
                                   "autograd.Function to use it with forward mode AD.")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward off the tape and put its node there."""
+        """Run forward off the tape, and put the Function's node on it."""
         if _sets_up(cls):
             given = inspect.signature(cls.forward).bind(*args, **kwargs)
             given.apply_defaults()
@@ -256,12 +257,12 @@ class Function(metaclass=FunctionMeta):
 
 # Functions, not methods: a subclass may have any name of the user's.
 def _sets_up(function: type[Function]) -> bool:
-    """Return True if `setup_context` is defined."""
+    """Return True if the user defined `setup_context`."""
     return function.setup_context is not Function.setup_context
 
 
 def _backward_of(function: type[Function]) -> Callable[..., Any]:
-    """Return what the user defined: `backward` or `vjp`."""
+    """Return the user's `backward` or `vjp`."""
     if function.vjp is Function.vjp:
         return function.backward
     if function.backward is not Function.backward:
@@ -296,9 +297,9 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
         if tracked:
             _check_dirty(x)
         if active.tracer is None:
-            bump_version(x)  # forward may have written past the tensor, through its array
+            bump_version(x)  # forward may have written the array, which counts nothing
         else:
-            write_memory(x, x)  # counts as one more write
+            write_memory(x, x)  # the tracer counts a write by recording one
     results = [_own(x, args, dirty) if isinstance(x, TensorState) else x for x in outputs]
     node._outputs = tuple(Unsaved(x, active.tracer) if isinstance(x, TensorState)
                           else x for x in results)
@@ -322,8 +323,7 @@ def _finish(node: Any, args: tuple, outputs: tuple, tracked: bool) -> list:
 
 
 def _write_through(x: Any, node: Any, number: int) -> None:
-    """Set the history of a view that forward wrote to, and its base's to that of the write through
-    it."""
+    """Set the history of a view that forward wrote to, and that of its base."""
     written = alias(x)
     set_history(written, node, number)
     rebase(x, written)
@@ -340,14 +340,15 @@ def _check_dirty(x: Any) -> None:
 
 
 def _own(x: Any, args: tuple, dirty: tuple) -> Any:
-    """Return an output as a tensor of its own: an input handed back unchanged becomes an alias."""
+    """Return an output as a tensor of its own. An input returned unchanged becomes an alias, unless
+    it is dirty."""
     if any(x is y for y in dirty):
         return x
     return alias(x) if any(x is y for y in args) or x._requires_grad else x
 
 
 def _save(node: Any, args: tuple, outputs: tuple, results: list) -> tuple:
-    """Saved tensors; those that are outputs are kept without a reference cycle."""
+    """Return what the node keeps of `save_for_backward`: outputs without a reference cycle."""
     kept: list[Any] = []
     for x in node.saved_for_backward:
         number = next((k for k, y in enumerate(outputs) if y is x), None)
@@ -361,7 +362,7 @@ def _save(node: Any, args: tuple, outputs: tuple, results: list) -> tuple:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of `backward`: it cannot be differentiated again; trying to is an error."""
+    """Decorate a `backward` that cannot be differentiated again: doing so raises RuntimeError."""
 
     @functools.wraps(backward)
     def run(ctx: Any, *grads: Any) -> Any:
@@ -383,7 +384,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _DoubleBackwardError(Node):
-    """Stands where the backward of a once-differentiable function would be."""
+    """Node behind the gradients of a once-differentiable function: running it raises."""
 
     __slots__ = ()
 

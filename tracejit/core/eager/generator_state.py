@@ -1,8 +1,8 @@
-"""Generators that a captured function reads or sets by hand.
+"""Generators that a captured function makes, seeds, reads or sets by hand.
 
-In: what is about to happen to a generator (`ops.generators` says so). Out: a break in the recording
-that runs in this thread, if one does. What it drew so far is drawn first, so that seeds and states
-are those of the plain function. Draws themselves are recorded and need none of this.
+In: what is about to happen to a generator (`ops.generators` tells). Out: a graph break, if this
+thread records. It runs the draws so far first, so seeds and states are those of the plain function.
+Draws themselves are recorded and break nothing.
 """
 
 from __future__ import annotations

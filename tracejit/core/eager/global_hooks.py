@@ -1,12 +1,12 @@
-"""Hooks that all modules call: where they are kept.
+"""Table of the hooks that all modules call.
 
-In: what `nn.modules.module.register_module_*_hook` registers, by number. Out: the table, which
-modules read whenever they are called and captured calls guard.
+In: hooks that `nn.modules.module.register_module_*_hook` registers, by number. Out: the table.
+Modules read it whenever they are called, and captured calls guard it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# (what for, the hook, whether it takes keyword arguments, whether it is called after errors too)
+# number -> (kind, hook, takes keyword arguments, runs after errors too)
 everywhere: dict[int, tuple[str, Callable, bool, bool]] = {}

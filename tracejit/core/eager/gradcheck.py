@@ -21,7 +21,8 @@ from tracejit.core.ops.types import FLOATING, TensorType, dtype_of_numpy, float6
 
 
 class GradcheckError(RuntimeError):
-    """Numerical and analytical gradients differ, or a gradient is missing or not reproducible."""
+    """Error: numerical and analytical gradients differ, or a gradient is missing or not
+    reproducible."""
 
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,
@@ -83,7 +84,7 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, 
 
 
 def checked_inputs(inputs: tuple) -> list:
-    """List the inputs that require grad; ValueError where none does."""
+    """List the inputs that require grad. Raises ValueError if there is none."""
     checked = [x for x in inputs if isinstance(x, TensorState) and x.requires_grad]
     if not checked:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but "
@@ -100,7 +101,7 @@ def checked_inputs(inputs: tuple) -> list:
 
 
 def _floating(found: Any) -> list:
-    """List the outputs of floating point, and complex ones."""
+    """List the floating point and complex outputs."""
     outputs = found if isinstance(found, (tuple, list)) else (found,)
     return [y for y in outputs if isinstance(y, TensorState) and y._dtype.category >= FLOATING]
 
@@ -110,8 +111,8 @@ def _differentiable(found: Any) -> list:
 
 
 def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
-    """Jacobians (input parts, output parts), one backward pass for each output part: a complex
-    number has two."""
+    """Return Jacobians (input parts, output parts), by one backward for each output part. A complex
+    number has two parts."""
     width = len(parts(output))
     jacobians = [np.zeros((len(parts(x)), width)) for x in inputs]
     for k in range(width):
@@ -127,7 +128,7 @@ def _analytical(output: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
 
 
 def parts(x: Any) -> np.ndarray:
-    """Elements as float64, a complex one as two."""
+    """Return the elements as float64, a complex one as two."""
     array = x.detach().numpy()
     if array.dtype.kind == "c":
         array = np.stack((array.real, array.imag), -1)
@@ -177,7 +178,7 @@ def _check_dtypes(output: Any, inputs: Sequence[Any]) -> None:
 
 
 def _check_undefined(func: Callable, inputs: tuple, checked: list) -> None:
-    """Zero gradients in must give zero (or no) gradients out."""
+    """Raise GradcheckError if zero gradients in give other gradients than zero or None."""
     outputs = _differentiable(func(*inputs))
     zeros = tuple(creation.zeros_of(y, TensorType(y._dtype, tuple(y.shape),
                                                   y._device)) for y in outputs)

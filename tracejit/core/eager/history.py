@@ -1,7 +1,7 @@
-"""Effects of an in-place write on the tape: the tensor's history becomes that of what was written.
+"""Effects of an in-place write on the tape: the written tensor gets the history of the result.
 
 In: a tensor about to be written, and the result. Out: new nodes for the tensor and the base it
-views, and a copy of its old value where the op's gradient needs it. Called by `writing.store` and
+views, and a copy of its old value if the op's gradient reads that. Called by `writing.store` and
 custom Functions.
 """
 
@@ -24,7 +24,7 @@ LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in
 
 
 def check_rebase(self: TensorState) -> None:
-    """RuntimeError where a write needs a history that cannot be given."""
+    """Raise RuntimeError if a write needs a history that cannot be given."""
     if self._dtype.category < FLOATING:
         raise RuntimeError(f"cannot record a write to a tensor of dtype {self._dtype.name}: no "
                            "gradient")
@@ -35,14 +35,15 @@ def check_rebase(self: TensorState) -> None:
             raise RuntimeError(LEAF_VIEW)
 
 
-# nodes between what an in-place op read and its result: casts, the parts of a composite
+# An in-place op may save its operand some nodes before its result: casts, parts of a composite.
 _DEPTH_OF_AN_OP = 3
 
 
 def keep_original(self: TensorState, node: Node, since: int) -> None:
-    """Save a copy of `self` where the op that writes it saved it: its gradient needs the old value.
+    """Replace `self`, where the op that writes it saved it, by a copy: its gradient reads the old
+    value.
 
-    Nodes from before `since` are of other ops, whose backward has to raise.
+    Nodes from before `since` are of other ops: they keep `self`, and their backward raises.
     """
     original = None
     level = [node]
@@ -67,8 +68,8 @@ def _original(self: TensorState) -> Saved:
 
 
 def rebase(self: TensorState, result: Any, overwrites: bool = False) -> None:
-    """Make the history of `self` (and of the base it views) that of `result`; `overwrites`: no op
-    of `self`, so that what was there before gets zeros."""
+    """Give `self` (and the base it views) the history of `result`. `overwrites`: the result does
+    not depend on `self`, so the gradient of the old elements is zero."""
     base, steps = chain_of(self)
     if steps:
         source = edge_of(result) if result._requires_grad else None
@@ -98,8 +99,8 @@ def _rebase(base: TensorState, node: Node, number: int) -> None:
 
 
 def _keep_written(node: Node, number: int, self: TensorState, result: Any) -> None:
-    """Make the node save `self` as its result: later writes to it are noticed, its copy is
-    freed."""
+    """Make the node save `self` as its result instead of `result`. So later writes to `self` are
+    noticed, and the memory of `result` is freed."""
     if not isinstance(node, OpNode) or node.outputs is None:
         return
     kept = node.outputs[number]
@@ -110,14 +111,15 @@ def _keep_written(node: Node, number: int, self: TensorState, result: Any) -> No
 
 
 def set_history(x: TensorState, node: Node, number: int) -> None:
-    """x is from now on output `number` of `node`; a retained gradient moves along."""
+    """Make x output `number` of `node`. A retained gradient is that of the new history."""
     before, output = grad_fn_of(x), x._output_nr
     x._node, x._output_nr, x._requires_grad = node, number, True
     move_retained(x, before, output)
 
 
 class Overwrite(Node):
-    """In-place write that does not read: what was there before gets zeros."""
+    """In-place write of a result that does not depend on the old elements: their gradient is
+    zero."""
 
     __slots__ = ("type",)
 
@@ -136,10 +138,8 @@ class Overwrite(Node):
 
 
 class CopySlices(Node):
-    """In-place write through a view: the base's gradient goes on outside the view.
-
-    Inside the view it goes to what was written.
-    """
+    """In-place write through a view. Outside the view the gradient goes on to the base's old
+    history, inside to that of the written result."""
 
     __slots__ = ("steps", "base_type", "source_type")
 

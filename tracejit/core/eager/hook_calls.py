@@ -1,7 +1,7 @@
-"""Calls of the hooks that the engine meets, and what may take a gradient's place.
+"""Calls of the hooks that the engine meets, and checks of the gradients that they return.
 
-In: a hook and gradients. Out: those to go on with. TypeError or RuntimeError, PyTorch's, where a
-hook returned what is no gradient of that place.
+In: a hook and gradients. Out: the gradients to go on with. Raises PyTorch's TypeError or
+RuntimeError for a result that cannot take the gradient's place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracejit.core.eager.state import TensorState
 
 
 def replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
-    """Return what a tensor hook makes of a gradient; None keeps it."""
+    """Return the gradient that a tensor hook gives; None keeps the old one."""
     new = hook(grad)
     if new is None:
         return grad
@@ -24,7 +24,7 @@ def replaced(grad: Any, hook: Callable[[Any], Any]) -> Any:
 
 
 def run_prehooks(node: Node, grads: list) -> list:
-    """Hooks that may replace the gradients a node gets."""
+    """Run hooks that may replace the gradients a node gets."""
     assert node.extras is not None
     for hook in tuple(node.extras.prehooks.values()):
         new = hook(tuple(grads))
@@ -36,7 +36,7 @@ def run_prehooks(node: Node, grads: list) -> list:
 
 
 def run_hooks(node: Node, results: Sequence[Any], grads: list) -> Sequence[Any]:
-    """Hooks that may replace the gradients a node gives."""
+    """Run hooks that may replace the gradients a node gives."""
     assert node.extras is not None
     for hook in tuple(node.extras.hooks.values()):
         new = hook(tuple(results), tuple(grads))

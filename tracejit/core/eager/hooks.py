@@ -1,7 +1,7 @@
-"""Hooks that live on a tensor: those of leaves, which have no node of their own to carry them.
+"""Hooks on tensors: leaves carry theirs themselves, results have them on their node.
 
 In: `register_hook`, `register_post_accumulate_grad_hook`. Out: callables that the engine calls at
-the leaf's sink.
+the leaf's sink or the node.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tracejit.core.eager.state import TensorState
 
 
 class TensorHooks:
-    """`before`: may replace a gradient before it is added to `.grad`; `accumulated`: called
-    after."""
+    """Hooks of a leaf. `before`: may replace a gradient before it is added to `.grad`;
+    `accumulated`: run after that."""
 
     __slots__ = ("before", "accumulated")
 
@@ -35,13 +35,14 @@ def hooks_of(x: TensorState) -> TensorHooks:
 
 
 def announce(x: TensorState) -> None:
-    """Autograd's view of x is about to change."""
+    """Tell the tracer that requires_grad, the history or hooks of x are about to change."""
     if active.tracer is not None:
         active.tracer.history_written(x)
 
 
 def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle:
-    """Call `hook(grad)` when the gradient of x is known; what it returns replaces the gradient."""
+    """Call `hook(grad)` once the gradient of x is known. Its result, if not None, replaces the
+    gradient."""
     x = resolve_identity(x)
     if not x.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -49,6 +50,7 @@ def register_hook(x: TensorState, hook: Callable[[Any], Any]) -> RemovableHandle
     node = grad_fn_of(x)
     if node is None:
         return RemovableHandle(hooks_of(x).before, hook)
+    # The node's table pairs the hook with the result's number, so the handle's own entry is moved.
     handle = RemovableHandle({}, hook)
     handle.hooks = node.extra().tensor_hooks
     handle.hooks[handle.id] = (x._output_nr, hook)

@@ -1,7 +1,8 @@
 """Identity of a variable that is one of two tensors: `if c: y = x * 2 else: y = x` in a recording.
 
-In: a tensor of the program's. Out: the tensor whose gradient, history, hooks, attributes and memory
-it has. Called wherever one of these is read or changed; what an op computes does not depend on it.
+In: a tensor of the program's. Out: the tensor that has its gradient, history, hooks, attributes and
+memory. Called wherever one of these is read or changed. Ops do not call it: elements alone matter
+to them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from tracejit.core.eager.views import canonical
 
 
 def resolve_identity(x: Any, outputs: Sequence[Any] | None = None) -> Any:
-    """Return the very tensor that x is; where values decide it, a recording computes them now.
+    """Return the very tensor that x is. If values decide that, the tracer computes them now.
 
-    `outputs`: only if gradients of these depend on it.
+    `outputs`: resolve x only if gradients of these depend on it.
     """
     if active.tracer is not None:
         active.tracer.identify(x, outputs)

@@ -1,9 +1,9 @@
 """Tensors that get another shape in place: `t_`, `transpose_`, `squeeze_`, `unsqueeze_`,
 `as_strided_`, `resize_` and their kin.
 
-In: a tensor. Out: the same object, which looks at its memory in another way. The view op runs on a
-stand-in that takes over the tensor's history and its views; then the tensor becomes the result.
-While a call is recorded this ends the segment, but for tensors over memory that the call made.
+In: a tensor. Out: the same object with another layout of its memory. The view op runs on a stand-in
+that takes over the tensor's history and its views; then the tensor becomes the result. In a
+recording this breaks the graph, unless the call made the tensor's memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracejit.core.ops.shapes import numel
 
 
 def _views_of(x: TensorState) -> list[View]:
-    """List the records of views whose parent is x, or stands for it."""
+    """List the records of views whose parent is x, or a tensor that stands for it."""
     seen = [one for one in (x, *standing_for(x))
             if one._view is not None and (type(one._view) is not View or one._view.viewed)]
     return [v for one in seen for v in referrers([one])
@@ -44,7 +44,8 @@ def _concrete(x: TensorState) -> None:
 
 
 def _stand_in(self: TensorState, views: list[View]) -> Any:
-    """Make a tensor that is what `self` is now, in its history and before its views."""
+    """Make a tensor with the layout and history that `self` has now, and make it the parent of
+    `views`."""
     tracer = active.tracer
     if self._traced is not None and tracer is not None:
         old = tracer.alias(self)
@@ -63,10 +64,10 @@ def _stand_in(self: TensorState, views: list[View]) -> Any:
 
 
 def _become(self: Any, look: Callable[[Any], Any]) -> Any:
-    """`self` becomes `look(self)`, a view of it."""
+    """Turn `self` into `look(self)`, a view of it."""
     self = resolve_identity(self)
     check_writable(self, overlap=True)
-    look(alias(self))  # raises what is to be raised before anything changes
+    look(alias(self))  # errors come before anything changes
     tracer = active.tracer
     turns = tracer is not None and tracer.may_turn(self)
     if not turns:
@@ -93,14 +94,15 @@ def _become(self: Any, look: Callable[[Any], Any]) -> Any:
 
 
 def _turn(self: Any, result: Any) -> None:
-    """Look at the memory of a recorded view of `self`; its version moves on."""
+    """Give `self` the layout of `result`, a recorded view of it, and count that as a write."""
     for x in (self, *standing_for(self)):
         x._shape, x._traced = result._shape, result._traced
     result._traced.memory.version_counter.count += 1
 
 
 def _as_before(view: View, before: Any) -> None:
-    """Keep the origin that a tensor had before it became another view, whatever the mode is now."""
+    """Keep the origin that the tensor had before it became another view, whatever the grad mode is
+    now."""
     view.origin = None
     if type(before) is View:
         view.origin, view.version, view.output = before.origin, before.version, before.output
@@ -149,9 +151,9 @@ def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
 
 
 def detached_from_views(x: Any) -> None:
-    """Prepare a tensor that is about to look at other memory.
+    """Prepare a tensor that is about to get other memory: it is no view any more.
 
-    Views of it go on with what they look at, and it is a view no more.
+    Its views keep the old memory, with a stand-in as their parent.
     """
     views, followers = _views_of(x), standing_for(x)
     if views:
@@ -165,15 +167,14 @@ def detached_from_views(x: Any) -> None:
 # -- other sizes -----------------------------------------------------------------------------------
 @method()
 def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
-    """Give the tensor these sizes; elements stay in the order of memory. Elements that were not
-    there are zeros.
+    """Give the tensor these sizes; elements stay in the order of memory. New elements are zeros.
 
     >>> import tracejit
     >>> tracejit.arange(6).resize_(2, 2).tolist()
     [[0, 1], [2, 3]]
 
-    RuntimeError for tensors that require grad, views, and memory that is too small and that arrays
-    look at.
+    Raises RuntimeError for tensors that require grad, for views and tensors with views. Also where
+    the memory would have to grow but arrays look at it, or it is on a CUDA device.
     """
     shape = sizes_given(sizes, size)
     if self._requires_grad:

@@ -1,6 +1,7 @@
 """Elements out of a tensor: Python numbers, lists, NumPy, DLPack, pickles and copies.
 
-In: tensors. Out: values. A tracer is told first, since elements are needed now. Mixed into Tensor.
+In: tensors. Out: values. Each breaks the graph first, as the elements must be known. Mixed into
+Tensor.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NOT_A_LEAF = (
 
 
 def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
-    """Return the elements as a NumPy array: the tensor's memory, or a copy when that is not on the
+    """Return the elements as a NumPy array: over the tensor's memory, or a copy if it is not on the
     CPU."""
     if active.tracer is not None:
         active.tracer.break_graph(x, reason, hint)
@@ -39,7 +40,8 @@ def host_array(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
 
 
 def elements(x: TensorState, reason: str) -> np.ndarray:
-    """As `host_array`, to be read at once: what constants alone decide ends no recording."""
+    """Return the elements like `host_array`, for a caller that reads them at once. Elements that
+    depend on constants only do not break the graph."""
     known = None if active.tracer is None else active.tracer.fold_constant(x)
     return host_array(x, reason) if known is None else _on_host(known)
 
@@ -51,8 +53,8 @@ def _on_host(x: TensorState) -> np.ndarray:
 def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
     """Make a NumPy array over the tensor's memory.
 
-    RuntimeError for a tensor that requires grad in grad mode, TypeError for one that is not on the
-    CPU.
+    Raises RuntimeError for a tensor that requires grad in grad mode, TypeError for one that is not
+    on the CPU.
     """
     if x.requires_grad and active.grad_enabled:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
@@ -64,7 +66,7 @@ def array_for(x: TensorState, reason: str, hint: str = "") -> np.ndarray:
 
 
 def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
-    """Return the array over a tensor's memory, for the user to keep."""
+    """Register that the user gets an array over the tensor's memory; return the array."""
     if active.tracer is not None:
         active.tracer.exposes(x)
     if x._storage is not None:
@@ -73,7 +75,7 @@ def _given(x: TensorState, array: np.ndarray) -> np.ndarray:
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """bfloat16 as float32, which Python and DLPack know."""
+    """Return a bfloat16 array as float32, which Python and DLPack know; others as they are."""
     return array.astype(np.float32) if array.dtype == bfloat16.numpy else array
 
 
@@ -85,7 +87,7 @@ def number_of(x: TensorState) -> Any:
 
 
 def _real_number(number: Any, kind: str) -> Any:
-    """`number`; RuntimeError where it has an imaginary part."""
+    """Return the real number. Raises RuntimeError if it has an imaginary part."""
     if not isinstance(number, complex):
         return number
     if number.imag != 0:
@@ -97,7 +99,8 @@ _VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def _capsule(array: np.ndarray, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """Return a DLPack capsule. NumPy 2.0 makes those of the first version, of its own memory."""
+    """Return a DLPack capsule. Before 2.1 NumPy makes only version 0 capsules, over its own
+    memory."""
     if _VERSIONED:
         return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
     if dl_device not in (None, (1, 0)):
@@ -106,12 +109,13 @@ def _capsule(array: np.ndarray, max_version: Any, dl_device: Any, copy: bool | N
 
 
 class Interchange(TensorState):
-    """Conversions to what is not a tensor."""
+    """Part of Tensor for conversions to other objects."""
 
     __slots__ = ()
 
     def item(self) -> Any:
-        """Return the only element as a Python number; RuntimeError if there are more or none.
+        """Return the only element as a Python number. Raises RuntimeError if there are more or
+        none.
 
         >>> import tracejit
         >>> tracejit.tensor([2.5]).item()
@@ -129,8 +133,8 @@ class Interchange(TensorState):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """Make a NumPy array over the same memory.
 
-        `force=True` detaches and copies to the CPU as needed. Without it, RuntimeError for a tensor
-        that requires grad and TypeError for one that is not on the CPU.
+        `force=True` detaches and copies to the CPU as needed. Without it, raises RuntimeError for a
+        tensor that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
             return _given(self, array_for(self, "the function calls numpy()"))
@@ -149,7 +153,8 @@ class Interchange(TensorState):
                    copy: bool | None = None) -> Any:
         """Return the memory as a DLPack capsule.
 
-        BufferError for a tensor that requires grad, TypeError for a stream that is no number.
+        Raises BufferError for a tensor that requires grad, TypeError for a stream that is no
+        number.
         """
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -186,8 +191,8 @@ class Interchange(TensorState):
         return complex(self._only())
 
     def _only(self) -> Any:
-        """Return the element, for Python's own conversions: ValueError if there are more or
-        none."""
+        """Return the only element, for Python's own conversions. Raises ValueError if there are
+        more or none."""
         if numel(shape_of(self)) != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self.item()
@@ -261,9 +266,9 @@ class Interchange(TensorState):
 def rebuild(cls: type, storage: Storage, offset: int, shape: tuple, strides: tuple | None,
             kind: dtype, place: device,
             requires_grad: bool, attributes: dict) -> Any:
-    """Make a leaf from its fields: what pickles and deep copies call."""
+    """Make a leaf from its fields. Pickles and deep copies call it."""
     made = make(storage, offset, shape, strides, kind, place)
-    made.__class__ = cls
+    made.__class__ = cls  # without its `__new__`, whose arguments nobody knows
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)
     return made

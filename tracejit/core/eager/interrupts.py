@@ -1,9 +1,8 @@
-"""Ctrl-C, held back while what belongs together is being written.
+"""Signals such as Ctrl-C, held back while several writes must all happen or none.
 
-In: a stretch of code that must not stop half-way. Out: the same, with the handlers of the signals
-that people raise exceptions from called when it is over. Called where programs of many steps run,
-and where a recorded segment is settled. Signals reach the main thread only, so elsewhere this does
-nothing.
+In: a block of code that must not stop half-way. Out: the same, with the signals' handlers called at
+its end. Used where programs of many steps run, and where the tracer ends a segment. Signals reach
+the main thread only, so elsewhere this does nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SIGNALS = [
 
 
 class HeldInterrupts:
-    """Context: signals that arrive inside are handled at its end.
+    """Context manager: signals that arrive inside are handled at its end.
 
     >>> seen = []
     >>> before = signal.signal(signal.SIGUSR1, lambda number, frame: seen.append("handled"))
@@ -38,10 +37,10 @@ class HeldInterrupts:
     def __enter__(self) -> HeldInterrupts:
         self.handlers: dict[int, Any] = {}
         self.arrived: list[tuple[int, FrameType | None]] = []
-        self.error: BaseException | None = None  # of a signal that was not held yet
+        self.error: BaseException | None = None  # raised by a handler before its signal was held
         if threading.current_thread() is threading.main_thread():
             left = list(_SIGNALS)
-            while left:
+            while left:  # a handler may raise meanwhile: the others are held all the same
                 try:
                     self._hold(left)
                 except BaseException as error:
@@ -67,7 +66,8 @@ class HeldInterrupts:
             raise self.error
 
     def _restore(self) -> None:
-        """Every handler is put back, whatever those that are back already raise meanwhile."""
+        """Put every handler back, although those that are back already may raise meanwhile. Then
+        raise the last error."""
         left, error = {n: h for n, h in self.handlers.items() if callable(h)}, None
         while left:
             try:

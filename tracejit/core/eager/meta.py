@@ -1,8 +1,8 @@
 """Tensors without values: on the device "meta" ops give dtypes, shapes and strides alone.
 
-In: an op whose operands lie there, and its results' types. Out: results over address space that
-nothing stands behind (`memory.allocate`), so that views are made as everywhere. What needs a value
-raises PyTorch's errors. Called by `dispatch`, by transfers and where tensors leave for Python.
+In: an op with operands there, and its results' types. Out: results over address space without
+memory behind it (`memory.allocate`), so views are made as everywhere. What needs a value raises
+PyTorch's errors. Called by `dispatch`, by transfers and where tensors leave for Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_ITEM = "Tensor.item() cannot be called on meta tensors"
 
 
 def is_meta(x: Any) -> bool:
-    """Return True if an operand is a tensor without values, or a device is that of such tensors."""
+    """Return True for a tensor without values, and for the device of such tensors."""
     place = x._device if isinstance(x, TensorState) else x
     return isinstance(place, device) and place.type == "meta"
 
@@ -34,8 +34,8 @@ def tensor_of(kind: TensorType) -> Any:
 
 
 def tensors_of(op: Op, types: Any) -> Any:
-    """Make the results of an op that makes no view; NotImplementedError where sizes depend on
-    values."""
+    """Make the results of an op that makes no view. Raises NotImplementedError if their sizes
+    depend on values."""
     if op.dynamic:
         raise NotImplementedError(f"{op.name}: the sizes of its result depend on values, which "
                                   "meta tensors do not have")
@@ -43,7 +43,7 @@ def tensors_of(op: Op, types: Any) -> Any:
 
 
 def viewed(op: Op, arrays: list, attributes: dict) -> np.ndarray | None:
-    """Return the array that a view op looks at; None where it has to copy."""
+    """Return the array that a view op gives. None if a reshape has to copy."""
     if op.name != "reshape":
         found: np.ndarray = op.eager(np, *arrays, **attributes)  # type: ignore[misc]
         return found
@@ -51,12 +51,12 @@ def viewed(op: Op, arrays: list, attributes: dict) -> np.ndarray | None:
 
 
 def check_values(x: TensorState) -> None:
-    """NotImplementedError for a tensor without values."""
+    """Raise NotImplementedError for a tensor without values."""
     if x._device.type == "meta":
         raise NotImplementedError(NO_DATA)
 
 
 def check_item(x: TensorState) -> None:
-    """RuntimeError for a tensor without values, whose element is asked for."""
+    """Raise RuntimeError for a tensor without values whose element the program asks for."""
     if x._device.type == "meta":
         raise RuntimeError(NO_ITEM)

@@ -1,4 +1,4 @@
-"""Properties of a tensor that need no look at its elements.
+"""Properties of a tensor that do not depend on its elements.
 
 In: the tensor's fields, or the tracer's answers while a function is recorded. Out: PyTorch's
 properties and methods. Mixed into Tensor.
@@ -26,7 +26,7 @@ from tracejit.core.ops.shapes import normalize_dim, numel
 
 
 class layout:
-    """Layout of elements: strided, or sparse_coo; the others have names to ask for.
+    """Layout of elements: strided or sparse_coo. Other layouts exist by name only.
 
     >>> import tracejit
     >>> tracejit.tensor([1]).layout
@@ -51,7 +51,7 @@ sparse_bsr, sparse_bsc, _mkldnn = layout("sparse_bsr"), layout("sparse_bsc"), la
 class memory_format:
     """Order of elements in memory, as PyTorch names it.
 
-    Here elements lie in row-major order whichever is asked for.
+    Here every format means row-major order.
 
     >>> import tracejit
     >>> tracejit.channels_last
@@ -132,7 +132,8 @@ class Metadata(TensorState):
         return base if steps else None
 
     def _forget_view(self) -> Any:
-        """Return the tensor itself, which is no view from now on: only it looks at its memory."""
+        """Drop the tensor's view record and return the tensor. Nobody else may look at its
+        memory."""
         if active.tracer is None and type(self._view) is View:
             self._view = None
         return self
@@ -167,7 +168,7 @@ class Metadata(TensorState):
         return self._dtype.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
-        """Steps between neighbours in memory along each dimension, in elements.
+        """Return the steps between neighbours in memory along each dimension, in elements.
 
         >>> import tracejit
         >>> tracejit.zeros(2, 3).stride()
@@ -180,8 +181,8 @@ class Metadata(TensorState):
         """Return the dimensions from the one with the largest steps in memory to the one with the
         least.
 
-        ambiguity_check: True for a RuntimeError where several orders fit, or memory formats, of
-        which exactly one has to fit then.
+        ambiguity_check: True to raise RuntimeError if several orders fit; or a list of memory
+        formats, to raise it unless exactly one of them fits.
 
         >>> import tracejit
         >>> tracejit.zeros(2, 3).T.dim_order()
@@ -201,7 +202,7 @@ class Metadata(TensorState):
         order: list[int] = []
         for k, step in enumerate(strides):
             place = k
-            for j in range(k - 1, -1, -1):  # dimensions that were expanded stay among the others
+            for j in range(k - 1, -1, -1):  # stride 0 (expanded) compares with none
                 other, longer = strides[order[j]], sizes[k] > sizes[order[j]]
                 if other > step > 0:
                     break
@@ -211,13 +212,13 @@ class Metadata(TensorState):
         return tuple(order)
 
     def _can_view(self, shape: tuple) -> bool:
-        """Return True if `view` may give this shape, where sizes are symbolic; else strides
-        tell."""
+        """Return True if the tracer lets `view` give this shape. Without a tracer the strides
+        decide later."""
         return active.tracer is None or active.tracer.can_view_as(self, shape)
 
     def _selected(self, dim: int, index: Any) -> Any:
-        """Return the view at a position that a tensor holds, where only a tracer knows it; else
-        None."""
+        """Return the view at a position that only the program knows: the tracer makes it. Else
+        return None."""
         tracer = active.tracer
         return None if tracer is None else tracer.selected(self, dim, index)
 
@@ -256,15 +257,13 @@ class Metadata(TensorState):
         return shape_of(self) == shape_of(other)
 
     def _needed(self, reason: str) -> None:
-        """Elements are about to be read: a tracer must run what it holds."""
+        """Break the graph: elements are about to be read."""
         if active.tracer is not None:
             active.tracer.break_graph(self, reason)
 
     def _told(self, what: str) -> None:
-        """Break the graph where code reads what no guard looks at, of a tensor made outside.
-
-        In another call it may differ.
-        """
+        """Break the graph if code reads a property of a tensor made outside that no guard
+        checks."""
         if active.tracer is not None and self._traced is None:
             active.tracer.break_graph(
                 self, f"the function reads {what} of a tensor made outside it")

@@ -1,8 +1,8 @@
-"""Grad modes: whether ops are put on the tape, per thread.
+"""Grad modes: switch, per thread, if ops are put on the tape.
 
-In: `with no_grad():`, `@no_grad()`, `set_grad_enabled(flag)`. Out: `active.grad_enabled`, read by
-dispatch, and restored when the block or the decorated call ends. Called by users, the engine and
-capture.
+In: `with no_grad():`, `@no_grad()`, `set_grad_enabled(flag)`. Out: `active.grad_enabled`, which
+dispatch reads. It is restored when the block or the decorated call ends. Called by users, the
+engine and capture.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Mode:
-    """Context manager that is also a decorator; entering twice nests."""
+    """Context manager that is also a decorator. It may be entered again while it is active."""
 
     def __init__(self) -> None:
-        self._saved: list[tuple[bool, bool]] = []
+        self._saved: list[tuple[bool, bool]] = []  # a stack, as one object may be entered again
 
     def _enter(self) -> None:
         raise NotImplementedError
@@ -116,7 +116,8 @@ class _PlainMode(_Mode):
 
 
 class no_grad(_PlainMode):
-    """Ops inside are not recorded: their results do not require grad.
+    """Context manager or decorator: ops inside are not recorded, and their results do not require
+    grad.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0], requires_grad=True)
@@ -131,7 +132,7 @@ class no_grad(_PlainMode):
 
 
 class enable_grad(_PlainMode):
-    """Ops inside are recorded, also within `no_grad`.
+    """Context manager or decorator: ops inside are recorded, also within `no_grad`.
 
     >>> import tracejit
     >>> x = tracejit.tensor([1.0], requires_grad=True)
@@ -172,13 +173,13 @@ class set_grad_enabled(_Mode):
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        active.grad_enabled = self._before
+        active.grad_enabled = self._before  # as a decorator it was no call: undo `__init__`
         return super().__call__(function)
 
 
 class set_multithreading_enabled(ContextDecorator):
-    """Permission for a backward to use several threads, which it does not: as a call, or for a
-    block.
+    """Permission for a backward to use several threads: as a call, or for a block. It has no effect
+    here.
 
     >>> import tracejit
     >>> with tracejit.autograd.set_multithreading_enabled(False):
@@ -196,7 +197,7 @@ class set_multithreading_enabled(ContextDecorator):
 
 
 class inference_mode(_Mode):
-    """Like `no_grad`, and tensors made inside can never take part in autograd.
+    """Mode like `no_grad` whose new tensors can never take part in autograd.
 
     >>> import tracejit
     >>> with tracejit.inference_mode():

@@ -1,7 +1,7 @@
 """Nodes of the autograd graph: edges, hooks, and the sinks of leaves.
 
-In: what the tape's kinds of nodes have in common. Out: `Node`, `AccumulateGrad`, and where the
-gradient of a tensor goes (`edge_of`). Called by the tape, custom Functions, writes and the engine.
+In: what the tape's kinds of nodes share. Out: `Node`, `AccumulateGrad`, and the edge along which a
+tensor's gradient goes (`edge_of`). Called by the tape, custom Functions, writes and the engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.core.eager.views import canonical
 
 Edge = tuple["Node", int] | None
 next_number = itertools.count().__next__  # of nodes, in the order they are made
-_LEAF_PRIORITY = 1 << 60  # AccumulateGrad nodes run as soon as they can
+_LEAF_PRIORITY = 1 << 60  # sequence numbers of AccumulateGrad nodes lie above all others
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -44,13 +44,14 @@ class Extras:
 
 
 class Node:
-    """Function of the autograd graph; `edges[k]` says where the gradient of operand k goes."""
+    """Function of the autograd graph. `edges[k]`: (node, output) that the gradient of operand k
+    goes to."""
 
     __slots__ = ("edges", "sequence", "extras", "__weakref__")
     edges: tuple[Edge, ...]
     output_count = 1
-    call: Any = None  # what nodes have in common that are parts of one captured call
-    stage = -1  # the number of such a part
+    call: Any = None  # the captured call of which this node is a stage
+    stage = -1  # its number among the call's stages
     opaque = False  # stands for the nodes of a branch, a loop or a call
     partial_edges = False  # not every result leads to every edge
 
@@ -62,22 +63,22 @@ class Node:
             self.extra().traceback = traceback.format_list(traceback.extract_stack()[:-1])
 
     def apply(self, grads: list) -> Sequence[Any]:
-        """Gradients along `edges` from gradients of the outputs (None where undefined)."""
+        """Return gradients along `edges` from gradients of the outputs (None where undefined)."""
         raise NotImplementedError
 
     def edges_behind(self, number: int) -> Iterable[int]:
-        """Return the numbers of the edges to which a result leads, of a node with partial edges."""
+        """Return the numbers of the edges to which a result leads."""
         return range(len(self.edges))
 
     def release(self) -> None:
-        """Let go of what was saved."""
+        """Free what the node saved."""
 
     def apply_uncertain(self, grads: list) -> Sequence[Any]:
-        """As `apply`, of gradients of which some arrive only if a value says so."""
+        """Do what `apply` does, with gradients of which some are conditional."""
         return through(self.apply, grads)
 
     def indifferent(self) -> bool:
-        """Return True if user code cannot tell whether the node runs for gradients that do not
+        """Return True if user code cannot tell if the node runs for gradients that do not
         arrive."""
         return False
 
@@ -87,7 +88,7 @@ class Node:
         return self.extras
 
     def name(self) -> str:
-        """PyTorch's name of the node, e.g. "AddBackward0"."""
+        """Return PyTorch's name of the node, e.g. "AddBackward0"."""
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -95,7 +96,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple:
-        """(node, output number) for each operand; (None, 0) for those without gradient."""
+        """Pair (node, output number) for each operand; (None, 0) for those without gradient."""
         return tuple((None, 0) if edge is None else edge for edge in self.edges)
 
     @property
@@ -117,11 +118,13 @@ class Node:
 
 
 class RemovableHandle:
-    """Handle of a registered hook; `remove()` takes the hook out, also as a context manager.
+    """Handle of a registered hook. `remove()`, or leaving it as a context manager, takes the hook
+    out.
 
-    hooks_dict: where the hook is, under the handle's `id`; without `hook` the caller puts it there.
+    hooks_dict: dictionary with the hook under the handle's `id`; without `hook` the caller puts it
+    in.
 
-    extra_dict: a further dictionary, or several, that may know the number.
+    extra_dict: one or several further dictionaries that may have an entry of this `id`.
     """
 
     _next = itertools.count()
@@ -139,7 +142,7 @@ class RemovableHandle:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        # New hooks beside one that was loaded get other numbers than it has.
+        # A new hook must not get the number of one that was loaded.
         RemovableHandle._next = itertools.count(max(next(RemovableHandle._next), self.id + 1))
 
     def remove(self) -> None:
@@ -154,7 +157,7 @@ class RemovableHandle:
 
 
 class AccumulateGrad(Node):
-    """Sink of a leaf: adds what arrives to `variable.grad`."""
+    """Sink of a leaf: adds gradients that arrive to `variable.grad`."""
 
     __slots__ = ("variable",)
 
@@ -167,9 +170,9 @@ class AccumulateGrad(Node):
 
 
 class LeafSink:
-    """Stand-in for a node at a leaf, as long as the leaf lives.
+    """Stand-in for a node at a leaf, which lives as long as the leaf.
 
-    Finds the sink that graphs hold, which holds the leaf.
+    It refers weakly to the sink, which graphs hold and which holds the leaf: so there is no cycle.
     """
 
     __slots__ = ("found",)
@@ -191,7 +194,8 @@ def nobody() -> None:
 
 
 def edge_of(x: TensorState) -> tuple[Node, int]:
-    """Return where the gradient of a tensor that requires grad goes."""
+    """Return the edge (node, output) along which the gradient of a tensor that requires grad
+    goes."""
     node = x._node
     if node is None:
         node = x._node = LeafSink()
@@ -201,9 +205,10 @@ def edge_of(x: TensorState) -> tuple[Node, int]:
 
 
 class GradientEdge(NamedTuple):
-    """Goal of a tensor's gradient: the node that made the tensor, and which of its results it is.
+    """Edge along which a tensor's gradient goes: the node that made the tensor, and its result's
+    number.
 
-    ownership_token  the type of that result, where it is known
+    ownership_token  the type of that result, if known
     """
 
     node: Node
@@ -212,8 +217,7 @@ class GradientEdge(NamedTuple):
 
 
 def leads_elsewhere(tensors: Iterable[TensorState], own: set[Node]) -> bool:
-    """Return True if gradients of tensors would arrive at any leaf but those whose sinks are
-    `own`."""
+    """Return True if gradients of tensors would arrive at a leaf whose sink is not in `own`."""
     stack = [edge_of(x)[0] for x in tensors if x._requires_grad]
     seen = set(stack)
     while stack:

@@ -1,8 +1,8 @@
-"""Views whose making rules out some uses: those made in no_grad or inference mode, and the pieces
+"""Views whose origin forbids some uses: those made in no_grad or inference mode, and the pieces
 that `split` and its kin give.
 
-In: such a view that is written, or used after its memory was written. Out: the error that says so;
-how the view stands. Called by the tape, writes, and whatever puts a tensor's history on the tape.
+In: such a view that is written, or used after its memory was written. Out: PyTorch's error, or how
+the view stands. Called by the tape, by writes, and where a tensor's history is put on the tape.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.views import View, canonical, chain_of
 from tracejit.core.ops.types import FLOATING
 
-# How a view stands whose origin matters: as others do, ...
-CUT = 1  # it requires grad as its base does, and no gradient gets from it there
-LOST = 2  # its history would be that of what was written since: nothing may use it
+# How a view stands: 0 (like any other), or one of these.
+CUT = 1  # its base requires grad, but no gradient flows from the view to it
+LOST = 2  # its memory was written since, and it has no history of that: any use raises
 
 NO_GRAD, INFERENCE, PIECE = "no_grad", "inference_mode", "piece"  # values of `View.origin`
 _MODES = {NO_GRAD: ("no_grad mode", "with grad mode enabled"),
@@ -32,7 +32,7 @@ _ONE_OF_SEVERAL = (
 
 
 def origin_of(parent: TensorState) -> str | None:
-    """Return the origin of a view that is made of `parent` now."""
+    """Return the origin of a view of `parent` that is made now."""
     if not active.grad_enabled:
         return INFERENCE if active.inference else NO_GRAD
     view = canonical(parent)._view
@@ -40,19 +40,20 @@ def origin_of(parent: TensorState) -> str | None:
 
 
 def mark(x: TensorState, origin: str | None) -> None:
-    """x is a view of this origin, of memory as it is now."""
+    """Record the origin of a view, and the version of its memory now."""
     x._view.origin, x._view.version = origin, version_of(x)
 
 
 def piece(x: TensorState, name: str, number: int) -> None:
-    """x is result `number` of a function that gives several views, whose node is called `name`."""
+    """Record that x is result `number` of a function of several views; `name`: its node in
+    PyTorch."""
     if type(x._view) is View:
         x._view.output = name, number
         mark(x, x._view.origin if x._view.origin in (NO_GRAD, INFERENCE) else PIECE)
 
 
 def standing(x: TensorState) -> int:
-    """Return how a view stands: 0, CUT or LOST."""
+    """Return how a view stands: 0 (no restriction), CUT or LOST."""
     x = canonical(x)
     view = x._view
     if type(view) is not View or x._dtype.category < FLOATING:
@@ -70,7 +71,7 @@ def is_older(x: TensorState) -> bool:
     """Return True if a view without history is older than its base's requires_grad and not written
     since.
 
-    As long as that is so, no gradient gets from it there.
+    Until then no gradient flows from the view to the base.
     """
     view: Any = x._view
     return (view.generation >= 0 and not x._requires_grad and grad_fn_of(x) is None
@@ -78,14 +79,13 @@ def is_older(x: TensorState) -> bool:
 
 
 def check_use(x: TensorState) -> None:
-    """RuntimeError where the history of a tensor is wanted that has lost it."""
+    """Raise RuntimeError if a tensor has lost the history that a use of it needs."""
     if type(x._view) is View and standing(x) == LOST:
         raise RuntimeError(_refusal(x, "its base or another view of its base has been"))
 
 
 def check_write(x: TensorState) -> None:
-    """RuntimeError for a view that no write may be recorded to, because of how it, or what it is a
-    view of, was made."""
+    """Raise RuntimeError if the origin of a view forbids to record a write to it."""
     x = canonical(x)
     if type(x._view) is View and x._view.origin is not None:
         raise RuntimeError(_refusal(x, "is being"))

@@ -1,7 +1,7 @@
-"""Functions, methods and properties that ask classes and modes, and the gates before them.
+"""Functions, methods and properties that ask classes and modes to override them, and their gates.
 
-In: the public modules. Out: gates (`core/ops/gates.py`) before all that PyTorch asks classes in.
-Called once there is somebody to ask, and by `tracejit.overrides`.
+In: the public modules. Out: gates (`core/ops/gates.py`) before everything in which PyTorch asks
+classes. Called when the first class or mode that overrides exists, and by `tracejit.overrides`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracejit.core.ops import overriding
 from tracejit.core.ops.gates import Gate, stand
 from tracejit.core.ops.record import Op
 
-# What PyTorch writes in Python: classes get arguments with their defaults by name.
+# Functions that PyTorch writes in Python: it passes classes all arguments, defaults by name.
 _IN_PYTHON = {
     "tracejit": """atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod
     cdist chain_matmul einsum lobpcg lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot
@@ -43,7 +43,7 @@ _IN_PYTHON = {
     share_memory_ split stft storage storage_type to_sparse_coo unflatten unique
     unique_consecutive""",
 }
-# What no class is asked in.
+# Functions in which no class is asked.
 _UNASKED = frozenset("""_assert _check _check_index _check_is_size _check_not_implemented
 _check_tensor_all _check_type _check_value _check_with _library _watch_for_einops broadcast_shapes
 are_deterministic_algorithms_enabled can_cast clear_autocast_cache compare compile from_dlpack
@@ -57,12 +57,12 @@ _OF_MODULES = ("tracejit", "tracejit.nn.functional", "tracejit.linalg", "traceji
                "tracejit.fft", "tracejit.nn.init", "tracejit.autograd")
 _INITIALISERS = frozenset("constant_ kaiming_uniform_ normal_ uniform_".split())
 _DERIVING = frozenset(("backward", "grad"))
-# Methods of tensors that are no functions of theirs.
+# Methods of tensors in which no class is asked.
 _OWN_METHODS = frozenset("""__array_function__ __array_ufunc__ __copy__ __delitem__ __dir__
 __getattr__ __getstate__ __hash__ __init__ __init_subclass__ __setattr__ __setstate__
 __str__ as_subclass become new new_tensor""".split())
 _OWN_PROPERTIES = frozenset(["array"])
-# The method that PyTorch's operators call.
+# Operator -> the method by which PyTorch presents it to classes.
 _OPERATORS = {
     "__add__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul",
     "__imul__": "mul_", "__truediv__": "div", "__itruediv__": "div_", "__mod__": "remainder",
@@ -77,7 +77,13 @@ _BINARY = frozenset(_OPERATORS) - {"__neg__", "__pos__", "__abs__", "nelement"} 
 
 
 class Overridable(NamedTuple):
-    """Public function that asks: where it is found, its name there, and what it is."""
+    """Public function, method or property that can be overridden.
+
+    place   module or class that holds it
+    module  name of the module, or "Tensor"
+    name    in `place`
+    found   the function, record or property
+    """
 
     place: Any
     module: str
@@ -86,7 +92,7 @@ class Overridable(NamedTuple):
 
 
 def functions() -> Iterator[Overridable]:
-    """Yield all functions of modules that ask classes."""
+    """Yield the functions of public modules that classes can override."""
     for module in _OF_MODULES:
         place = importlib.import_module(module)
         for name, found in list(vars(place).items()):
@@ -106,7 +112,7 @@ def _asks(module: str, name: str, found: Any) -> bool:
 
 
 def methods() -> Iterator[Overridable]:
-    """Yield all methods of tensors that ask their classes."""
+    """Yield the methods of tensors that classes can override."""
     for base in Tensor.__mro__[:-1]:
         for name, found in list(vars(base).items()):
             private = name.startswith("_") and not name.startswith("__")
@@ -115,7 +121,7 @@ def methods() -> Iterator[Overridable]:
 
 
 def properties() -> Iterator[Overridable]:
-    """Yield all properties of tensors that ask their classes."""
+    """Yield the properties of tensors that classes can override."""
     for base in Tensor.__mro__[:-1]:
         for name, found in list(vars(base).items()):
             if isinstance(found, property) and name not in _OWN_PROPERTIES:
@@ -123,7 +129,7 @@ def properties() -> Iterator[Overridable]:
 
 
 def title(entry: Overridable) -> str:
-    """Return the name that messages give: PyTorch's."""
+    """Return the name that messages give, which is PyTorch's."""
     module = {"tracejit": "torch", "Tensor": "torch.Tensor"}.get(
         entry.module, entry.module.replace("tracejit", "torch"))
     if entry.module == "tracejit" and entry.name in _IN_PYTHON["tracejit"].split():
@@ -132,7 +138,7 @@ def title(entry: Overridable) -> str:
 
 
 def raise_gates() -> None:
-    """Put a gate before everything that asks."""
+    """Put a gate before everything that classes can override."""
     for entry in functions():
         if entry.found not in overriding.gates:
             _stand_function(entry)
@@ -149,7 +155,8 @@ def _in_python(entry: Overridable) -> bool:
 
 
 def _stand_function(entry: Overridable) -> None:
-    gate = Gate(entry.found, entry.found, title(entry), _in_python(entry))
+    kind = _OperandsGate if entry.name == "einsum" else Gate
+    gate = kind(entry.found, entry.found, title(entry), _in_python(entry))
     if isinstance(entry.found, Op):
         overriding.gates[entry.found] = gate
         gate.original = _Plainly(entry.found)
@@ -171,8 +178,20 @@ def _stand_method(entry: Overridable) -> None:
                             operator=entry.name in _BINARY))
 
 
+class _OperandsGate(Gate):
+    """Before `einsum`, whose classes are told of each operand where it is given a list of them."""
+
+    __slots__ = ()
+
+    def bound(self, arguments: tuple, named: dict) -> tuple[tuple, dict]:
+        found, keywords = super().bound(arguments, named)
+        if len(found) == 2 and isinstance(found[1], (list, tuple)):
+            found = (found[0], *found[1])
+        return found, keywords
+
+
 class _IterationGate(Gate):
-    """Before `__iter__`, which classes know as `unbind`."""
+    """Gate before `__iter__`, which PyTorch presents to classes as `unbind`."""
 
     __slots__ = ()
 
@@ -181,7 +200,7 @@ class _IterationGate(Gate):
 
 
 def _stand_property(entry: Overridable) -> None:
-    """Put gates before what reads, writes and deletes a property."""
+    """Put gates before the accessors that read, write and delete a property."""
     found = entry.found
     for accessor, told, kind in ((found.fget, found.__get__, "__get__"),
                                  (found.fset, found.__set__, "__set__"),
@@ -191,13 +210,13 @@ def _stand_property(entry: Overridable) -> None:
 
 
 def _name(function: Any, name: str) -> None:
-    """Give a function that a decorator made the name it is found under."""
+    """Name a function that a decorator made after its public name."""
     if function.__name__ in ("call", "function", "<lambda>", "new", "in_place"):
         function.__name__ = function.__qualname__ = name
 
 
 class _Plainly:
-    """Calls a record without asking."""
+    """Call of a record past its gate."""
 
     __slots__ = ("op",)
 
@@ -212,7 +231,7 @@ _run_record = Op.__call__
 
 
 def _through_gate(self: Op, *operands: Any, **attributes: Any) -> Any:
-    """Call a record: through its gate, if it is public."""
+    """Call a record, through its gate if it has one."""
     gate = overriding.gates.get(self)
     if gate is None:
         return _run_record(self, *operands, **attributes)

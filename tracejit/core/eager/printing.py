@@ -1,7 +1,7 @@
-"""Printing tensors the way torch does.
+"""Printing of tensors as PyTorch does.
 
 In: a concrete tensor. Out: text such as `tensor([1., 2.], requires_grad=True)`. Computed with NumPy
-only, so that printing never records anything. Called by `Tensor.__repr__`.
+only, so printing never records anything. Called by `Tensor.__repr__`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from tracejit.core.ops.types import bool_, dtype_of_number, get_default_dtype, i
 
 @dataclass
 class Options:
-    """`precision` digits after the point; longer than `threshold` is summarised to `edgeitems` at
-    each end."""
+    """Options of printing.
+
+    precision  digits after the point
+    threshold  tensors of more elements are summarised to `edgeitems` at each end of a dimension
+    """
 
     precision: int = 4
     threshold: float = 1000
@@ -93,7 +96,8 @@ class Formatter:
 
 
 class ComplexFormatter:
-    """Complex numbers: both parts formatted alike."""
+    """Format of complex numbers: one `Formatter` for the real parts, one for the imaginary
+    parts."""
 
     def __init__(self, array: np.ndarray):
         self.real, self.imag = Formatter(array.real.copy()), Formatter(array.imag.copy())
@@ -106,7 +110,7 @@ class ComplexFormatter:
 
 
 def text(x: TensorState) -> str:
-    """`repr` of a concrete tensor."""
+    """Return the `repr` of a concrete tensor."""
     if x._device.type == "meta":
         return _with_suffixes("tensor(...", _suffixes(x), len("tensor("))
     array = x.array if x._device.type == "cpu" else x.array.get()
@@ -116,7 +120,8 @@ def text(x: TensorState) -> str:
 
 
 def elements(array: np.ndarray, indent: int) -> str:
-    """Return the elements as text, `indent` characters from the edge."""
+    """Return the elements as text; lines after the first start `indent` characters from the
+    edge."""
     if array.size == 0:
         return "[]"
     summarize = array.size > options.threshold

@@ -20,7 +20,7 @@ if _state is not None:
     _QUIET = _umath._make_extobj(all="ignore")
 
     def quietly(function: Callable[..., Any], xp: Any, arrays: list, attributes: dict) -> Any:
-        """`function(xp, *arrays, **attributes)` without floating point warnings."""
+        """Return `function(xp, *arrays, **attributes)`, without floating point warnings."""
         token = _state.set(_QUIET)
         try:
             return function(xp, *arrays, **attributes)
@@ -30,6 +30,6 @@ if _state is not None:
 else:
 
     def quietly(function: Callable[..., Any], xp: Any, arrays: list, attributes: dict) -> Any:
-        """`function(xp, *arrays, **attributes)` without floating point warnings."""
+        """Return `function(xp, *arrays, **attributes)`, without floating point warnings."""
         with np.errstate(all="ignore"):
             return function(xp, *arrays, **attributes)

@@ -1,4 +1,4 @@
-"""Checks the sizes of results before they are computed, and refuses those that cannot be held.
+"""Checks of result sizes before results are computed.
 
 In: the types of an op's results. Out: nothing, or PyTorch's errors. Called by the dispatcher.
 """
@@ -16,14 +16,14 @@ from tracejit.core.ops.types import TensorType
 
 
 def check_memory(types: Any) -> None:
-    """Raise an error before anything is computed of a result that no memory holds."""
+    """Raise an error for a result that no memory holds, before it is computed."""
     for kind in (types,) if type(types) is TensorType else types:
         shapes.check_memory(kind.shape, kind.dtype.itemsize)
 
 
 def out_of_memory(types: Any, error: MemoryError) -> OutOfMemory:
-    """Make the error of results that could not be allocated; the array library's where values
-    size."""
+    """Make the error for results that could not be allocated. If values decide their sizes, it has
+    the array library's text."""
     kinds = (types,) if type(types) is TensorType else types
     if any(None in kind.shape for kind in kinds):
         return OutOfMemory(f"DefaultCPUAllocator: can't allocate memory: {error}")
@@ -31,7 +31,7 @@ def out_of_memory(types: Any, error: MemoryError) -> OutOfMemory:
 
 
 def check_counts(op: Op, types: Any) -> None:
-    """RuntimeError for results with more elements than can be counted."""
+    """Raise RuntimeError for results with more elements than can be counted."""
     for kind in (types,) if type(types) is TensorType else types:
         if None in kind.shape:
             continue  # values decide how many

@@ -1,4 +1,4 @@
-"""Tensors that nodes keep of the forward computation, and the check that they were not overwritten.
+"""Tensors that nodes keep from the forward computation, and the check that nobody overwrote them.
 
 In: operands and results of ops. Out: the same tensors at backward, or the error that names the one
 that was written since. Called by the tape and custom Functions.
@@ -30,7 +30,6 @@ def version_of(x: TensorState) -> int:
 
 
 def versions_of(tensors: Sequence[TensorState]) -> list[int]:
-    """Return the versions of tensors."""
     if active.tracer is not None:
         return [version_of(x) for x in tensors]
     return [version_of(x) if x._view is not None or x._storage is None else x._storage.version
@@ -47,7 +46,8 @@ def over_same_memory(x: TensorState) -> Any:
 
 
 def detached(x: TensorState) -> Any:
-    """`detach()`: an alias that has no history anywhere."""
+    """Return an alias without history, as `detach()` does; for a tracer gradients do not pass it
+    either."""
     tracer = active.tracer
     if tracer is None:
         return alias(x)
@@ -58,7 +58,8 @@ def detached(x: TensorState) -> Any:
 
 
 def alias(x: TensorState) -> Any:
-    """Make a tensor over the same memory without history, off the tape."""
+    """Make a tensor over the same memory without history. It stays in a family that counts writes,
+    or is of inference mode."""
     t = over_same_memory(x)
     view = x._view
     if view is not None and (family_of(x).version is not None or family_of(x).inference):
@@ -81,7 +82,7 @@ class TensorLabel(NamedTuple):
 
 def label_of(x: TensorState, node: Node | None, number: int, shape: tuple | None = None
              ) -> TensorLabel:
-    """Label a tensor that is this result of a node; `shape`: as it was recorded."""
+    """Label a tensor that is result `number` of a node. `shape`: as recorded, None: its own."""
     shape = shape_of(x) if shape is None else shape
     return TensorLabel(x._dtype, x._device, shape, "" if node is None else node.name(), number)
 
@@ -93,9 +94,10 @@ def label_of_itself(x: TensorState, shape: tuple | None = None) -> TensorLabel:
 
 def label_now(itself: weakref.ref | None, before: TensorLabel, shape: tuple | None = None,
               family: AliasFamily | None = None) -> TensorLabel:
-    """Label a result that may be gone: `before` until it has a history of its own.
+    """Label a result that may be gone. While it lives, its own history labels it, unless the node
+    is that of a call, branch or loop: then `before` does.
 
-    Of what is gone its family knows it.
+    If the result is gone, its family knows the last node that wrote it.
     """
     x = None if itself is None else itself()
     if x is None:
@@ -106,10 +108,10 @@ def label_now(itself: weakref.ref | None, before: TensorLabel, shape: tuple | No
 
 
 class SavedResult:
-    """Memory of a result that a node keeps without holding the tensor of the user's.
+    """Memory of a result that a node keeps without holding the user's tensor.
 
-    label   what an error says of it
-    itself  the user's tensor, if that is what is kept
+    label   of the tensor in errors
+    itself  the user's tensor, if the node keeps that one; held weakly
     """
 
     __slots__ = ("tensor", "version", "label", "itself")
@@ -128,12 +130,13 @@ class SavedResult:
             raise modified(label_now(self.itself, self.label), version, self.version)
 
 
-PACKED = -1  # the version of what is kept by whoever packed it
+PACKED = -1  # version of a saved tensor that a packer keeps: nobody checks it
 
 
 @contextmanager
 def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
-    """Keep what nodes keep meanwhile as what `packer` gives; None: the tensors themselves."""
+    """Set the packer for the block: nodes made inside keep `packer(tensor)`; None: the tensor
+    itself."""
     before, active.packer = active.packer, packer
     try:
         yield
@@ -142,17 +145,18 @@ def packing(packer: Callable[[Any], Any] | None) -> Iterator[None]:
 
 
 class KeptHistory:
-    """History of a tensor that is kept in another form."""
+    """History of a tensor that a packer keeps in another form."""
 
     __slots__ = ("edge", "sink")
 
     def __init__(self, tensor: TensorState):
         self.edge = edge_of(tensor) if tensor._requires_grad else None
-        # A leaf is none for its node: what has its elements finds the same sink as it does.
+        # A copy of a leaf's elements must find the leaf's own sink, not get a new one.
         self.sink = tensor._node if grad_fn_of(tensor) is None else None
 
     def of(self, value: TensorState) -> Any:
-        """Make a tensor with that history over the memory of `value`, which has its elements."""
+        """Make a tensor with that history over the memory of `value`, which has the tensor's
+        elements."""
         found = alias(value)
         if self.edge is not None:
             (found._node, found._output_nr), found._requires_grad = self.edge, True
@@ -161,7 +165,7 @@ class KeptHistory:
 
 
 class Saved:
-    """Operand kept for backward, with the version it had, and which result of a node it was."""
+    """Operand kept for backward, with its version and its output number at that time."""
 
     __slots__ = ("tensor", "version", "number", "__weakref__")
 
@@ -202,7 +206,7 @@ class Saved:
 
 
 class SavedOutput:
-    """Result kept by the node that made it: as an alias, so that node and tensor form no cycle."""
+    """Result kept by the node that made it, as an alias: so node and tensor form no cycle."""
 
     __slots__ = ("tensor", "version", "node", "number", "__weakref__")
 
@@ -236,14 +240,15 @@ class SavedOutput:
 
 
 def check_version(x: TensorState, expected: int, node: Node | None, number: int) -> None:
-    """RuntimeError when a saved tensor, which is this result of a node, was written since."""
+    """Raise RuntimeError if a saved tensor, which is result `number` of a node, was written
+    since."""
     version = version_of(x)
     if version != expected:
         raise modified(label_of(x, node, number), version, expected)
 
 
 def modified(label: TensorLabel, version: int, expected: int) -> RuntimeError:
-    """Make the error of a backward that needs what was written since."""
+    """Make the error for a backward that needs a tensor which was written since."""
     shape = shape_text(ended_to_hints(label.shape))
     what = f"[{tensor_type_name(label.dtype, label.device)} {shape}]"
     made = f", which is output {label.number} of {label.made}," if label.made else ""
@@ -260,7 +265,7 @@ def modified(label: TensorLabel, version: int, expected: int) -> RuntimeError:
 
 
 class Unsaved:
-    """Type of an operand or result that no rule reads."""
+    """Type of an operand or result whose elements no gradient rule reads."""
 
     __slots__ = ("dtype", "shape", "device")
 
@@ -270,7 +275,7 @@ class Unsaved:
 
 
 def settle_shapes(known: Iterable[Any]) -> None:
-    """Shapes remembered in a recording that is over become plain numbers."""
+    """Replace symbolic sizes of an ended recording in remembered shapes by plain numbers."""
     for x in known:
         if type(x) is Unsaved:
             x.shape = ended_to_hints(x.shape)

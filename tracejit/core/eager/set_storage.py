@@ -1,7 +1,7 @@
-"""`set_`: a tensor looks at other memory from now on.
+"""`set_`: give a tensor other memory.
 
-In: a tensor, and a tensor or a storage with a layout. Out: the same tensor over that memory. While
-a call is recorded this ends the segment.
+In: a tensor, and a tensor or a storage with a layout. Out: the same tensor over that memory. In a
+recording this breaks the graph.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
     tensor([[1., 2.],
             [3., 4.]])
 
-    A storage that is too small grows. RuntimeError for tensors that require grad in grad mode,
-    another dtype, negative offsets or strides; TypeError for what is no tensor and no storage.
+    A storage that is too small grows. Raises RuntimeError for tensors that require grad in grad
+    mode, another dtype, negative offsets or strides; TypeError for other sources.
     """
     laid_out = storage_offset is not None and size is not None
     known = source is None or isinstance(source, (TensorState, UntypedStorage, TypedStorage))
@@ -86,9 +86,9 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
 
 
 def _count(self: Any, version: int) -> None:
-    """Count the tensor's own writes from `version` on, for what saved it.
+    """Let the tensor count its own writes from `version` on, for nodes that saved it.
 
-    The memory it looks at now counts others' writes.
+    The version of its new memory counts the writes of others.
     """
     if type(self._view) is not View:
         inference = self._view is not None and self._view.inference
@@ -96,7 +96,7 @@ def _count(self: Any, version: int) -> None:
 
 
 def _layout(offset: Any, size: Any, stride: Any) -> tuple[int, tuple, tuple | None]:
-    """Offset, shape and strides; None where they are those of a contiguous tensor."""
+    """Return offset, shape and strides; strides None if they are contiguous."""
     offset = int(offset)
     shape = (int(size),) if isinstance(size, int) else tuple(map(int, size))
     strides = contiguous_strides(shape) if stride is None else tuple(map(int, stride))

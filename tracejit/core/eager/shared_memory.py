@@ -1,7 +1,7 @@
 """Memory that forked processes share, and memory that is pinned: `share_memory_`, `pin_memory`.
 
-In: tensors. Out: the tensor in shared memory; a copy that counts as pinned nowhere, as nothing here
-needs pages that stay. Mixed into Tensor.
+In: tensors. Out: the tensor in shared memory; for `pin_memory` a copy. Nothing here needs pinned
+pages, so no tensor counts as pinned. Mixed into Tensor.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from tracejit.core.eager.writing import take_memory
 
 
 class SharedMemory(TensorState):
-    """Place of the elements, as other processes see it."""
+    """Part of Tensor for memory that processes share."""
 
     __slots__ = ()
 
     def share_memory_(self) -> Any:
         """Move the elements to memory that processes forked later share; returns the tensor.
 
-        NotImplementedError where other tensors or arrays look at the memory, which would stay.
+        Raises NotImplementedError if other tensors or arrays look at the memory: they would not
+        follow.
 
         >>> import tracejit
         >>> tracejit.ones(2).share_memory_().is_shared()
@@ -48,8 +49,8 @@ class SharedMemory(TensorState):
         return self
 
     def is_shared(self) -> bool:
-        """Return True if processes forked later share the elements; those of CUDA tensors count
-        so."""
+        """Return True if processes forked later share the elements. CUDA tensors always count as
+        shared."""
         if self._device.type == "cuda":
             return True
         if active.tracer is not None:
@@ -61,12 +62,12 @@ class SharedMemory(TensorState):
         return self.clone()
 
     def is_pinned(self, device: Any = None) -> bool:
-        """False: nothing is pinned."""
+        """Return False: nothing is pinned."""
         return False
 
 
 def _holders(x: Any) -> int:
-    """Count the references to a tensor's memory, those of the count itself included."""
+    """Count the references to a tensor's memory, including those of this count itself."""
     return sys.getrefcount(x._storage)
 
 
@@ -74,7 +75,7 @@ _ALONE = _holders(SimpleNamespace(_storage=object()))  # versions of Python may 
 
 
 def shared_array(nbytes: int) -> np.ndarray:
-    """Bytes that processes forked later share."""
+    """Make bytes that processes forked later share."""
     return np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8, nbytes)
 
 

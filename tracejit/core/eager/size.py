@@ -1,4 +1,4 @@
-"""`tracejit.Size`: the tuple that `tensor.shape` is.
+"""`tracejit.Size`: the tuple type of `tensor.shape`.
 
 In: ints, and symbolic sizes while a function is recorded. Out: a tuple with `numel()` that prints
 like torch's.
@@ -63,7 +63,7 @@ class Size(tuple):
 
 
 def _as_size(x: Any, place: int) -> Any:
-    """Return an item of a Size; TypeError for what is no integer."""
+    """Return an item of a Size. Raises TypeError for other objects than integers."""
     if type(x) is int or type(x) is not bool and is_int(x):
         return x
     try:
@@ -74,13 +74,13 @@ def _as_size(x: Any, place: int) -> Any:
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """Return the common shape of tensors of these shapes.
+    """Return the shape to which these shapes broadcast.
 
     >>> import tracejit
     >>> tracejit.broadcast_shapes((2, 1), (3,))
     tracejit.Size([2, 3])
 
-    RuntimeError where they have none.
+    Raises RuntimeError if there is none.
     """
     common: tuple = ()
     for number, given in enumerate(shapes):

@@ -1,8 +1,8 @@
-"""Tells if the engine alone holds a gradient, by counts of references that are tried out first.
+"""Test if the engine alone holds a gradient, by reference counts that are measured first.
 
-In: a gradient that arrives at a leaf. Out: True where the leaf may take over its memory. Called by
-`engine.accumulate`, through calls whose own references are among those that are counted. CPython's
-versions differ in how many these are: `calibrate` counts them once, by gradients of no elements.
+In: a gradient that arrives at a leaf. Out: True if the leaf may take over its memory. Called by
+`engine.accumulate`, through calls whose own references count, too. CPython's versions differ in
+their number: `calibrate` measures it once, with gradients of no elements.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from tracejit.core.memory.reliances import holds, relies
 from tracejit.core.memory.storage import Storage
 from tracejit.core.ops.types import float32
 
-_MOST = 8  # more than any version counts
+_MOST = 8  # more references than any version of CPython counts
 
 
 class _Expected:
-    """Return the counts of a sole gradient, of its base and of its storage; 0 means never."""
+    """Reference counts of a gradient that nobody else holds, of its base and of its storage; 0:
+    never."""
 
     grad = parent = storage = 0
 
@@ -55,7 +56,8 @@ def _nbytes(x: Any) -> int:
 
 
 class _Gradient(TensorState):
-    """Gradient of no elements; where it is not taken over, None is."""
+    """Gradient of no elements for the measurement. Its copy is None, which shows that it was not
+    taken over."""
 
     __slots__ = ()
 
@@ -83,7 +85,8 @@ def _made(view: bool) -> Any:
 
 
 def _taken(view: bool = False, held: Callable[[Any], Any] | None = None) -> bool:
-    """Return True if the engine takes over a gradient, of which somebody may hold a part."""
+    """Return True if the engine takes over a gradient. `held`: gives the part of it that is held
+    meanwhile."""
     variable = SimpleNamespace(_hooks=None, _requires_grad=True, _grad=None, _shape=(0,))
     node, grads = SimpleNamespace(variable=variable, extras=None), [_made(view)]
     kept = None if held is None else held(grads[0])
@@ -93,7 +96,8 @@ def _taken(view: bool = False, held: Callable[[Any], Any] | None = None) -> bool
 
 
 def _counted(name: str, view: bool = False) -> None:
-    """Set the smallest count with which a gradient of which nobody holds a part is taken over."""
+    """Set the smallest expected count with which the engine takes over a gradient that nobody else
+    holds."""
     for count in range(_MOST + 1):
         setattr(_Expected, name, count)
         if _taken(view):
@@ -112,7 +116,8 @@ def _counts_references() -> bool:
 
 
 def _counts_say() -> bool:
-    """Count what a sole gradient has, and return True if that tells when others hold a part."""
+    """Measure the counts. Return True if they tell apart gradients of which somebody holds a
+    part."""
     _Expected.grad = _Expected.parent = _Expected.storage = _MOST
     for name, view in (("grad", False), ("storage", False), ("parent", True)):
         _counted(name, view)
@@ -122,7 +127,7 @@ def _counts_say() -> bool:
 
 
 def calibrate(sink: Callable[[Any, Any, list], None]) -> None:
-    """Count the references to a gradient that arrives by `sink(task, node, grads)`."""
+    """Measure the references to a gradient that arrives by `sink(task, node, grads)`."""
     _sink[:] = [sink]
     if not holds("references"):
         _Expected.grad = _Expected.parent = _Expected.storage = 0

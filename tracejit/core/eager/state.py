@@ -1,8 +1,8 @@
 """Fields of a tensor, and the cheapest way to make one.
 
 In: a Storage and a layout. Out: Tensors. `make` only fills slots: every result of every op calls
-it, and so do compiled programs. Strides of contiguous tensors and the NumPy array, which are rarely
-needed, are worked out on demand.
+it, and so do compiled programs. Strides of contiguous tensors and the NumPy array are rarely needed
+and computed on demand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.core.memory.storage import RELEASED
 from tracejit.core.ops.operators import Operators
 from tracejit.core.ops.types import dtype, dtype_of_numpy, require_cpu
 
-CUT = -1
+CUT = -1  # output number of a tensor whose node `detach_` took
 NO_DATA = "Cannot copy out of meta tensor; no data!"
 
 
@@ -31,8 +31,8 @@ class TensorState(Operators):
                     contiguous. _storage None: deferred, `_traced` is the tracer's state for it
     _requires_grad  also of results; those have a `_node` (grad_fn) and `_output_nr`, which is CUT
                     where `detach_` took the node
-    _node           leaves: None, or a LeafSink, which finds their AccumulateGrad node
-    _view           None; `AliasFamily` where views of this tensor exist; `View` where it is one
+    _node           of a leaf: None, or a LeafSink, which finds its AccumulateGrad node
+    _view           None; an `AliasFamily` if views of this tensor exist; a `View` if it is one
                     itself (views.py)
     _hooks          None or `TensorHooks` (hooks.py)
     _array          None, or the NumPy (CuPy) array over the storage
@@ -81,14 +81,13 @@ _new = object.__new__
 
 
 def install_class(tensor_class: type) -> None:
-    """`make` makes instances of this class; `tensor.py` calls this once."""
+    """Set the class that `make` makes instances of; `tensor.py` calls this once."""
     _class[0] = tensor_class
 
 
 def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | None, dtype: dtype,
          device: Any) -> Any:
-    """Make a tensor over `storage`; offset and strides in elements, strides None where it is
-    contiguous."""
+    """Make a tensor over `storage`. Offset and strides count elements; strides None: contiguous."""
     t: Any = _new(_class[0])
     t._storage = storage
     t._offset = offset
@@ -117,8 +116,7 @@ def of_result(array: Any, dtype: dtype, device: Any) -> Any:
 
 
 def of_array(array: Any, device: Any = CPU) -> Any:
-    """Make a tensor over an existing array's memory: any strides that PyTorch allows (not
-    negative)."""
+    """Make a tensor over an existing array's memory. Raises ValueError for negative strides."""
     kind = dtype_of_numpy(array.dtype)
     if array.flags.c_contiguous:
         return of_result(array, kind, device)
@@ -136,13 +134,13 @@ def of_array(array: Any, device: Any = CPU) -> Any:
 
 
 def shape_of(x: TensorState) -> tuple:
-    """Sizes as seen by the tracer in charge, else ints."""
+    """Return the sizes: those that the active tracer gives, else ints."""
     tracer = active.tracer
     return x._shape if tracer is None else tracer.shape(x)
 
 
 def contiguous_strides(shape: tuple) -> tuple:
-    """Strides, in elements, of a contiguous tensor of this shape.
+    """Return the strides, in elements, of a contiguous tensor of this shape.
 
     >>> contiguous_strides((2, 3, 4))
     (12, 4, 1)
@@ -155,12 +153,13 @@ def contiguous_strides(shape: tuple) -> tuple:
 
 
 def strides_of(x: TensorState) -> tuple:
-    """Strides in elements of a concrete tensor."""
+    """Return the strides of a concrete tensor, in elements."""
     return contiguous_strides(x._shape) if x._strides is None else x._strides
 
 
 def is_contiguous(x: TensorState) -> bool:
-    """Return True if elements lie in row-major order without gaps; sizes 1 may have any stride."""
+    """Return True if elements lie in row-major order without gaps; the stride of a size 1 is
+    free."""
     if x._strides is None:
         return True
     step = 1
@@ -174,14 +173,14 @@ def is_contiguous(x: TensorState) -> bool:
 
 
 def check_known(x: TensorState) -> None:
-    """RuntimeError, which names the leak, for a deferred tensor."""
+    """Raise RuntimeError for a deferred tensor that left its recording."""
     if x._storage is None:
         raise RuntimeError(x._traced.escaped())
 
 
 def laid_out(x: TensorState) -> Any:
-    """Return an array that lies as the tensor does; of a tensor without values, no code may read
-    it."""
+    """Return an array with the tensor's layout. That of a tensor without values must not be
+    read."""
     return _array_over(x) if x._device.type == "meta" else x.array
 
 
@@ -201,5 +200,4 @@ def _array_over(x: TensorState) -> Any:
 
 
 def public_shape(x: TensorState) -> Size:
-    """Return what `x.shape` is."""
     return tuple.__new__(Size, shape_of(x))

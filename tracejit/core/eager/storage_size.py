@@ -1,8 +1,8 @@
 """Storages of another size: their memory is replaced under the tensors that look at it.
 
-In: a Storage and a number of bytes. Out: the same Storage over other memory, with what fits of the
-content. Called by `resize_` and `set_` of tensors and by `resize_` of storages, by which programs
-give the memory of tensors back for a while.
+In: a Storage and a number of bytes. Out: the same Storage over other memory, with as much of the
+content as fits. Called by `resize_` and `set_` of tensors, and by `resize_` of storages, with which
+programs release the memory of tensors for a while.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def is_resizable(storage: Storage) -> bool:
 
 
 def resize(storage: Storage, nbytes: int) -> None:
-    """Give a Storage `nbytes` bytes; those that were not there are zeros.
+    """Give a Storage `nbytes` bytes; new ones are zeros.
 
-    RuntimeError where arrays look at the memory, and for sizes between 0 and what tensors over it
-    need. After `resize(storage, 0)` their elements cannot be read until it is resized again.
+    Raises RuntimeError if arrays look at the memory, and for sizes between 0 and what tensors over
+    it need. After `resize(storage, 0)` their elements cannot be read until it is resized again.
     """
     if not is_resizable(storage):
         raise RuntimeError("Trying to resize storage that is not resizable")
@@ -49,7 +49,7 @@ def resize(storage: Storage, nbytes: int) -> None:
 
 
 def extent(x: Any) -> int:
-    """Return how many bytes of its storage a tensor reaches; 0 of one that has no elements."""
+    """Return how many bytes of its storage a tensor reaches; 0 if it has no elements."""
     return extent_of(x._offset, x._shape, strides_of(x)) * x._dtype.itemsize
 
 

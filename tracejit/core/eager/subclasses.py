@@ -1,7 +1,6 @@
-"""Classes derived from `Tensor`: what they say of functions unless they say something else, and how
-results stay objects of them.
+"""Subclasses of `Tensor`: their default `__torch_function__`, and how results keep the class.
 
-In: a function that was called with an object of such a class. Out: what the function gives, as
+In: a function that was called with an object of such a class. Out: the function's results as
 objects of the class. Called by `core/ops/overriding.py`, and by classes through `super()`.
 """
 
@@ -19,9 +18,9 @@ _UNCHANGED = ("_base", "grad", "_grad")
 @classmethod  # type: ignore[misc]
 def torch_function(cls: Any, func: Any, types: Any, args: tuple = (),
                    kwargs: dict | None = None) -> Any:
-    """Run a function, and give its results as objects of this class.
+    """Run a function, and return its results as objects of this class.
 
-    NotImplemented where a class among `types` is not a base of this one.
+    Return NotImplemented if a class among `types` is not a base of this one.
 
     >>> import tracejit
     >>> class Named(tracejit.Tensor): pass
@@ -36,7 +35,7 @@ def torch_function(cls: Any, func: Any, types: Any, args: tuple = (),
 
 
 def _stays(func: Any) -> bool:
-    """Return True for properties whose tensors exist already."""
+    """Return True for getters of tensors that exist already, which keep their class."""
     owner = getattr(func, "__self__", None)
     return isinstance(owner, property) and any(owner is found for found in _exempt())
 
@@ -47,7 +46,7 @@ def _exempt() -> list[Any]:
 
 
 def exempt_getters() -> set[Any]:
-    """Return the getters whose results stay what they are."""
+    """Return the getters whose results keep their class."""
     return {found.__get__ for found in _exempt()}
 
 
@@ -64,7 +63,7 @@ def converted(result: Any, cls: type) -> Any:
 
 
 def watch(cls: type) -> None:
-    """Make functions ask a new class of tensors from now on, unless it has no say."""
+    """Raise the gates for a new class of tensors, unless it overrides nothing."""
     if overriding.carries(cls):
         overriding.stand_gates()
 
@@ -81,7 +80,7 @@ def keeps_class(cls: type) -> bool:
 
 
 def kept_class(cls: type) -> type | None:
-    """Return the class of what functions give for tensors of a class, None if the class is asked.
+    """Return the class of results for tensors of a class; None if its own code decides that.
 
     >>> import tracejit
     >>> kept_class(tracejit.nn.Parameter).__name__
@@ -93,7 +92,7 @@ def kept_class(cls: type) -> type | None:
 
 
 def of_class(tensor: Any, cls: Any) -> Any:
-    """Make a tensor that nobody else has seen an object of a class; no code of the class runs.
+    """Change the class of a tensor that nobody else has seen; no code of the class runs.
 
     >>> import tracejit
     >>> class Named(tracejit.Tensor): pass
@@ -106,7 +105,7 @@ def of_class(tensor: Any, cls: Any) -> Any:
 
 
 def _tell(found: list[Any]) -> None:
-    """Break the graph: a class or mode handles a call by its own code, which no replay runs."""
+    """Add a break: a class or mode handles a call by its own code, which no replay runs."""
     tracer = active.tracer
     if tracer is None or tracer.mapped:
         return

@@ -1,7 +1,7 @@
-"""Two tensors exchanged: each name goes on with the other's elements, history and attributes.
+"""Exchange of two tensors: each object gets the other's elements, history and attributes.
 
-In: two tensors. Out: the same two objects, each being what the other was. What nodes keep, and what
-looks at the memory of one of them, follows the memory, not the object.
+In: two tensors. Out: the same two objects, exchanged. Nodes that keep one of them, and views of it,
+follow the memory, not the object.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     >>> x
     tensor([0., 0.])
 
-    Weak references go on with the object that they name. A backward through a history that one of
-    the two was a leaf of is a RuntimeError from then on. RuntimeError after `retain_grad()`,
-    TypeError for what is no tensor.
+    Weak references stay with the object. Afterwards a backward raises RuntimeError if one of the
+    two was a leaf of its history. Raises RuntimeError after `retain_grad()`, TypeError for other
+    objects.
     """
     for x in (t1, t2):
         if not isinstance(x, TensorState):
@@ -74,13 +74,14 @@ def swap_tensors(t1: Any, t2: Any) -> None:
 
 
 def _holders(x: Any, other: Any) -> list[tuple[Any, str, Any]]:
-    """List the holders of what `x` is now, which shall keep `other`."""
+    """List (holder, attribute, `other`) for the records that hold `x` and must hold `other`
+    then."""
     return [(r, _HOLDERS[type(r)], other) for r in referrers([x])
             if type(r) in _HOLDERS and not (type(r) is View and r.op is None)]
 
 
 def _poison(x: Any) -> None:
-    """Forbid the sink of a leaf, if there is one, to run; the leaf gets another one."""
+    """Make the sink of a leaf, if there is one, raise when it runs. The leaf gets a new sink."""
     if type(x._node) is LeafSink:
         sink = x._node.found()
         if sink is not None:

@@ -1,8 +1,8 @@
-"""Tape: every op that ran on tensors that require grad, as a node.
+"""Tape: a node for every op that ran on tensors that require grad.
 
-In: ops just run, from dispatch (`attach`), and compiled calls (`record_custom`). Out:
-`tensor.grad_fn` and the graph behind it, which the engine walks. Nothing here looks at elements, so
-deferred tensors are recorded over like others.
+In: ops that have just run, from dispatch (`attach`), and traced branches and loops
+(`record_custom`). Out: `tensor.grad_fn` and the graph behind it, which the engine walks. Nothing
+here looks at elements, so deferred tensors are recorded over like others.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class OpNode(Node):
         return results
 
     def _settle(self) -> None:
-        """Sizes and numbers of a recording that is over become plain ones."""
+        """Replace symbolic sizes and numbers of an ended recording by plain ones."""
         self.attributes = ended_to_hints(self.attributes)
         self.operands = ended_to_hints(self.operands)
         settle_shapes(self.operands)
@@ -69,7 +69,8 @@ class OpNode(Node):
             self.operands = self.outputs = None
 
     def __getattr__(self, name: str) -> Any:
-        """`_saved_self`, `_saved_result`: what the node keeps, by PyTorch's names or ours."""
+        """Return what the node keeps, by PyTorch's names or ours: `_saved_self`,
+        `_saved_result`."""
         if name.startswith("_saved_"):
             return saved_by_name(self, name[7:])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -105,7 +106,7 @@ def _node_class(op: Op) -> type:
 
 
 def differentiable_positions(op: Op, count: int) -> tuple[int, ...]:
-    """Operands of an application that have a rule."""
+    """Return the positions of an op's operands that have a gradient rule."""
     found = _positions.get((op, count))
     if found is None:
         found = _positions[op, count] = tuple(k for k in range(count) if op.differentiable(k))
@@ -113,7 +114,7 @@ def differentiable_positions(op: Op, count: int) -> tuple[int, ...]:
 
 
 def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
-    """Put an op that just ran on the tape, if a result can require grad because an operand does."""
+    """Put an op that has just run on the tape, if an operand requires grad and a result can."""
     count = len(operands)
     edges: list[Edge] = [None] * count
     needed: tuple[int, ...] = ()
@@ -135,7 +136,7 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
     node = (_node_classes.get(op) or _node_class(op))(tuple(edges))
     plan = saved(op, needed, count)
     node.op, node.attributes, node.needed = op, attributes, needed
-    # A view at a place that a tensor holds is freed by no backward: the plain view keeps a number.
+    # `x[i]` with a tensor i keeps i, but like the plain view it has nothing that a backward frees.
     node.keeps = bool(plan.outputs or plan.operands) and not op.views
     tracer = active.tracer
     node.symbolic = tracer is not None
@@ -165,7 +166,7 @@ _NO_PARTS: frozenset[int] = frozenset()
 
 
 class CustomNode(Node):
-    """Node for a whole computation whose backward is a callable (a compiled call)."""
+    """Node for a whole computation whose backward is a callable: a traced branch or loop."""
 
     __slots__ = ("backward", "saved", "output_count", "freeing", "frees", "over")
     opaque = partial_edges = True
@@ -175,8 +176,8 @@ class CustomNode(Node):
         super().__init__(edges)
         self.backward, self.saved, self.output_count = backward, saved, output_count
         self.freeing: Any = None
-        self.frees = _NO_PARTS  # what this backward does
-        self.over = _NO_PARTS  # and what earlier ones did
+        self.frees = _NO_PARTS  # parts that the running backward frees
+        self.over = _NO_PARTS  # parts that earlier ones freed
 
     def apply(self, grads: list) -> Sequence[Any]:
         if self.backward is None:
@@ -208,7 +209,7 @@ class CustomNode(Node):
         self.free(self.frees)
 
     def free(self, parts: frozenset[int]) -> None:
-        """Free these parts."""
+        """Free these parts, and the backward once no result can use it."""
         self.over |= parts
         if self.freeing is None or self.freeing.all_over(self.over):
             self.backward, self.saved = None, ()
@@ -224,10 +225,10 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
 
     backward(grads, create_graph) gets one gradient (or None) for each output and returns one (or
     None) for each input. With create_graph it must run differentiable ops. Tensors in `saved` must
-    not be written before it runs, nor what a `SavedResult` among them keeps: that is checked.
+    not be written before it runs, nor what a `SavedResult` among them keeps: the node checks that.
     Floating outputs require grad afterwards.
-    `freeing`: what of it a backward frees, by itself (`autodiff.branch_freed`); default:
-    everything. Returns None when no input requires grad.
+    `freeing`: the parts that a backward frees by themselves (`autodiff.branch_freed`); None: a
+    backward frees everything. Returns None if no input requires grad, or grad mode is off.
     """
     if not active.grad_enabled:
         return None
@@ -252,7 +253,7 @@ def record_custom(name: str, inputs: Sequence[Any], outputs: Sequence[Any], back
 
 def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
                 result: TensorState) -> None:
-    """Remember that `result` is `op` of `parent`'s own memory."""
+    """Record that `result` is a view of `parent`: `op` of its memory."""
     if parent._view is None:
         parent._view = AliasFamily()
     elif type(parent._view) is View:
@@ -263,7 +264,7 @@ def attach_view(op: Op, parent: TensorState, operands: tuple, attributes: dict,
 
 def refresh(x: TensorState) -> int:
     """Give a view the history that writes to its base, or through other views, have made since.
-    Returns how it stands, where its origin rules out some uses (origins.py)."""
+    Returns how the view stands (`origins.standing`), if its origin forbids some uses, else 0."""
     stale, refreshed = [], x
     while type(x._view) is View and x._view.generation != x._view.family.generation:
         stale.append(x)
@@ -273,7 +274,7 @@ def refresh(x: TensorState) -> int:
         if view.op is None:
             parent = view.parent
             if parent._requires_grad:
-                edge_of(parent)  # a leaf's sink is found through it
+                edge_of(parent)  # makes a leaf's LeafSink, which v must share
             v._node, v._output_nr, v._requires_grad = (
                 parent._node, parent._output_nr, parent._requires_grad)
         elif view.origin is None and is_older(v):
@@ -288,7 +289,7 @@ def refresh(x: TensorState) -> int:
             try:
                 attach(view.op, (view.parent, *operands), (v,), view.attributes)
                 move_retained(v, node, before[1])
-            except BaseException:  # a tracer may refuse: then nothing has happened
+            except BaseException:  # a tracer may refuse: v keeps its old history
                 v._node, v._output_nr, v._requires_grad = before
                 raise
         view.generation = view.family.generation
@@ -300,8 +301,8 @@ def refresh(x: TensorState) -> int:
 
 
 def move_retained(x: TensorState, before: Node | None, number: int) -> None:
-    """x was result `number` of a node, and has another history now: a gradient that is retained is
-    that of x as it is now."""
+    """Move a retained gradient of x, which was result `number` of node `before`, to its history
+    now."""
     extras, node = None if before is None else before.extras, grad_fn_of(x)
     held = None if extras is None else extras.retained.get(number)
     if held is not None and held() is x and node is not None:

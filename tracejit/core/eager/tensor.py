@@ -1,5 +1,4 @@
-"""`Tensor`: the class that users see, put together from what the other files of this room say about
-it.
+"""`Tensor`: the class that users see, put together from the parts in the other files of this room.
 
 In: a Storage and a layout (`state.make`), data (`construction.py`), or a tracer's state
 (`Tensor.deferred`). Out: a tensor with PyTorch's names. Ops reach it through `Tensor.dispatch`, and
@@ -62,7 +61,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
     copy_ = writing.copy_
     fill_ = writing.fill_
     apply_, map_, map2_ = element_calls.apply_, element_calls.map_, element_calls.map2_
-    # Of a sum and a product the tensor is the first operand, as its node's edges tell.
+    # `2 + x` is x + 2: the edges of the node show the tensor as its first operand.
     __radd__, __rmul__ = Operators.__add__, Operators.__mul__  # type: ignore[operator]
 
     __rdiv__ = Operators.__rtruediv__  # type: ignore[attr-defined]
@@ -103,17 +102,18 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     @staticmethod
     def of_array(array: Any, device: Any = CPU) -> Any:
-        """Make a tensor over an array's memory; a copy for a tracer, as ops on it run later."""
+        """Make a tensor over an array's memory. A tracer gets a copy, as its ops run later."""
         return of_array(array, device) if active.tracer is None else from_array(array)
 
     @staticmethod
     def of_data(data: Any) -> Any:
-        """Make a tensor of nested Python numbers, which a tracer may know as its own."""
+        """Make a tensor of nested Python numbers, some of which may be known only when the program
+        runs."""
         return new_tensor(data)
 
     @staticmethod
     def deferred(traced: Any, dtype: Any, device: Any) -> Any:
-        """Make a tensor whose elements a tracer will compute; `traced` is the tracer's state for
+        """Make a tensor whose elements a tracer will compute. `traced`: the tracer's state for
         it."""
         made = make(None, 0, (), None, dtype, device)
         made._traced = traced
@@ -124,8 +124,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         writing.take_memory(self, other)
 
     def is_set_to(self, tensor: Any) -> bool:
-        """Return True if both tensors look at the same memory in the same way; False of no
-        memory."""
+        """Return True if both tensors look at the same memory in the same way; False without
+        elements."""
         if active.tracer is not None:
             active.tracer.break_graph(self, "the function calls is_set_to()")
             active.tracer.break_graph(tensor, "the function calls is_set_to()")

@@ -24,7 +24,7 @@ from tracejit.core.ops.types import SCALAR_NAMES, dtype, set_default_dtype
 
 
 class TensorType(type):
-    """Class of such a name."""
+    """Metaclass of `FloatTensor` and the like, for one dtype and device type."""
 
     dtype: dtype
     device: str
@@ -37,9 +37,9 @@ class TensorType(type):
         )
 
     def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Any:
-        """Undefined elements for sizes, copies for data.
+        """Make a tensor of this type: with undefined elements from sizes, with copies from data.
 
-        TypeError for a tensor of another type, or for what is neither sizes nor a sequence;
+        Raises TypeError for a tensor of another type, or if data is neither sizes nor a sequence;
         RuntimeError for a device of another kind than the type's.
         """
         must_be_on(device, cls.device)
@@ -112,7 +112,7 @@ method()(new)
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the dtype and the device of new floating point tensors by such a name, or its text.
+    """Set the dtype and the device of new floating point tensors by such a type or its name.
 
     >>> import tracejit
     >>> tracejit.set_default_tensor_type(tracejit.DoubleTensor)
@@ -120,7 +120,7 @@ def set_default_tensor_type(t: Any) -> None:
     tracejit.float64
     >>> tracejit.set_default_tensor_type("tracejit.FloatTensor")
 
-    TypeError for what is no such name, or one of no floating point type.
+    Raises TypeError for other objects, and for a type that is not floating point.
     """
     if isinstance(t, str):
         kind, place = dtype_of_type_name(t)

@@ -1,4 +1,4 @@
-"""Copies between devices, as an op: so that they are recorded and differentiated like any other.
+"""Copies between devices as an op, so they are recorded and differentiated like any other.
 
 In: a tensor and a device. Out: a tensor there. Called by `to`, `cpu`, `cuda`, `copy_`.
 """
@@ -16,9 +16,9 @@ from tracejit.core.ops.types import TensorType
 
 
 def _copied(xp: Any, array: Any, device: Any) -> Any:
-    """Copy the elements to `device`; a fresh array also where they are there already."""
+    """Copy the elements to `device`, also if they are there already."""
     if device.type == "meta":
-        return array  # of which nothing but the type is used
+        return array  # only its type is used
     if device.type == "cpu":
         return array.copy() if isinstance(array, np.ndarray) else array.get()
     cupy = array_module(device)
@@ -36,7 +36,7 @@ TO_DEVICE = Op(
 
 
 def to_device(x: Any, place: Any) -> Any:
-    """`x` on another device; `x` itself when it is there."""
+    """Return `x` on a device: itself if it is there already."""
     place = numbered(place)
     array_module(place)  # raises where there is no such device, also while recording
     if x.device == place:
@@ -46,7 +46,7 @@ def to_device(x: Any, place: Any) -> Any:
 
 
 def numbered(place: device) -> device:
-    """Return a device with its number: plain "cuda" is the current one."""
+    """Return a device with its number; "cuda" without one is the current device."""
     if place.type != "cuda" or place.index is not None:
         return place
     cupy = array_module(place)

@@ -22,8 +22,8 @@ def tensor_type_name(d: dtype, device: Any = None) -> str:
 
 
 def dtype_of_type_name(name: str) -> tuple[dtype, str]:
-    """(dtype, device type) of "tracejit.FloatTensor" or "torch.cuda.LongTensor"; "torch.Tensor" is
-    the default dtype.
+    """Return (dtype, device type) of "tracejit.FloatTensor" or "torch.cuda.LongTensor";
+    "torch.Tensor" is the default dtype.
 
     >>> dtype_of_type_name("tracejit.LongTensor")
     (tracejit.int64, 'cpu')

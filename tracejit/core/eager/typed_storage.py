@@ -1,7 +1,7 @@
 """`TypedStorage`: the memory behind tensors as a sequence of numbers, PyTorch's older storages.
 
-In: a tensor, sizes or numbers. Out: `TypedStorage`; `FloatStorage` and its kin make ones of their
-dtype, and `isinstance` asks for it. Deprecated in PyTorch, which warns once, and so does this.
+In: a tensor, sizes or numbers. Out: `TypedStorage`. `FloatStorage` and its kin make those of their
+dtype, and `isinstance` checks for it. Deprecated: like PyTorch, it warns once.
 """
 
 from __future__ import annotations
@@ -56,9 +56,11 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
-        """Read the first `size` elements of a file; a class of one dtype has it, e.g. FloatStorage.
+        """Read the first `size` elements of a file. Only classes of one dtype have it, e.g.
+        FloatStorage.
 
-        With `shared` writes reach the file. RuntimeError where it cannot be read, or is too short.
+        With `shared` writes reach the file. Raises RuntimeError if the file cannot be read, or is
+        too short.
         """
         if not isinstance(cls, StorageType):
             raise RuntimeError("from_file can only be called on derived classes")
@@ -137,8 +139,7 @@ class TypedStorage:
         return f"{SCALAR_NAMES[self.dtype.name]}Storage"
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the name of the type; with one of these classes or its name, a storage of that
-        type."""
+        """Return the name of the type. Given a storage class or its name, convert to that type."""
         place = "cuda." if self.is_cuda else ""
         if dtype is None:
             return f"tracejit.{place}{self.pickle_storage_type()}"
@@ -180,7 +181,7 @@ class TypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Write the bytes of another storage; RuntimeError where it has another size."""
+        """Write the bytes of another storage. Raises RuntimeError if it has another size."""
         self._untyped_storage.copy_(source.untyped())
         return self
 
@@ -207,7 +208,7 @@ class TypedStorage:
         return self._untyped_storage.is_shared()
 
     def clone(self) -> TypedStorage:
-        """Make a storage of its own with the same elements."""
+        """Return a copy: a storage with its own memory."""
         return self._over(self._untyped_storage.clone())
 
     def cpu(self) -> TypedStorage:
@@ -240,7 +241,7 @@ class StorageType(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, wrap_storage: Any = None) -> Any:
-        """Make a storage of this dtype of that many elements, or of these."""
+        """Make a storage of this dtype, from a number of elements or from a sequence of them."""
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
@@ -295,7 +296,7 @@ def storage(self: Any) -> TypedStorage:
 
 @method()
 def _typed_storage(self: Any) -> TypedStorage:
-    """`storage()` for libraries, which users shall not be warned of."""
+    """Return `storage()` without the warning: for libraries, whose users did not call it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)

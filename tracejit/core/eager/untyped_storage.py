@@ -1,8 +1,7 @@
 """`UntypedStorage`: the memory behind tensors as a sequence of bytes.
 
 In: a tensor, sizes or bytes. Out: PyTorch's `UntypedStorage`, one object for each piece of memory
-as long as somebody holds it. While a call is recorded all of this ends the segment: what is done to
-bytes is no op.
+while anybody holds it. In a recording every use breaks the graph: no op reads or writes bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class UntypedStorage:
     >>> memory.nbytes(), memory[3], memory.tolist()[:4]
     (12, 63, [0, 0, 128, 63])
 
-    TypeError and RuntimeError for other arguments.
+    Raises TypeError or RuntimeError for other arguments.
     """
 
     __slots__ = ("_storage", "__weakref__")
@@ -82,13 +81,13 @@ class UntypedStorage:
 
     # -- what it is ----------------------------------------------------------------------------
     def nbytes(self) -> int:
-        """Return the number of bytes; 0 where the memory was given back."""
+        """Return the number of bytes; 0 after `resize_(0)`."""
         return asked(self).nbytes
 
     size = __len__ = nbytes
 
     def element_size(self) -> int:
-        """1: elements are bytes."""
+        """Return 1: elements are bytes."""
         return 1
 
     def data_ptr(self) -> int:
@@ -117,17 +116,17 @@ class UntypedStorage:
         return is_resizable(asked(self))
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """False: nothing is pinned."""
+        """Return False: nothing is pinned."""
         return False
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the name of the type; RuntimeError where another type is asked for."""
+        """Return the name of the type. Raises RuntimeError if the caller asks for another type."""
         if dtype is not None and dtype not in (type(self), _TYPE_NAME):
             raise RuntimeError(f"an UntypedStorage has no type {dtype}")
         return _TYPE_NAME if dtype is None else self
 
     def untyped(self) -> UntypedStorage:
-        """Itself."""
+        """Return the storage itself."""
         return self
 
     # -- its bytes -----------------------------------------------------------------------------
@@ -163,7 +162,7 @@ class UntypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
-        """Write the bytes of another storage; RuntimeError where it has another size."""
+        """Write the bytes of another storage. Raises RuntimeError if it has another size."""
         if not hasattr(source, "untyped"):
             raise TypeError("copy_(): argument 'source' must be a storage, not "
                             f"{type(source).__name__}")
@@ -204,7 +203,7 @@ class UntypedStorage:
 
     # -- others --------------------------------------------------------------------------------
     def clone(self) -> UntypedStorage:
-        """Make a storage of its own with the same bytes."""
+        """Return a copy: a storage with its own memory."""
         return storage_object(copied(asked(self)))
 
     @classmethod
@@ -213,8 +212,8 @@ class UntypedStorage:
         return storage_object(storage_of_array(shared_array(size)))
 
     def is_shared(self) -> bool:
-        """Return True if processes forked later share the memory; those of CUDA devices count
-        so."""
+        """Return True if processes forked later share the memory. That of CUDA devices always
+        counts as shared."""
         return self.is_cuda or is_shared_array(asked(self).block)
 
     def new(self) -> UntypedStorage:
@@ -222,7 +221,7 @@ class UntypedStorage:
         return storage_object(allocate(0, self._storage.device))
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """Return a storage with the same bytes on a device: itself where it is there."""
+        """Return a storage with the same bytes on a device: itself if it is there already."""
         where = as_device(device)
         storage = asked(self)
         if where == storage.device:
@@ -232,7 +231,7 @@ class UntypedStorage:
         return storage_object(made)
 
     def cpu(self) -> UntypedStorage:
-        """Return a storage with the same bytes on the CPU: itself where it is there."""
+        """Return a storage with the same bytes on the CPU: itself if it is there already."""
         return self.to(device="cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
@@ -248,7 +247,7 @@ class UntypedStorage:
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
         storage = asked(self)
-        made = memo.get(id(storage))  # where a tensor over it was copied
+        made = memo.get(id(storage))  # there if a tensor over it was copied first
         if made is None:
             made = memo[id(storage)] = copied(storage)
         return storage_object(made)
@@ -265,7 +264,7 @@ _TYPE_NAME = "tracejit.storage.UntypedStorage"
 
 
 def storage_object(storage: Storage) -> UntypedStorage:
-    """Return the object that stands for a Storage: the same one as long as it is held."""
+    """Return the `UntypedStorage` of a Storage: the same object while anybody holds it."""
     found = _known.get(id(storage))
     if found is None:
         found = object.__new__(UntypedStorage)
@@ -275,14 +274,15 @@ def storage_object(storage: Storage) -> UntypedStorage:
 
 
 def asked(self: UntypedStorage) -> Storage:
-    """Return the Storage, which is about to be read or written: no recording sees that."""
+    """Return the Storage for a read or a write. Break the graph first: a tracer does not see
+    these."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "the function reads or writes a storage", "use tensors")
     return self._storage
 
 
 def on_host(storage: Storage) -> np.ndarray:
-    """Return its bytes, on the CPU."""
+    """Return a storage's bytes on the CPU."""
     if storage.device.type == "meta":
         raise NotImplementedError(NO_DATA)
     if storage.block is RELEASED:
@@ -292,7 +292,7 @@ def on_host(storage: Storage) -> np.ndarray:
 
 
 def writable(storage: Storage) -> Any:
-    """Return its bytes, which are about to be written."""
+    """Return a storage's bytes for a write. Raises ValueError if they are read-only."""
     if storage.readonly:
         raise ValueError("assignment destination is read-only: the memory belongs to an array that "
                          "may not be written")
@@ -301,8 +301,7 @@ def writable(storage: Storage) -> Any:
 
 
 def _span(key: slice, storage: Storage) -> tuple[int, int]:
-    """Return the first byte that a slice means, and the one after its last; RuntimeError for
-    steps."""
+    """Return (start, stop) of a slice in bytes. Raises RuntimeError for steps."""
     start, stop, step = key.indices(storage.nbytes)
     if step != 1:
         raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is "
@@ -311,7 +310,7 @@ def _span(key: slice, storage: Storage) -> tuple[int, int]:
 
 
 def _part(storage: Storage, start: int, stop: int) -> Storage:
-    """Make a Storage over a part of the memory, which cannot be resized."""
+    """Make a Storage over a part of the memory. Neither can be resized then."""
     show(storage)
     made = Storage(storage.block[start:stop], stop - start, storage.device)
     show(made)
@@ -319,7 +318,8 @@ def _part(storage: Storage, start: int, stop: int) -> Storage:
 
 
 def position(key: Any, count: int, of: Any) -> int:
-    """Return the index, from 0, that a subscript means; IndexError where there is none."""
+    """Return the non-negative index of a subscript. Raises IndexError if it is out of range,
+    TypeError if it is no int."""
     if not isinstance(key, int):
         raise TypeError(f"can't index a {type(of).__module__}.{type(of).__name__} with "
                         f"{type(key).__name__}")
@@ -329,14 +329,14 @@ def position(key: Any, count: int, of: Any) -> int:
 
 
 def listing(of: Any, items: list, what: str) -> str:
-    """Return a storage as text: an element a line, then what it is."""
+    """Return the text of a storage: an element per line, then its description."""
     lines = "\n ".join(map(str, items))
     name = f"{type(of).__module__}.{type(of).__name__}"
     return f" {lines}\n[{name}({what}) of size {len(items)}]"
 
 
 def _bytes_of(content: Any) -> np.ndarray:
-    """Ints as bytes."""
+    """Convert a sequence of ints to bytes, each modulo 256."""
     if not isinstance(content, (list, tuple, range, str)):
         raise RuntimeError("UntypedStorage(): Expected a sequence type, but got "
                            f"{type(content).__name__}")

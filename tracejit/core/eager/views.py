@@ -1,7 +1,7 @@
-"""Views: which tensors look at the same memory, and how each came to look where it does.
+"""Views: the record of which tensors share memory, and by which ops.
 
-In: results of view ops, from dispatch. Out: records in `tensor._view`, from which in-place writes
-rebase histories (writing.py) and stale views regenerate theirs (`tape.refresh`).
+In: results of view ops, from dispatch. Out: records in `tensor._view`. In-place writes rebase
+histories by them (writing.py), and stale views regenerate theirs (`tape.refresh`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 class AliasFamily:
     """State that a tensor and all its views share.
 
-    generation  how often the base's history was replaced by a write
-    version     None: the Storage's counter counts writes; an int for `.data`, which counts its own
+    generation  how often a write replaced the base's history
+    version     None: the Storage counts writes; int: the family counts its own, as that of `.data`
     inference   made in inference mode
-    written_by  PyTorch's name of the node of the last such write, and which of its results this is
+    written_by  PyTorch's name of the node of the last such write, and its result's number
     stand_ins   weak references to tensors that stand for members
     """
 
@@ -32,11 +32,11 @@ class View:
     """Record of a view: `op(parent, *operands, **attributes)` looks at the parent's memory.
 
     op          None: the tensor is no view, it stands for the parent itself
-    generation  the family's, when this view's own history was made
-    origin      of a view that may not be used in every way: how it was made (origins.py)
-    version     of such a view: that of its memory when it was made
-    viewed      whether there have been views of this view
-    output      of what `split` and the like give: PyTorch's name of the node, and which it is
+    generation  the family's, when this view's own history was made; -1: make it again
+    origin      how the view was made, if that forbids some uses (origins.py)
+    version     of its memory when the view was made, or marked
+    viewed      True if there have been views of this view
+    output      of a piece from `split` and the like: (PyTorch's name of the node, result number)
     """
 
     __slots__ = ("parent", "op", "operands", "attributes", "family", "generation", "origin",
@@ -59,7 +59,7 @@ def family_of(x: Any) -> AliasFamily:
 
 
 def counting_family(x: Any) -> AliasFamily | None:
-    """Return the family that counts writes to what is from `.data`; None: its Storage does."""
+    """Return the family that counts writes, as for `.data`. None: the Storage counts them."""
     if x._view is None:
         return None
     family = family_of(x)
@@ -77,24 +77,24 @@ def chain_of(x: Any) -> tuple[Any, list[View]]:
 
 
 def canonical(x: Any) -> Any:
-    """Return the tensor that x stands for: itself, or the one it turned out to be."""
+    """Return the tensor that x stands for; x itself if it stands for no other."""
     while type(x._view) is View and x._view.op is None:
         x = x._view.parent
     return x
 
 
 def family_made(x: Any) -> AliasFamily:
-    """Return the family of a tensor, made where it has none."""
+    """Return the family of a tensor; make one if it has none."""
     if x._view is None:
         x._view = AliasFamily()
     return family_of(x)
 
 
 def stand_for(x: Any, other: Any) -> None:
-    """From now on x stands for `other`, whose history it has, and so does what stood for x."""
+    """Make x, and all tensors that stand for x, stand for `other` and have its history."""
     family, followers = family_made(other), standing_for(x)
     x._view = View(other, None, (), {}, family)
-    x._view.viewed = True  # for all that is known here
+    x._view.viewed = True  # unknown here, so assumed
     for one in (x, *followers):
         one._view.family, one._view.generation = family, -1
     known = [r for r in family.stand_ins if r() is not None]
@@ -102,8 +102,7 @@ def stand_for(x: Any, other: Any) -> None:
 
 
 def standing_for(x: Any) -> list:
-    """Return the tensors that stand for x: they follow it wherever it gets another history or
-    memory."""
+    """Return the tensors that stand for x. They follow it to another history or memory."""
     if x._view is None:
         return []
     held = [r() for r in family_of(x).stand_ins]

@@ -1,8 +1,8 @@
-"""Writing to tensors in place: checks, memory, version, history.
+"""Writes to tensors in place: checks, memory, version, history.
 
 In: `self._assign(result)` from every in-place op, `copy_`, `fill_`, `zero_`, `tensor.data = x`.
-Out: the tensor's memory holds the result; its version moved on; the tape knows that it does, also
-when the tensor is a view.
+Out: the tensor's memory holds the result, and its version is raised. The tensor, and the base it
+views, have the result's history.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ INFERENCE_WRITE = (
 
 
 def assign(self: TensorState, result: Any, overwrites: bool = False, since: int = 0) -> Any:
-    """Store `result` in the memory of `self`; what every in-place op ends with.
+    """Store `result` in the memory of `self`; every in-place op ends with this.
 
-    overwrites  the result is no op of `self`: what was there before gets zeros
+    overwrites  the result does not depend on `self`: the gradient of the old elements is zero
     since       the number of the op's first node
 
     Raises RuntimeError for leaves that require grad (in grad mode), and for tensors whose elements
@@ -62,8 +62,8 @@ def assign(self: TensorState, result: Any, overwrites: bool = False, since: int 
 
 
 def check_writable(self: TensorState, overlap: bool = False) -> None:
-    """Check what an in-place op needs before its result; `overlap`: elements may share memory."""
-    repeats = not overlap and shared_dims(self)  # first: it may find that this is another tensor
+    """Check if an in-place op may write. `overlap`: elements may share memory."""
+    repeats = not overlap and shared_dims(self)  # first: a tracer may resolve `self` meanwhile
     if self._view is not None:
         self = canonical(self)
         refresh(self)
@@ -81,11 +81,8 @@ def check_writable(self: TensorState, overlap: bool = False) -> None:
 
 
 def leaf_error(self: TensorState) -> str | None:
-    """Return why a tensor that requires grad must not be written in grad mode: it is a leaf, or
-    sees one.
-
-    None where it may be.
-    """
+    """Return the error text for a write to a leaf that requires grad, or to a view of one, in grad
+    mode. None if the tensor may be written."""
     base, steps = chain_of(self)
     if steps:
         if grad_fn_of(base) is None or grad_fn_of(self) is None:
@@ -95,8 +92,7 @@ def leaf_error(self: TensorState) -> str | None:
 
 
 def shared_dims(self: TensorState) -> list[int]:
-    """Return the dimensions along which elements share memory, as those of an expanded tensor
-    do."""
+    """Return the dimensions along which elements share memory, as in an expanded tensor."""
     tracer = active.tracer
     if tracer is not None:
         shared = tracer.shared(self)
@@ -111,7 +107,7 @@ def shared_dims(self: TensorState) -> list[int]:
 def store(self: TensorState, result: Any, overwrites: bool = False, since: int = 0) -> Any:
     """Write a result that passed the checks: cast, broadcast, memory, version, history.
 
-    overwrites  the result is no op of `self`
+    overwrites  the result does not depend on `self`
     since       the number of the op's first node
     """
     if result._dtype is not self._dtype:
@@ -133,7 +129,7 @@ def store(self: TensorState, result: Any, overwrites: bool = False, since: int =
 def _broadcast_to(result: Any, shape: tuple) -> Any:
     given = shape_of(result)
     if len(given) > len(shape) or any(n != m and n != 1 for n, m in zip(given[::-1], shape[::-1])):
-        broadcast(shape, given)  # sizes that do not fit at all are named
+        broadcast(shape, given)  # raises if they do not fit in either direction
         raise RuntimeError(f"output with shape {shape_text(shape)} doesn't match the broadcast "
                            "shape "
                            f"{shape_text(given)}")
@@ -141,7 +137,7 @@ def _broadcast_to(result: Any, shape: tuple) -> Any:
 
 
 def write_memory(self: TensorState, result: Any) -> None:
-    """Copy elements (same shape and dtype) and move the version on; nothing about history."""
+    """Copy elements (same shape and dtype) and raise the version. The history stays."""
     tracer = active.tracer
     if tracer is not None:
         tracer.write(self, result)
@@ -160,15 +156,16 @@ def write_memory(self: TensorState, result: Any) -> None:
 
 
 def writable_array(self: TensorState) -> np.ndarray:
-    """Return the array over the tensor's memory; the one NumPy made by broadcasting refuses
-    writes."""
+    """Return an array over the tensor's memory that may be written. NumPy makes read-only arrays
+    when it broadcasts: such a one is replaced."""
     if not self.array.flags.writeable:
         self._array = None
     return self.array
 
 
 def bump_version(self: TensorState, times: int = 1) -> None:
-    """Say that the memory behind a concrete tensor was written; -1: that a write did not happen."""
+    """Count a write to the memory of a concrete tensor. `times` -1 takes a write back that did not
+    happen."""
     family = counting_family(self)
     if family is not None:
         family.version += times  # type: ignore[operator]
@@ -177,7 +174,7 @@ def bump_version(self: TensorState, times: int = 1) -> None:
 
 
 def set_data(self: TensorState, value: Any) -> None:
-    """`self.data = value`: the tensor looks at the memory of `value` from now on; its history
+    """Do `self.data = value`: the tensor looks at the memory of `value` from now on; its history
     stays."""
     if not isinstance(value, TensorState):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
@@ -186,7 +183,7 @@ def set_data(self: TensorState, value: Any) -> None:
                            "complex dtype")
     tracer = active.tracer
     if tracer is not None:
-        # the memory of samples is that of their whole
+        # all samples share one memory, so only their elements can be replaced
         if tracer.mapped and tracer.has(self):  # type: ignore[attr-defined]
             tracer.write(self, value)
             return
@@ -199,7 +196,7 @@ def set_data(self: TensorState, value: Any) -> None:
 
 
 def take_memory(self: TensorState, other: TensorState) -> None:
-    """Look at the memory of a concrete tensor."""
+    """Look at the memory of `other`, a concrete tensor, from now on."""
     if other._storage is None:
         raise RuntimeError(other._traced.escaped())
     for x in (self, *standing_for(self)):
@@ -209,8 +206,8 @@ def take_memory(self: TensorState, other: TensorState) -> None:
 
 
 def get_data(self: TensorState) -> Any:
-    """`self.data`: the same memory without history; writes through it are not counted against saved
-    tensors."""
+    """Return `self.data`: the same memory without history. Writes through it do not count against
+    saved tensors."""
     tracer = active.tracer
     t = over_same_memory(self if tracer is None else tracer.severed(self))
     if tracer is not None and self._requires_grad:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops.composite import composite
-from tracejit.core.ops.creation import zeros_of
+from tracejit.core.ops.creation import full, zeros_of
 from tracejit.core.ops.gather_scatter import gather_record, scatter_add_record
 from tracejit.core.ops.movement import squeeze_record
 from tracejit.core.ops.operators import method
@@ -142,27 +142,28 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
     IndexError for a dimension without elements.
     """
-    _check(input, "median")
     if dim is None:
         return _median_of_all(median_record, input)
+    _check(input, "median")
     return MedianResult(*_picked(median_along, input, _row(input, dim, "median"), keepdim))
 
 
 @method()
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the `median` of the elements that are not nan; nan where all are."""
-    _check(input, "median")
     if dim is None:
         return _median_of_all(nanmedian_record, input)
+    _check(input, "median")
     row = _row(input, dim, "nanmedian")
     return NanmedianResult(*_picked(nanmedian_along, input, row, keepdim))
 
 
 def _median_of_all(record: Op, input: Any) -> Any:
-    if numel(input.shape) == 0:
-        if input.dtype.category < FLOATING:
-            return input.sum() - (1 << (8 * input.dtype.itemsize - 1))  # as in PyTorch
-        return input.sum() * float("nan")
+    if numel(input.shape) == 0:  # NaN, and for other dtypes whatever NaN converts to
+        if input.dtype.category == FLOATING:
+            return input.sum() * float("nan")
+        return convert(full((), float("nan"), device=input.device), input.dtype)
+    _check(input, "median")
     return record(input)
 
 

@@ -1,11 +1,12 @@
-"""Record of what a backward frees of a branch or a loop, by the way that the program took. A second
-backward is refused where that is gone, and goes through where there was nothing.
+"""Record of the parts of a branch or a loop that a backward frees, for each way of the program. A
+second backward raises if it leads through a freed part. It passes if the program took the way
+without that part.
 
-In: for each of two ways the parts of the history within that are freed by themselves: the results
-that lead through them. What a value decides within a way counts as there.
-Out: which parts a backward frees, and whether one needs what another has freed. Where the flag
-decides that, its value is needed. `cond_vjp.py` and `loop_vjp.py` make it for their nodes;
-`backward_maker.py` notes the flags of the call's own.
+In: for each of two ways the parts of the history within it, each as the results that lead through
+it. A part that depends on a value within its way counts as there.
+Out: the parts that a backward frees, and whether a backward leads through freed ones. Where the
+flag decides that, its value is read. `cond_vjp.py` and `loop_vjp.py` make the record for their
+nodes; `backward_maker.py` saves the flags of the call's own parts.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Results = frozenset[int]  # that lead through a part
 
 
 class BranchFreed:
-    """Parts of two ways, of which the first one is taken where `first` holds, or of one way. They
-    are numbered in order. `count`: of the results."""
+    """Parts of one way, or of two ways of which the program takes the first where `first` is true.
+    Parts are numbered in order. `count`: number of results."""
 
     holds_tensors = True
 
@@ -32,16 +33,17 @@ class BranchFreed:
                       for results in branch]
 
     def through(self, results: Collection[int]) -> frozenset[int]:
-        """Find the parts that these results lead through."""
+        """Return the parts that these results lead through."""
         return frozenset([k for k, (_, own) in enumerate(self.parts)
                           if not own.isdisjoint(results)])
 
     def depends(self, parts: Collection[int]) -> bool:
-        """Return True if the flag decides whether one of these parts was there."""
+        """Return True if the flag decides whether any of these parts was there."""
         return bool(parts) and len({self.parts[k][0] for k in parts}) < len(self.branches)
 
     def needs(self, parts: Collection[int]) -> bool:
-        """Return True if one of these parts, which are freed if they were there, was."""
+        """Return True if any of these freed parts lies on the way that the program took. A deferred
+        flag breaks the graph first, or refuses the region."""
         if not self.depends(parts):
             return bool(parts)
         assert self.first is not None
@@ -51,15 +53,15 @@ class BranchFreed:
         return any(self.parts[k][0] == (0 if bool(self.first) else 1) for k in parts)
 
     def all_over(self, parts: Collection[int]) -> bool:
-        """Return True if nothing is left where these parts are freed, on either way."""
+        """Return True if on either way each result leads through one of these freed parts."""
         freed = [[self.parts[k][1] for k in parts if self.parts[k][0] == branch]
                  for branch in range(len(self.branches))]
         return all(any(number in results for results in own)
                    for own in freed for number in range(self.count))
 
     def flag(self, part: int) -> tuple[Tensor, bool] | None:
-        """Return the flag that decides whether a part was there, and what it must be; None: it
-        was."""
+        """Return the flag that decides whether a part was there, and the value it must have. None
+        if there is one way only, or if both have the same parts."""
         if self.first is None or set(self.branches[0]) == set(self.branches[1]):
             return None
         return self.first, self.parts[part][0] == 0

@@ -1,8 +1,9 @@
 """Differentiate branches: the gradient of a `cond` is a `cond` with the same predicate.
 
-In: the recorded sides of a branch, the tensors they give and depend on. Out: gradient regions, and
-the node of the tape that runs them. A side is computed again where it is pulled back, so nothing of
-it is kept. Installed into `capture.subgraph`, as is the gradient of loops (`loop_vjp.py`).
+In: the traced sides of a branch, the tensors they give and depend on. Out: gradient regions, and
+the node of the tape that runs them. The gradient region computes its side again, so the forward
+`cond` saves nothing of it. Installed into `capture.subgraph`, with the gradient of loops
+(`loop_vjp.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tracejit.jit.ir.graph import Graph, Value
 
 
 class Gradients:
-    """Gradient makers that `capture.subgraph` asks for."""
+    """Makers of the gradients of control flow, which `capture.subgraph` calls."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value],
                 sides: list[tuple[SubgraphTracer, list[Tensor]]], wrt: list[Tensor],
@@ -51,8 +52,9 @@ class Gradients:
 
 
 class CondGradient:
-    """Gradient of a `cond`: each side is computed again and pulled back.
+    """Gradient of a `cond`: a gradient region computes its side again and pulls it back.
 
+    wrt      tensors outside that a side reads
     tracked  numbers of the results that require grad
     from_one_side  for each of them the only side whose value anybody reads, or None
     given    what each side gives for all results
@@ -65,7 +67,7 @@ class CondGradient:
         self.given = given
         masks = [reaching(outputs, wrt) for _, outputs in sides]
         first = parent.root.first_node
-        # what is not reached has none, which is not zero
+        # A leaf that one side alone reaches has no gradient on the other, not zeros: refused.
         for number, side in enumerate(from_one_side):
             if side is not None:
                 continue
@@ -75,19 +77,20 @@ class CondGradient:
         self.masks = [a | b for a, b in zip(*masks)]
         self.sides, self.memories = sides, [memory_kept(*side) for side in sides]
         self.freed = [freed_within(*side) for side in sides]
+        # The gradient of a single result arrives whenever the backward runs: no flags then.
         plans = [[SideGradient(region, outputs, wrt, mask, flagged)
                   for (region, outputs), mask in zip(sides, masks)]
                  for flagged in (False, True)[:len(tracked)]]
         met = [key for region, _ in sides for key in region.captured]
-        keys[:] = dict.fromkeys([*keys, *met])  # backward may have read more
+        keys[:] = dict.fromkeys([*keys, *met])  # gradients may have captured more
         self.keys = keys
         self.plans = [self._regions(*plan) for plan in plans]
         self.types = [region.traced(x).read().type for region, outputs in sides[:1]
                       for x in outputs]
 
     def _regions(self, one: SideGradient, other: SideGradient) -> tuple:
-        """Make both regions, the places of gradients among the results, and the rule for when they
-        arrive."""
+        """Return both regions, the output number of each gradient, the rule for when gradients
+        arrive, and True if there are flags."""
         reached = [k for k, _ in enumerate(self.wrt) if k in one.grads or k in other.grads]
         told = [k for k in reached if k in one.told or k in other.told]
         place = {k: number for number, k in enumerate(reached)}
@@ -101,13 +104,14 @@ class CondGradient:
         return regions, [place.get(k) for k in numbers], arrival, bool(one.flags)
 
     def attach(self, results: list[Tensor]) -> None:
-        """Put the node on the tape; `results` are all outputs that are not written memory."""
+        """Put the node on the tape. `results`: all outputs of the `cond` but those for written
+        memory."""
         with no_grad():
             held = [self.parent.tensor_of(k) for k in self.keys]
         numbers = range(len(self.types))
         backward = None
         for regions, places, arrival, flagged in reversed(self.plans):
-            # A side that says what arrives says so for all tangents.
+            # What sides say of arrival holds if all tangents arrive: with fewer, flags must run.
             covers = [frozenset([k]) for k in numbers if arrival.tells]
             operands = [self.flag, *numbers, *(ArrivalFlag(k) for k in numbers if flagged), *held]
             backward = ControlFlowVjp(REGISTRY["cond"], {}, regions, operands, self.types, places,
@@ -124,7 +128,7 @@ class CondGradient:
         self, side: tuple[SubgraphTracer, list[Tensor]],
         memories: dict[FunctionalStorage, InnerSave], given: list[Tensor], results: list[Tensor]
     ) -> BranchSaves:
-        """Find what a side keeps of what is outside, and of its results."""
+        """List the memory outside, and that of results, which a side's history keeps."""
         region, _ = side
         found = []
         for item in region.lifted.values():
@@ -148,8 +152,8 @@ class CondGradient:
 class SideGradient:
     """Gradient of one side.
 
-    grads  by the number of the input: what arrives there
-    told   by the number: when it does, where that is for the program to know
+    grads  number in `wrt` -> gradient; no entry where none arrives
+    told   number in `wrt` -> bool value that says if it arrives; no entry where that is known
     """
 
     def __init__(self, region: SubgraphTracer, outputs: list[Tensor], wrt: list[Tensor],
@@ -165,12 +169,13 @@ class SideGradient:
         self.told = {k: c for k, c in zip(numbers, conditions) if isinstance(c, Value)}
 
     def reached(self, number: int) -> frozenset[int]:
-        """Return the tangents that reach an input."""
+        """Return the tangents that reach this tensor of `wrt`."""
         return self.masks[number] if number in self.grads else frozenset()
 
     def made(self, keys: list[Value], likes: dict[int, TensorType], told: list[int]) -> Graph:
-        """Make the region: tangents, flags and captured values -> gradients, and when they
-        arrive."""
+        """Make the region: (tangents, flags, captured values) -> (gradients `likes`, arrival flags
+        `told`). Both sides must give the same, so a missing gradient becomes zeros, a missing flag
+        a constant."""
         outputs = [self.grads[k] if k in self.grads else zeros_of(self.tangents[0], kind)
                    for k, kind in likes.items()]
         outputs += [self.told[k] if k in self.told
@@ -182,9 +187,9 @@ class SideGradient:
 
 
 class ArrivalRule:
-    """Rule that says when the gradients that a `cond` gives arrive.
+    """Rule for when the gradients that a `cond` gives arrive.
 
-    sides   for each input, for both sides: the tangents that reach it there
+    sides   for each input the tangents that reach it, on the one side and on the other
     told    for each input the number of the result that says so, where the sides compute it
     """
 

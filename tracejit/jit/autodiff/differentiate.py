@@ -1,8 +1,8 @@
 """Differentiate a recorded call: the tape runs backward over deferred tensors, into the same graph.
 
-In: a tracer holding a forward recording, its results and the inputs that require grad. Out: a
-`JointGraph`: tangents (new graph inputs), gradients (values) and what must be saved. The rules are
-those of the eager tape: there is one of each.
+In: a tracer with a forward recording, its results and the inputs that require grad. Out: a
+`JointGraph`: tangents (new graph inputs), gradients (values) and the values to save. The engine
+runs the rules of the eager tape. Called by `jit/runtime/build.py`.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class JointGraph:
     """Differentiated recording.
 
     outputs   results that require grad
-    inputs    tensors to which gradients flow, in the order in which these come
-    tangents  graph inputs standing for the gradients of `outputs`, then for those of places where
-              the history is cut that are no result
-    grads     gradient values: of `inputs`, then of the `cuts`; None where nothing arrives
+    inputs    tensors to which gradients flow, in the order in which the engine reached them
+    tangents  graph inputs for gradients that arrive: at places of `outputs`, then at other cuts
+    grads     gradient values: of `inputs`, then of the cuts; None where nothing arrives
     views     for each gradient what it is a view of
-    saved     forward values the backward graph starts from
-    written   graph inputs the call writes: what they were is gone after it
-    live      what the tape keeps of memory that others see: the caller's, if written, and results'
-    backward  graph: saved + tangents -> the grads that are not None
+    saved     forward values that the backward graph starts from
+    written   graph inputs that the call writes: their old content is gone after it
+    live      value that the tape keeps -> its memory, which others see: results', or the caller's
+              that the call wrote
+    backward  graph: (saved, tangents) -> the grads that are not None
     stages    of the history, lowest first; their places and edges are `places` and `ends`
-    places    those of the tangents
-    ends      those of the grads
-    tops      places of results that no others were computed from
+    places    where the tangents arrive, in their order
+    ends      where the grads go, in their order
+    tops      places of results that no other result was computed from
     """
 
     graph: Graph
@@ -77,22 +77,26 @@ class JointGraph:
     tape: RebuiltTape | None  # for derivatives of the gradients
     forward: set[Node]
     again: set[Value]  # inputs of which `backward` computes what `forward` did
-    final: bool  # the gradients have no derivatives that anybody knows
+    final: bool  # the gradients cannot be differentiated
 
 
 _VERSIONS = re.compile(r" is at version \d+; expected version \d+ instead")
 
 
 class _Uncut(Exception):
-    """Gradients where the history would be cut do not make those of the whole."""
+    """Signal that the history must not be cut: a gradient arrives at a cut under a condition."""
 
 
 def differentiate(
     tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     results: Collection[FunctionalStorage] = (),
 ) -> JointGraph | None:
-    """Make the joint graph of a recording; None where a backward inside already freed its tape.
-    `results`: memory that the call made and gives away."""
+    """Make the joint graph of a recording. Return None if a backward inside the call freed its
+    tape.
+    `results`: memory that the call made and gives away.
+
+    Raises NotCacheable where no later backward can be made.
+    """
     if retaining(outputs, tracer.first_node):
         raise NotCacheable("the function calls retain_grad() on a tensor it made, and backward() "
                            "may run after the call")
@@ -108,7 +112,8 @@ def differentiate(
 
 
 class _Differentiation:
-    """Run of the engine over the tape of a recording."""
+    """Single run of the engine over the tape of a recording. `cut`: cut it where one result was
+    computed from another."""
 
     def __init__(self, tracer: Any, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
                  results: Collection[FunctionalStorage], forward: set[Node], cut: bool):
@@ -120,11 +125,11 @@ class _Differentiation:
         self.tape_cut = TapeCut(tops, ends, tracer.first_node, cut)
         self.cuts = list(self.tape_cut.cuts)
         self.tangents: dict[TapeEdge, Tensor] = {}
-        self.given: set[Value] = set()  # graph inputs for the gradients that arrive
+        self.given: set[Value] = set()  # graph inputs of tangents
         self.arrived: dict[TapeEdge, Any] = {}
 
     def joint(self) -> JointGraph | None:
-        """Run the engine and return what it gives; see `differentiate`."""
+        """Run the engine and make the joint graph; see `differentiate`. Raises _Uncut."""
         tracer = self.tracer
         deferred = list(tracer.deferred)
         quiet = [(x, x._hooks) for x in self.inputs]
@@ -133,8 +138,7 @@ class _Differentiation:
         tracer.differentiating, tracer.tangent_tracker = True, TangentTracker(tracer)
         watch = ClosedWatch()
         try:
-            # The tape is kept: where this fails, the caller's own backward must fail in its own
-            # way.
+            # The tape is kept: if this fails, the caller's own backward must raise its own error.
             with watch:
                 task = self._run()
         except (Exception, RegionRefused) as error:
@@ -144,7 +148,7 @@ class _Differentiation:
             if str(error) == FREED:
                 return None
             fails = f"would fail: {type(error).__name__}: "
-            said = _VERSIONS.sub(" was written since", str(error))  # which differ call by call
+            said = _VERSIONS.sub(" was written since", str(error))  # versions differ by call
             said = said if isinstance(error, RegionRefused) else f"{fails}{said}"
             raise NotCacheable(f"the result's backward {said}") from error
         finally:
@@ -152,16 +156,18 @@ class _Differentiation:
             tracer.differentiating, tracer.tangent_tracker = False, None
             for x, hooks in quiet:
                 x._hooks = hooks
+        # A replay's gradient is the caller's tensor, which the program must not write.
         if any(tracer.traced(t).memory.mutations for t in self.tangents.values()):
             self.forget(deferred)
             raise NotCacheable("the result's backward writes to the gradient that it receives")
         return self._joint(task)
 
     def forget(self, deferred: list[Any]) -> None:
-        """Leave the recording as it was when these tensors were deferred."""
+        """Undo this run: restore `deferred`, the recording's deferred tensors, and drop the
+        tangents."""
         graph = self.tracer.graph
         graph.inputs = [v for v in graph.inputs if v not in self.given]
-        self.tracer.deferred[:] = deferred  # what hooks of modules keep cannot be computed
+        self.tracer.deferred[:] = deferred  # what hooks kept of this run has no value
 
     def _run(self) -> Any:
         cuts = self.tape_cut.cuts
@@ -179,8 +185,8 @@ class _Differentiation:
         return task
 
     def _arrive(self, place: TapeEdge, grad: Any) -> Any:
-        """Return what goes on where the history is cut: a gradient that a backward is given
-        there."""
+        """Record the gradient that arrives at a cut. Return the tangent with which the engine goes
+        on there."""
         if type(grad) is ConditionalGrad:
             raise _Uncut
         self.arrived[place] = grad
@@ -240,16 +246,16 @@ def _readable(
     tracer: Any, outputs: Sequence[Tensor], results: Collection[FunctionalStorage],
     unsure: Collection[FunctionalStorage]
 ) -> tuple[set[Value], dict[Value, FunctionalStorage]]:
-    """Find the inputs that a backward may read: numbers, and memory whose tensors the tape itself
-    keeps. Map what the call has left in such memory, where it wrote or made it, to the memory.
+    """Find the inputs that a backward may read: numbers, and unwritten memory whose tensors the
+    tape keeps. Return them, and {value: memory} for what the call left in other such memory.
 
-    The caller may change other memory before the backward, as with the plain function. So with
-    results that the tape keeps only if the program goes one way: `unsure`.
+    The caller may change all other memory before the backward, also results that the tape keeps
+    only on one way of the program (`unsure`).
     """
     memories = {item.traced.memory.input for item in tracer.lifted_tensors()}
     found = {v for v in tracer.graph.inputs if v not in memories}
     live: dict[Value, FunctionalStorage] = {}
-    others: set[Value] = set()  # what the tape keeps elsewhere
+    others: set[Value] = set()  # kept in memory that may change: must be saved
     for tensor in kept(outputs, results=True):
         memory = _memory(tracer, tensor)
         if memory is None:

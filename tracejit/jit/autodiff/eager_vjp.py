@@ -1,8 +1,8 @@
-"""Branches and loops run again op by op, where gradients that they give are to be differentiated.
+"""Second derivatives of branches and loops: the backward runs them again, op by op.
 
-In: the node of a graph that stands for a branch or a loop, tensors for its operands. Out:
-`EagerVjp`, a backward that runs it over tensors, on the tape, and goes back through that. Made by
-`vjp.py` for nodes of a tape; a tape that is laid again (`rebuilt_tape.py`) has nothing else.
+In: the graph node of a branch or a loop, tensors for its operands. Out: `EagerVjp`, a backward that
+runs the node over tensors, on the tape, and goes back through that tape. Made by `vjp.py` for nodes
+of a tape. In a tape that is laid again (`rebuilt_tape.py`) it is the only backward of such a node.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 
 class TapeBoundary(Node):
-    """End of a part of the tape: at what it was given, whose history lies behind."""
+    """End of a part of the tape. Behind it lies the history of what that part was given."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class TapeBoundary(Node):
 
 
 class NotDifferentiable(Node):
-    """History of gradients whose derivatives nobody knows."""
+    """History of gradients without derivatives: a backward through it raises RuntimeError."""
 
     __slots__ = ("output_count",)
 
@@ -49,14 +49,15 @@ class NotDifferentiable(Node):
 
 
 def without_derivatives(made: Sequence[Any], edges: Sequence[Edge]) -> None:
-    """Make gradients such that they cannot be differentiated; `edges`: to what they depend on."""
+    """Give gradients a history that raises when it is differentiated. `edges`: to what they depend
+    on."""
     node = NotDifferentiable(tuple(edges), len(made))
     for k, x in enumerate(made):
         x._node, x._output_nr, x._requires_grad = node, k, True
 
 
 def at(like: Any, node: Any, number: int) -> Any:
-    """Make a tensor over the same memory that is an output of a node."""
+    """Make an alias of `like` that is output `number` of a node."""
     made = alias(like)
     made._node, made._output_nr, made._requires_grad = node, number, True
     return made
@@ -66,14 +67,15 @@ Source = tuple[list[int], list[tuple[Op, dict]]]
 
 
 class EagerVjp:
-    """Backward that runs the node again over tensors, on the tape, and goes back through that.
+    """Backward that runs a graph node again over tensors, on the tape, and goes back through that
+    tape.
 
-    operands  of the node, off the tape
-    sources   for each input of the tape's node the places among the operands at which it is, and
-              as what view of these
-    numbers   for each result of the tape's node the number of the output
+    operands  of the graph node, off the tape
+    sources   for each input of the tape's node: its places among the operands, and the view steps
+              from the operand there to the input
+    numbers   for each result of the tape's node the number of the graph node's output
     edges     of the tape's node
-    sizes     of the call, if it is not the one that was recorded
+    sizes     of the call; None: of the recorded one
     """
 
     holds_tensors = True
@@ -91,6 +93,7 @@ class EagerVjp:
         operands: list[Any] = list(ended_to_hints(self.operands))
         ends: list[Any] = [None] * len(self.edges)
         with enable_grad():
+            # Whole operands first: views are put back into what then stands for the operand.
             for k in sorted(range(len(ends)), key=lambda k: len(self.sources[k][1])):
                 (places, views), edge = self.sources[k], self.edges[k]
                 if edge is None:
@@ -116,7 +119,8 @@ class EagerVjp:
 
 
 def _source(traced: FunctionalTensor, given: Sequence[Any]) -> Source | None:
-    """Find where a tensor is among what a node is given."""
+    """Find a tensor among a node's operands: (places, view steps from there). None if it is not
+    there."""
     value, whole = traced.read(), traced.memory.value
     places = [k for k, v in enumerate(given) if v is value]
     if places:
@@ -128,8 +132,8 @@ def _source(traced: FunctionalTensor, given: Sequence[Any]) -> Source | None:
 
 
 def eager_vjp(parent: Any, inputs: Sequence[Any], results: Sequence[Tensor]) -> EagerVjp | None:
-    """Make what runs the node of `results` again, on the way back to `inputs`. None where the node
-    was not given the inputs as they are."""
+    """Make the backward that runs the node of `results` again, on the way back to `inputs`. Return
+    None where the node does not take the inputs as operands, or as views of them."""
     values = [parent.traced(x).read() for x in results]
     node = values[0].node
     if any(v.node is not node for v in values):

@@ -1,9 +1,9 @@
-"""Record of what is freed of a call's history, where its tape was laid again. The call's own
-backwards and those through the tape free the same.
+"""Record of what is freed of a call's history, when its tape was laid again. A backward of the call
+and one through a laid tape free the same parts.
 
 In: the parts of the history that are freed by themselves, the nodes of the call's stages, nodes of
-tapes that were laid.
-Out: both are told what the other freed. Used by `rebuilt_tape.py` and
+laid tapes.
+Out: stages and laid nodes learn what the others freed. Used by `rebuilt_tape.py` and
 `jit/runtime/later_backward.py`.
 """
 
@@ -18,14 +18,16 @@ from tracejit.core.eager.nodes import Node
 from tracejit.core.eager.recording import active
 
 WHOLE = -1
-Part = tuple[int, int]  # the number of a node of the tape, which of its parts, or WHOLE
+Part = tuple[int, int]  # number of a node of the tape, number of its part or WHOLE
 
 
 class Freed:
-    """Parts of one call's history that are freed.
+    """Freed parts of one call's history.
 
-    parts   for each stage, for each bit of what it frees: the parts
-    stages  the nodes that stand for the stages, as long as somebody holds them
+    parts   for each stage, for each bit of its `freed`: the parts that this bit stands for
+    stages  weak references to the nodes of the stages; None: a stage without node
+    over    the freed parts
+    laid    nodes of laid tapes
     """
 
     def __init__(self, parts: Sequence[Sequence[Collection[Part]]],
@@ -37,7 +39,7 @@ class Freed:
             self.over |= self._of(number, node.freed)
 
     def add(self, node: Any, number: int) -> None:
-        """Add a node of a tape that is laid."""
+        """Add node `number` of a tape that was laid, and free what is freed of it already."""
         node.number, node.call_freed = number, self
         self.laid.add(node)
         node.lose(self.over)
@@ -47,8 +49,9 @@ class Freed:
         self.free(self._of(number, bits))
 
     def free(self, gone: set[Part]) -> None:
-        """Free all that stands for these parts with them, once the backward is over. It may run
-        through a stage and what was laid of it as well, where the plain one runs once."""
+        """Free these parts in all stages and laid nodes, once the running backward is over. That
+        backward may run through a stage and a tape laid for it as well, where the plain function's
+        runs once."""
         if active.freeing is None:
             self._free(gone)
         else:
@@ -72,7 +75,8 @@ class Freed:
 
 
 class _LaidNode:
-    """Node that tells what a backward frees of it, and is told."""
+    """Node of a laid tape. It tells `Freed` what a backward frees of it, and learns what others
+    freed."""
 
     __slots__ = ()
     number: int
@@ -81,11 +85,12 @@ class _LaidNode:
     def release(self) -> None:
         super().release()  # type: ignore[misc]
         me: Any = self
+        # Only nodes of branches and loops (`freeing`) are freed in parts.
         parts = {WHOLE} if getattr(self, "freeing", None) is None else me.over
         self.call_freed.free({(self.number, k) for k in parts})
 
     def lose(self, parts: Collection[Part]) -> None:
-        """Take note that these are freed, some of them perhaps its own."""
+        """Free those of these parts that are the node's own."""
         own = {k for number, k in parts if number == self.number}
         if WHOLE in own:
             super().release()  # type: ignore[misc]
@@ -95,5 +100,5 @@ class _LaidNode:
 
 @functools.cache
 def laid_class(kind: type[Node]) -> Any:
-    """Make the class of such nodes of a kind; it bears the same name."""
+    """Return the subclass of a node class for laid tapes. It has the same name, which users see."""
     return type(kind.__name__, (_LaidNode, kind), {"__slots__": ("number", "call_freed")})

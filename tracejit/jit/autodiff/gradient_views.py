@@ -1,9 +1,9 @@
-"""Gradients that are views: of what arrived, or of memory that other gradients look at as well.
+"""Gradients that are views: of the gradient that arrived, or of memory that other gradients share.
 
 In: the deferred gradients of a recording.
-Out: for each what it is a view of, and by which steps. Whoever asks a captured call for it gets
-what the plain function gives: the same strides, the very tensor that arrived. Called by
-`differentiate.py` and `jit/runtime/backward_plan.py`.
+Out: for each the tensor that it is a view of, and the view steps. So a captured call gives the same
+strides as the plain function, and the very tensor that arrived. Called by `differentiate.py` and
+`jit/runtime/backward_plan.py`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Step = tuple[Op, dict]
 
 
 class GradientView(NamedTuple):
-    """Description of what a gradient is a view of.
+    """Base of a gradient that is a view, and the way there.
 
     tangent  the number of the gradient that arrived, or -1
-    memory   else what stands for the memory
-    steps    view ops from there
-    first    what stands for the tensor: the number of the first gradient that is the same one
+    memory   key of the memory; gradients with the same key share it
+    steps    view ops from the base to the gradient
+    first    key of the tensor: the number of the first gradient that is this tensor
     """
 
     tangent: int
@@ -37,13 +37,15 @@ class GradientView(NamedTuple):
 
 def gradient_views(tracer: Any, grads: Sequence[Any], tangents: Sequence[Any]
                    ) -> list[GradientView | None]:
-    """For each gradient; None where it is memory of its own, in order."""
+    """Return, for each gradient, its view. None where the gradient has memory of its own, in
+    order."""
     arrived = {tracer.traced(t).memory: k for k, t in enumerate(tangents)}
     first: dict[int, int] = {}
     found: list[GradientView | None] = []
     owners: dict[Any, int] = {}
     for k, grad in enumerate(grads):
         traced = None if grad is None else tracer.traced(grad)
+        # Steps keep attributes only: a view with tensor operands could not be repeated.
         if traced is None or any(operands for _, operands, _ in traced.views):
             found.append(None)
             continue
@@ -60,7 +62,8 @@ def gradient_views(tracer: Any, grads: Sequence[Any], tangents: Sequence[Any]
 
 
 def chain(value: Value) -> tuple[Value, list[Step]]:
-    """Return what a value is a view of, and the steps from there; `detach()` is none."""
+    """Return (base of a value, view steps from there to the value). `detach()` counts as no
+    step."""
     steps: list[Step] = []
     while value.node is not None and len(value.node.inputs) == 1 and (
             value.node.op.views or value.node.op is stop_gradient):
@@ -71,7 +74,8 @@ def chain(value: Value) -> tuple[Value, list[Step]]:
 
 
 def seen_from(value: Value, steps: Sequence[Step]) -> Value | None:
-    """Return the value that is seen through these steps as `value`, if the graph says so."""
+    """Return the value from which these steps lead to `value`. None if the graph does not show
+    it."""
     for op, _ in reversed(steps):
         if value.node is None or value.node.op is not op:
             return None
@@ -80,7 +84,7 @@ def seen_from(value: Value, steps: Sequence[Step]) -> Value | None:
 
 
 def look(tensor: Any, steps: Sequence[Step], sizes: Mapping[str, int]) -> Any:
-    """Look at a tensor through steps."""
+    """Apply view steps to a tensor, at these sizes."""
     with no_grad():
         for op, attributes in steps:
             tensor = op(tensor, **{k: substitute(v, dict(sizes)) for k, v in attributes.items()})

@@ -1,9 +1,9 @@
-"""Backward graph in which what one stage gives goes to the next.
+"""Join the stages of a backward graph: the gradients that one stage gives go to the next.
 
-In: a graph with an input for the gradient at each place where the history is cut, and what the
+In: a graph with an input for the gradient at each cut of the history, and the gradients that the
 stages above send there.
-Out: the graph without the cuts. Called when a backward goes through several stages of a call at
-once, which is one program then.
+Out: the graph without the cuts. Called when one backward goes through several stages of a call,
+which is one program then.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from tracejit.jit.ir.graph import Graph, Value
 def joined(
     graph: Graph, sent: Mapping[Value, Value], arriving: Collection[Value]
 ) -> tuple[Graph, dict[Value, Value]]:
-    """(copy, values of the original -> of the copy). `sent`: inputs -> what takes their place, and
-    is added to them if they are `arriving` as well. Nodes stand after what they are sent."""
+    """Return the joined copy, and {original value: copied value}.
+
+    sent      input -> value that takes its place; its nodes stand before those that read the input
+    arriving  inputs that also get a gradient from outside: the value is added to it
+    """
     copy, values = copy_graph(graph)
     instead = {values[t]: values[g] for t, g in sent.items()}
     also = {values[t] for t in arriving}

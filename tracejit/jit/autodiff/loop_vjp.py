@@ -1,10 +1,10 @@
-"""Gradient of a loop: a loop that runs the other way.
+"""Gradient of a loop: a loop over the iterations in reverse order.
 
-In: a recorded loop body about to become a node.
-Out: what the forward loop keeps of each iteration (`residuals`), the body of the gradient loop, and
-the node of the tape that runs it. Gradients of what iterations carry go from each iteration to the
-one before. Those of what all iterations read are summed up; those of scanned slices are stacked.
-Called through `capture.subgraph` by `loops.py`.
+In: a traced loop body, before the loop's node is made.
+Out: what the forward loop saves of each iteration (`residuals`), the body of the gradient loop, and
+the node of the tape that runs it. Gradients of carried variables go from each iteration to the one
+before. Those of what all iterations read are summed up; those of scanned slices are stacked. Called
+through `capture.subgraph` by `loops.py`.
 """
 
 from __future__ import annotations
@@ -42,18 +42,19 @@ from tracejit.jit.ir.graph import Graph, Value
 
 
 def gradient_of(node: Any) -> LoopGradient | None:
-    """Make the gradient of a loop; None where no gradient flows through it."""
+    """Make the gradient of a loop. Return None if no gradient flows through it."""
     made = LoopGradient(node)
     return made if made.found else None
 
 
 class LoopGradient:
-    """Built before the node is: its `residuals` are further outputs of the body."""
+    """Gradient of a loop, made before the loop's node: `residuals` become further outputs of its
+    body."""
 
     def __init__(self, node: Any):
         self.node, self.body, self.region = node, node.body, node.region
         self.residuals: list[Value] = []
-        self.sum_arrives: list[frozenset[int]] = []  # as `arrives`, of what is read
+        self.sum_arrives: list[frozenset[int]] = []  # `arrives` of what is summed
         self.carried_vars = [c for c in node.carried
                              if c.var is not None and _differentiable(c.var)]
         self.stacked = [k for k, t in enumerate(node.stacked) if _tracked(t)]
@@ -66,7 +67,7 @@ class LoopGradient:
                *(s.origin for s in invariant), *outer]
         self.found = bool(outputs and wrt)
         if self.found:
-            freed = freed_within(self.region, outputs)  # of which one may become another
+            freed = freed_within(self.region, outputs)  # one part: results may swap
             self.freed = {frozenset(range(len(outputs)))} if freed else set()
             self.outputs, self.invariant = outputs, invariant
             self.memories = memory_kept(self.region, outputs)
@@ -76,11 +77,12 @@ class LoopGradient:
 
     @property
     def surely_runs(self) -> bool:
-        """True if there is an iteration in each call."""
+        """True if every call runs the body at least once."""
         return not self.region.may_run_zero_times
 
     def _plan(self, outputs: list[Any], wrt: list[Any], summed: list[Tensor]) -> None:
-        """Gradients arrive in all iterations alike, or flags tell in each which do."""
+        """Make one or two `LoopVjp`: plain, if gradients may arrive alike in all iterations, and
+        with flags, if they may not. The flags tell in each iteration which gradients arrive."""
         places = len(self.carried_vars), len(self.scans)
         plain = LoopVjp(self.region, places, outputs, wrt, summed)
         self.plans = [plain] if self._alike(plain) else []
@@ -92,7 +94,7 @@ class LoopGradient:
         self._keep(list(dict.fromkeys(v for plan in self.plans for v in plan.saved)))
 
     def _alike(self, plan: LoopVjp) -> bool:
-        """Return True if the same gradients arrive in each iteration, where those of all results
+        """Return True if the same gradients arrive in each iteration whenever those of all results
         do."""
         rest = [c for c in (*plan.scan_conditions, *(c for _, _, c in plan.summed))
                 if c is not False]
@@ -102,7 +104,7 @@ class LoopGradient:
                         for c, goes in zip(plan.carried_conditions, tracked)))
 
     def _check_written(self, outputs: list[Any]) -> None:
-        """Raise RegionRefused where an iteration writes what the one before kept for its
+        """Raise RegionRefused if an iteration writes memory that the one before keeps for its
         gradient."""
         region = self.region
         lasting = {region.traced(s.start).memory for s in self.body.carried_vars if s.is_tensor}
@@ -125,14 +127,14 @@ class LoopGradient:
             for k, c in enumerate(self.carried_vars):
                 own = numbers.get(id(c))
                 for found in arrives:
-                    if own in found:  # what reaches this variable reaches what it reaches later
+                    if own in found:  # goes on in the next iteration
                         found |= arrives[k]
         count = len(self.carried_vars)
         for k, c in enumerate(self.carried_vars):  # after no iteration a variable is its own result
             if not self.surely_runs and id(c) in numbers:
                 arrives[k].add(numbers[id(c)])
         self.arrives = [frozenset(a) for a in arrives]
-        self.later = self.arrives[:count]  # also those of one iteration that reach an earlier one
+        self.later = self.arrives[:count]  # by any number of iterations
         least = self._check_histories(outputs, direct, [
             *(None for _ in self.carried_vars), *(s.whole for s in self.scans),
             *(s.outer for s in invariant), *(None for _ in outer)])
@@ -144,8 +146,8 @@ class LoopGradient:
 
     def _check_histories(self, outputs: list[Any], direct: list[frozenset[int]],
                          beyond: list[Tensor | None]) -> int:
-        """Refuse loops where the leaves that a result reaches depend on how often the body ran.
-        Return how often it runs at least.
+        """Refuse loops whose results reach different leaves as iterations differ. Return the number
+        of iterations from which on the leaves stay the same; the body surely runs so often.
 
         direct  for what an iteration starts from and reads, the outputs that it reaches
         beyond  for the same, the tensor outside whose history goes on from there
@@ -160,12 +162,13 @@ class LoopGradient:
             [c for c in self.carried_vars if c.var.end._requires_grad])}
 
         def after(before: list[set]) -> list[set]:
-            """Return what outputs reach, given what variables reached before the iteration."""
+            """Return the leaves of the outputs, given those of the variables before the
+            iteration."""
             return [mine.union(*(before[j] for j in range(count) if k in direct[j]))
                     for k, mine in enumerate(own)]
 
-        reached = [starts]  # by variables, after so many iterations
-        stacked = []  # by elements of lists, in each
+        reached = [starts]  # by number of iterations: leaves of each variable
+        stacked = []  # by iteration: leaves of the elements of lists
         for _ in range(count + 1):
             found = after(reached[-1])
             stacked.append(found[len(numbers):])
@@ -181,7 +184,8 @@ class LoopGradient:
         return self._check_settled(reached)
 
     def _check_claims(self, reached: list[list[set]]) -> None:
-        """Sides of branches in the body must lead to the same leaves, in each iteration."""
+        """Require that both sides of each branch in the body lead to the same leaves, in every
+        iteration."""
         first = self.node.parent.root.first_node
         fixed = [(s.origin, s.outer) for s in self.node.invariant if s.origin is not None]
         fixed += [(s.origin, s.whole) for s in self.scans]
@@ -209,10 +213,11 @@ class LoopGradient:
         return needed
 
     def _keep(self, saved: list[Value]) -> None:
-        """Sort what the gradient reads: the same for all iterations, scanned, or kept of each."""
+        """Sort the values that the gradient reads: same for all iterations, scanned, or saved of
+        each."""
         node, body = self.node, self.body
         captured = {inner: key for key, inner in self.region.captured.items()}
-        for _, inner in node.memories:  # its content differs from iteration to iteration
+        for _, inner in node.memories:  # the body writes it: never the same
             captured.pop(inner.input, None)
         for var in node.invariant:
             captured[var.input] = node.parent.traced(var.outer).read()
@@ -223,22 +228,24 @@ class LoopGradient:
         known = {v for v, _ in self.same} | {s.input for s in self.read_scans}
         self.index = body.position if body.trip_count is not None else None
         self.residuals = [v for v in saved if v not in known and v is not self.index]
+        # `unwind_loop` counts by what it pops from a stack: one value must lie there.
         if body.trip_count is None and not self.residuals:
             self.residuals = [node.carried[0].input]
 
     # -- after the node is made ------------------------------------------------------------------
     def attach(self, node: Any, stacked: Sequence[Tensor], kept: Sequence[Tensor]) -> None:
-        """Put the gradient loop on the tape."""
+        """Put the gradient loop on the tape. `stacked`: what iterations append to lists or store,
+        stacked; `kept`: the stacked `residuals`."""
         inputs = [*(c.var.outer for c in self.carried_vars),
                   *(x for x, g, _ in self.plans[0].summed if g is not None),
                   *(s.whole for s in self.scans if self.body.trip_count is not None)]
         reached = [*self.arrives[:len(self.carried_vars)], *self.sum_arrives, *self.scan_arrives]
-        inputs = [x if goes else alias(x) for x, goes in zip(inputs, reached)]  # nobody waits
+        inputs = [x if goes else alias(x) for x, goes in zip(inputs, reached)]  # no edge
         results = [c.result for c in self.carried_vars if c.var.end._requires_grad]
         results += [stacked[k] for k in self.stacked]
         types = [node.parent.traced(x).read().type for x in results]
         backward = None
-        for plan in reversed(self.plans):  # the first where nobody can tell
+        for plan in reversed(self.plans):  # the last is what the first falls back on
             backward = self._backward(plan, kept, types, len(inputs), backward)
         backward.kept = self._kept(results)  # type: ignore[union-attr]
         backward.leads_to(node.parent, inputs, results,  # type: ignore[union-attr]
@@ -247,17 +254,19 @@ class LoopGradient:
                       freeing=self._freed())
 
     def _freed(self) -> BranchFreed:
-        """Tell what is freed, if there is an iteration."""
+        """Make the record of what a backward frees: nothing if the body did not run."""
         sure = not self.region.may_run_zero_times
         return BranchFreed([self.freed] if sure else [self.freed, ()], len(self.outputs),
                            None if sure else self.node.count)
 
     def _kept(self, results: list[Tensor]) -> OuterSaves:
-        """Find what iterations keep of what is outside."""
+        """List the memory outside, and that of results, which the history of iterations keeps."""
         node, body, region, parent = self.node, self.body, self.region, self.node.parent
         places: list[tuple[Any, Tensor, int | None]] = [
             (x, r, -1) for x, r in zip(self.outputs, results)]
-        for c in self.carried_vars:  # what a variable was an iteration ago another one may be now
+        # With `b = a` in the body, b's result is a at the start of the last iteration (-1), so at
+        # the end of the one before (-2).
+        for c in self.carried_vars:
             places += [(c.var.start, r, -1) for x, r in zip(self.outputs, results)
                        if x is c.var.start]
             places += [(c.var.end, r, -2) for x, r in zip(self.outputs, results)
@@ -275,7 +284,7 @@ class LoopGradient:
                 within = self._within(memory, iteration)
                 inner = x.tensor if type(x) is LiftedInput else x
                 itself = None if id(x) in rows else within.seen_as(inner, other)
-                own = any(other is r for r in results)  # held, it would hold itself
+                own = any(other is r for r in results)  # the node must not hold its result
                 found.append(OuterSave(memory, within, alias(other) if own else other, itself))
         first = node.count if region.may_run_zero_times else None
         tests = [t for x in found for some in x.within.when.values() if some for t in some]
@@ -289,7 +298,7 @@ class LoopGradient:
         return OuterSaves([BranchSaves(found, decide), *others], first, held)
 
     def _within(self, memory: FunctionalStorage, iteration: int | None) -> InnerSave:
-        """Tell how history keeps memory, now or in a later iteration."""
+        """Return how history keeps memory in `iteration` (None: any; negative: from the end)."""
         tracked = [k for k, c in enumerate(self.carried_vars) if c.var.end._requires_grad]
         when: dict[int, list[SavePredicate] | None] = {}
         for number, tests in self.memories[memory].when.items():
@@ -301,13 +310,18 @@ class LoopGradient:
         within = self.memories[memory]
         if within.label.made == Start.__name__:
             made = [label_of_itself(c.var.end, within.label.shape) for c in self.carried_vars
-                    if c.var.start is within.tensor]  # by the iteration before
+                    if c.var.start is within.tensor]  # the iteration before made it
             within = within._replace(label=made[0] if made else within.label._replace(made=""))
         return within._replace(when=when)
 
     def _backward(self, plan: LoopVjp, kept: Sequence[Tensor], types: list[TensorType], count: int,
                   masked: ControlFlowVjp | None) -> ControlFlowVjp:
-        """Make the node of a plan, to be recorded when gradients arrive."""
+        """Make the backward that runs a plan.
+
+        kept    stacked `residuals`
+        count   number of inputs of the tape's node
+        masked  backward that runs where zeros for gradients that do not arrive could be noticed
+        """
         node, body, graph = self.node, self.body, self.region.graph
         sums = [GradSum(graph, x, g, c) for x, g, c in plan.summed if g is not None]
         tracked = [c.var.end._requires_grad for c in self.carried_vars]
@@ -354,7 +368,8 @@ class LoopGradient:
 
     def _add_flags(self, plan: LoopVjp, first: list[Any], inputs: list[Value], outputs: list[Value],
                    sums: list[GradSum]) -> None:
-        """Iterations differ in which gradients arrive: flags go along with what is carried."""
+        """Carry a flag beside each gradient that says whether it arrives: iterations may differ in
+        that."""
         graph, kind = self.region.graph, plan.flags[0].type
         numbers = iter(range(len(self.carried_vars)))
         for c in self.carried_vars:
@@ -372,17 +387,18 @@ class LoopGradient:
 
 def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | None]
            ) -> list[frozenset[int]]:
-    """Find the results that variables, as they are before the loop, reach if it runs at least so
-    often.
+    """Find the results that the variables before the loop reach if it runs at least `least` times.
 
-    direct  the results that they reach through one iteration
-    own     the number of each variable's own result
+    direct  the results that a variable reaches through one iteration
+    own     the number of each variable's own result, or None
     """
     carried_vars = {number for number in own if number is not None}
     found: list[set[int]] = [set() for _ in direct]
     through = list(direct)
+    # A path through more iterations passes a variable twice: a shorter one leads there, too.
     for count in range(1, least + 2 * len(direct) + 2):
-        for arrives, reached in zip(found, through):  # elements of lists are of all iterations
+        # Early iterations give elements of lists, but no final value of a variable.
+        for arrives, reached in zip(found, through):
             arrives |= reached if count >= least else reached - carried_vars
         through = [frozenset().union(*(through[k] for k, number in enumerate(own) if number in d))
                    for d in direct]
@@ -392,10 +408,11 @@ def _after(least: int, direct: Sequence[frozenset[int]], own: Sequence[int | Non
 class LoopVjp:
     """Gradient through one iteration.
 
-    tangents, flags   of what the iteration gives: their gradients, and when they arrive (or none:
-                      always)
-    carried, scans, summed   the gradients of what it starts from, sees a slice of, and reads (with
-                      the tensor and the condition)
+    tangents  gradients of what the iteration gives
+    flags     when the tangents arrive; empty: always
+    carried   gradients of the carried variables; None where nothing arrives
+    scans     the same of scanned slices
+    summed    (tensor, gradient, condition) of what every iteration reads
     """
 
     def __init__(self, region: Any, places: tuple[int, int], outputs: list[Any], wrt: list[Any],
@@ -412,7 +429,7 @@ class LoopVjp:
 
 
 class GradSum:
-    """Gradient of what all iterations read: summed up from one to the next."""
+    """Running sum of the gradient of a tensor that every iteration reads."""
 
     def __init__(self, graph: Graph, tensor: Tensor, grad: Value, condition: Any):
         self.tensor, self.condition = tensor, condition
@@ -422,7 +439,7 @@ class GradSum:
 
 
 class ArrivalRule:
-    """Rule that says when the gradients that a loop gives arrive.
+    """Rule for when the gradients that a loop gives arrive.
 
     reached  for each input the tangents that reach it
     told     for each input the number of the result that says so, where the loop computes it
@@ -443,7 +460,7 @@ def _or_zeros(grad: Value | None, like: Value) -> Value:
 
 
 def _select(graph: Graph, condition: Any, value: Value, other: Value | None) -> Value:
-    """`value` where a condition holds, else the other one or zeros."""
+    """Return `value` if the condition holds, else `other` (None: zeros)."""
     if condition is True:
         return value
     rest = zeros_of(value, value.type) if other is None else other
@@ -453,7 +470,7 @@ def _select(graph: Graph, condition: Any, value: Value, other: Value | None) -> 
 
 
 def _held(graph: Graph, condition: Any, kind: TensorType) -> Value:
-    """Return a condition as a value."""
+    """Return a condition, which may be a bool, as a value of the graph."""
     if isinstance(condition, Value):
         return condition
     attributes = {"shape": (), "value": condition, "dtype": bool_, "device": kind.device}

@@ -1,11 +1,11 @@
-"""Record of what history within branches and loops keeps of tensors outside: none of it may be
-written before a backward.
+"""Record of the outside memory that history within branches and loops keeps. That memory must not
+be written before a backward.
 
-In: for each of two ways the program may take, memory and the results whose history keeps it. What a
-branch within a branch keeps depends on values of the outer one. These are computed again where
-somebody wrote such memory.
-Out: the error that eager mode raises where some was written and that way was taken. Where a value
-decides that, the value is needed. `cond_vjp.py` and `loop_vjp.py` make it for their nodes.
+In: for each of two ways of the program the memory, and the results whose history keeps it. A branch
+within a branch keeps it depending on values of the outer one. The check computes these again, once
+such memory was written.
+Out: the error that eager mode raises if memory was written that the taken way keeps. Where a value
+decides that, the check reads it. `cond_vjp.py` and `loop_vjp.py` make the record for their nodes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ from tracejit.jit.ir.interpret import interpret
 
 
 class SavePredicate(NamedTuple):
-    """Values that decide, within a region, whether something is kept, and a test of them.
-    `iteration`: where the region is a loop's body the iteration it must hold in; None: any."""
+    """Test of values within a region that tells whether history keeps something.
+
+    values     of the region's graph
+    holds      the test, given their tensors
+    iteration  of a loop in which it must hold; negative: from the end; None: any
+    """
 
     values: tuple[Value, ...]
     holds: Callable[[Sequence[Tensor]], bool]
     iteration: int | None = None
 
 
-# numbers of results -> one test must hold; None: always
+# number of a result -> tests of which one must hold; None: always kept
 When = Mapping[int, list[SavePredicate] | None]
 Decide = Callable[[Sequence[Tensor], Sequence[SavePredicate]], list[bool]]
 
@@ -43,9 +47,10 @@ Decide = Callable[[Sequence[Tensor], Sequence[SavePredicate]], list[bool]]
 class InnerSave(NamedTuple):
     """Record of how history within a region keeps memory.
 
-    when    the results whose history does, and when
-    age     of the latest node that does: a backward meets it first
-    tensor  what that node keeps, if it is an operand; `label`: what an error says of it
+    when    number of a result whose history does -> tests of which one must hold; None: always
+    age     of the latest node that does, which a backward meets first
+    tensor  the operand that this node keeps; None: it keeps no operand
+    label   of the tensor in errors
     """
 
     when: When
@@ -54,13 +59,18 @@ class InnerSave(NamedTuple):
     label: TensorLabel
 
     def seen_as(self, inner: Any, outer: Tensor) -> Tensor | None:
-        """`outer`, which is `inner` within the region, if that is what the node keeps."""
+        """Return `outer` if the node keeps `inner`, which stands for it within the region; else
+        None."""
         return outer if self.tensor is inner else None
 
 
 class OuterSave(NamedTuple):
-    """Record of what a way keeps: memory, and how, with a tensor over it. `itself`: the tensor of
-    the program's outside that is what is kept within, if there is one."""
+    """Record of memory that one way keeps.
+
+    memory  within the region; `within`: how history there keeps it
+    tensor  outside the region, over the same memory
+    itself  the program's own tensor outside, if that is what the node within keeps
+    """
 
     memory: FunctionalStorage
     within: InnerSave
@@ -69,18 +79,21 @@ class OuterSave(NamedTuple):
 
 
 class BranchSaves(NamedTuple):
-    """Way through a node: what it keeps; for what the node holds, which tests hold."""
+    """Memory that one way keeps. `decide`: function that tells which tests hold, for what the node
+    holds."""
 
     kept: Sequence[OuterSave]
     decide: Decide | None = None
 
 
 class SaveRecord:
-    """Record of what is kept if its way is taken.
+    """Record of memory that is kept if the program takes the record's way.
 
-    always  also if not
-    flag    what alone decides, otherwise, if something does, and `sense`: what it must be
-    itself  the tensor that is kept, if it is one of the program's; its `family`, if it may go
+    always  kept on the other way, too
+    flag    tensor that alone decides, if there is one; `sense`: value that it must have
+    known   label from the recording
+    itself  weak reference to the kept tensor, if that is the program's own
+    family  of `itself`, which labels it in errors once it is gone
     """
 
     __slots__ = ("saved", "when", "always", "flag", "sense", "known", "itself", "family")
@@ -99,20 +112,20 @@ class SaveRecord:
         return self.saved.tensor
 
     def label(self, shape: tuple) -> TensorLabel:
-        """Return what an error says of it; `shape`: of its tensor, as it was recorded."""
+        """Return the label of the tensor in errors. `shape`: of the tensor, as recorded."""
         return label_now(self.itself, self.known, shape, self.family)
 
     def refuse(self) -> None:
-        """RuntimeError: it was written."""
+        """Raise RuntimeError: the memory was written."""
         label = label_now(self.itself, self.known, family=self.family)
         raise modified(label, version_of(self.tensor), self.saved.version)
 
 
 class OuterSaves:
-    """Ways through a node, each with what is kept if it is taken: of two the first one where
-    `first` holds.
+    """Record of what a node keeps on one way, or on two of which the program takes the first if
+    `first` is true.
 
-    held  what the node holds of values outside: what tests are computed from
+    held  tensors from outside that the node holds; tests are computed from them
     """
 
     holds_tensors = True
@@ -127,14 +140,16 @@ class OuterSaves:
                          for number, branch in enumerate(branches)]
 
     def records(self, always: bool) -> Iterator[SaveRecord]:
-        """Yield what is kept, or (`always`) what is kept in any case."""
+        """Yield all records, or with `always` only those of memory that is kept on every way."""
         for branch in self.branches:
             yield from (record for record in branch if record.always or not always)
 
     def tested(self, read: Callable[[Tensor], Value]
                ) -> Iterator[tuple[SaveRecord, list[SavePredicate] | None]]:
-        """Yield what is kept, and when, as the region that holds the node says it: with its
-        values."""
+        """Yield each record and its tests, for the region that holds the node. None: always kept.
+
+        `read` gives the value of a tensor in that region.
+        """
         given = [] if self.first is None else [self.first]
         for number, branch in enumerate(self.branches):
             for record in branch:
@@ -150,8 +165,8 @@ class OuterSaves:
         return all(record.saved.intact() for record in self.records(False))
 
     def check(self, arriving: Collection[int]) -> None:
-        """RuntimeError where what a backward from the results `arriving` needs was written, given
-        which way was taken."""
+        """Raise RuntimeError if memory was written that a backward from the results `arriving`
+        needs, on the way that the program took."""
         written = [[record for record in branch
                     if not record.when.keys().isdisjoint(arriving) and not record.saved.intact()]
                    for branch in self.branches]
@@ -159,6 +174,7 @@ class OuterSaves:
             return
         certain = [[record for record in branch if _certain(record.when, arriving)]
                    for branch in written]
+        # Kept and written on both ways: no need to ask which one was taken.
         if all(certain):
             certain[0][0].refuse()
         if any(x._storage is None for x in (self.first, *self.held) if x is not None):
@@ -171,7 +187,7 @@ class OuterSaves:
 
 
 def only_if(within: InnerSave, flag: Value) -> InnerSave:
-    """Return the same where a flag of the region holds as well."""
+    """Return the record with a flag of the region as a further condition."""
     when = {number: [SavePredicate((flag, *test.values), partial(_both, test.holds), test.iteration)
                      for test in ([SavePredicate((), all)] if tests is None else tests)]
             for number, tests in within.when.items()}
@@ -183,8 +199,8 @@ def _both(holds: Callable[[Sequence[Tensor]], bool], given: Sequence[Tensor]) ->
 
 
 def _took(sense: bool | None, when: When, decide: Decide | None, given: Sequence[Tensor]) -> bool:
-    """Return True if a way was taken, and keeps this, for what the node was given. `sense`: what
-    its first operand must be."""
+    """Return True if the program took a way and it keeps the memory. `given`: tensors of the node,
+    first the flag that must be `sense` (None: there is no flag)."""
     if sense is not None:
         first, *given = given
         if bool(first) is not sense:
@@ -194,7 +210,7 @@ def _took(sense: bool | None, when: When, decide: Decide | None, given: Sequence
 
 def _needed(when: When, decide: Decide | None, arriving: Collection[int],
             held: Sequence[Tensor]) -> bool:
-    """Return True if the way, which was taken, keeps this for a backward from these results."""
+    """Return True if the taken way keeps the memory for a backward from the results `arriving`."""
     if _certain(when, arriving):
         return True
     assert decide is not None
@@ -203,24 +219,24 @@ def _needed(when: When, decide: Decide | None, arriving: Collection[int],
 
 
 def _certain(when: When, arriving: Collection[int]) -> bool:
-    """Return True if the way keeps this whatever the values are."""
+    """Return True if the way keeps the memory whatever the values are."""
     return any(when[k] is None for k in when.keys() & arriving)
 
 
 def sizes_of(graph: Graph) -> dict[str, int]:
-    """Return the sizes of the call that was recorded."""
+    """Return the sizes of the recorded call."""
     return graph.scope.complete(dict(graph.scope.hints))
 
 
 def in_region(graph: Graph, inputs: Sequence[Value], held: Sequence[Tensor],
               tests: Sequence[SavePredicate]) -> list[bool]:
-    """Tell which tests hold in a region that runs once; `inputs`: the values of it that are
-    held."""
+    """Return which tests hold in a region that runs once. `inputs`: its values for which `held`
+    stands."""
     part = extract(graph, graph.name, inputs, [v for test in tests for v in test.values])
     return outcomes(tests, interpret(part, held, symbols=sizes_of(graph)).outputs)
 
 
 def outcomes(tests: Sequence[SavePredicate], values: Sequence[Tensor]) -> list[bool]:
-    """Tell which tests hold, for all their values in order."""
+    """Return which tests hold; `values`: of all tests, in order."""
     rest = iter(values)
     return [test.holds([next(rest) for _ in test.values]) for test in tests]

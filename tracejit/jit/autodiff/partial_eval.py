@@ -1,9 +1,9 @@
-"""Evaluation of a graph where only some of its inputs are known. They are enough where known flags
-leave out what the others are for.
+"""Evaluation of a graph of which only some inputs are known. They suffice if known flags exclude
+what reads the others.
 
-In: a graph of a backward, the tensors that are left of a call whose history is freed.
-Out: its outputs, as eager ops on the tape: of branches only the side that is taken runs, of loops
-without an iteration nothing. Used by `jit/runtime/later_backward.py`.
+In: the graph of a backward, the tensors that are left of a call whose history is freed.
+Out: its outputs, as eager ops on the tape. Of a branch only the taken side runs, of a loop without
+iterations nothing. Used by `jit/runtime/later_backward.py`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from tracejit.jit.ir.interpret import at_size, outputs_of, run_tensors
 
 
 class UnknownInput(LookupError):
-    """Error for an input that is needed and not known."""
+    """Error for an unknown input that an output needs."""
 
 
 class PartialEvaluator:
-    """Values of a graph, each computed when it is asked for; `given` makes inputs."""
+    """Values of a graph, each computed on demand. `given`: functions that return the known
+    inputs."""
 
     def __init__(self, graph: Graph, given: Mapping[Value, Callable[[], Any]],
                  sizes: Mapping[str, int]):
@@ -30,7 +31,8 @@ class PartialEvaluator:
         self.sides: dict[Node, PartialEvaluator] = {}
 
     def outputs(self) -> list[Any]:
-        """LookupError where an input is needed that is not given."""
+        """Compute the graph's outputs. Raises UnknownInput if one needs an input that is not
+        given."""
         return [self.value(v) for v in self.graph.outputs]
 
     def value(self, wanted: Value) -> Any:
@@ -50,7 +52,7 @@ class PartialEvaluator:
         return [] if node is None else [x for x in self._needed(node, value) if x not in self.made]
 
     def _needed(self, node: Node, value: Value) -> list[Any]:
-        """List what is needed next to compute one of a node's outputs."""
+        """List the values to compute next for one of a node's outputs."""
         if node.op.name == "cond":
             return [node.inputs[0]]
         if node.op.name == "unwind_loop" and node.inputs[0] not in self.made:
@@ -59,7 +61,8 @@ class PartialEvaluator:
         return [*node.operand_values()] if start is None else [start]
 
     def _start(self, node: Node, value: Value) -> Value | None:
-        """Return what a loop without an iteration gives: what it starts from."""
+        """Return the operand that a loop without iterations gives as this output. None for other
+        nodes."""
         if node.op.name == "for_loop":
             trip_count, first = at_size(node.attributes["trip_count"], self.sizes), 0
         elif node.op.name == "unwind_loop":
@@ -85,7 +88,7 @@ class PartialEvaluator:
             made.update(zip(node.outputs, outputs_of(node, made, self.sizes, run_tensors)))
 
     def _side(self, node: Node) -> PartialEvaluator:
-        """Return the side of a branch that is taken."""
+        """Return the evaluator of the side that a branch takes."""
         if node not in self.sides:
             side = node.regions[0 if bool(self.made[node.inputs[0]]) else 1]
             given = {v: partial(self.value, x) for v, x in zip(side.inputs, node.inputs[1:])}
@@ -94,5 +97,5 @@ class PartialEvaluator:
 
 
 def _number(node: Node, value: Value) -> int:
-    """Tell which of a node's outputs a value is."""
+    """Return the index of a value among a node's outputs."""
     return next(k for k, v in enumerate(node.outputs) if v is value)

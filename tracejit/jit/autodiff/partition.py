@@ -1,7 +1,7 @@
-"""Cut a joint graph into forward and backward: what is saved between them, what is computed again.
+"""Cut a joint graph into forward and backward: choose what is saved and what is computed again.
 
-In: a graph holding forward and backward nodes, its tangent inputs. Out: the values to save. Called
-by `differentiate` for captured calls whose results require grad (C4).
+In: a graph of forward and backward nodes, its tangent inputs. Out: the values to save. Called by
+`differentiate` for captured calls whose results require grad (C4), and for each loop body.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def residuals(
 ) -> list[Value]:
     """Find the forward values that the backward part reads: inputs and results of expensive nodes.
 
-    Cheap chains are recomputed, if they start at `readable` inputs (None: all): others may have
-    changed. So may `live` values, which lie where others write. Of those only what the backward
-    pass makes of them is computed then, not what `forward` nodes do.
+    The backward recomputes cheap chains that start at `readable` inputs (None: all) or at `live`
+    values; other inputs may have changed. Others write the memory of `live` values: from these the
+    backward computes only views and what it makes itself, not what `forward` nodes do.
     """
     late, given = dependent(graph, tangents), set(tangents)
     again = _computable(graph, forward, graph.inputs if readable is None else readable, set(live))
@@ -48,9 +48,12 @@ def residuals(
 def computed_again(
     given: Sequence[Value], wanted: Sequence[Value], forward: Collection[Node]
 ) -> set[Value]:
-    """Inputs among `given` of which a part of a graph computes again what the forward pass made:
-    the plain function kept that. It reads views, and what the backward pass needs, when that runs.
-    What the gradient of a branch or a loop computes within is not told apart."""
+    """Find inputs among `given` from which a part of a graph computes again what the forward pass
+    made. The plain function kept that result, so a write to such an input would show.
+
+    Views, and what only the backward pass computes, do not count: the plain function reads them
+    then, too. Nodes with regions always count.
+    """
     found: set[Value] = set()
     seen: set[tuple[Value, bool]] = set()
     ends, stack = set(given), [(v, False) for v in wanted]
@@ -71,11 +74,14 @@ def computed_again(
 
 def _computable(graph: Graph, forward: Collection[Node], readable: Collection[Value],
                 live: set[Value]) -> set[Value]:
-    """Results of cheap nodes, of what is saved or computed again itself."""
+    """Find the results of cheap nodes whose operands are readable, saved or computed again
+    themselves."""
+    # `seen`: live values, their views, and what the backward alone computes from these.
     known, seen = set(readable), set(live)
     again: set[Value] = set()
     for node in graph.nodes:
         operands = set(node.operand_values())
+        # The results of expensive nodes are saved, so chains may start there.
         if node.op.kind not in _CHEAP or operands <= known:
             known.update(v for v in node.outputs if v not in live)
         elif operands <= known | seen and (node not in forward or _looks_on(node)):
@@ -93,7 +99,7 @@ def _looks_on(node: Node) -> bool:
 
 
 def dependent(graph: Graph, sources: Iterable[Value]) -> set[Value]:
-    """Values computed from `sources`."""
+    """Return the `sources` and all values computed from them."""
     found = set(sources)
     for node in graph.nodes:
         if any(v in found for v in node.operand_values()):

@@ -1,8 +1,8 @@
-"""Backward graph for gradients that arrive at some of a call's results only.
+"""Prune a backward graph: gradients arrive only at some of a call's results.
 
-In: a graph that is linear in its tangents, those that are absent.
-Out: the graph without them. Called when a backward finds that nothing arrives at a result. Zeros
-there would not be the same, as they make NaN where a derivative is infinite.
+In: a graph that is linear in its tangents, the absent ones.
+Out: the graph without them. Called when no gradient arrives at a result. Zeros instead would not be
+the same, as they become NaN where a derivative is infinite.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 
 
 class Pruned(NamedTuple):
-    """Rest of a graph.
+    """Pruned graph.
 
-    numbers  for each output its new number, None where nothing is left of it
-    exact    zeros that may not be the same as nothing were neither given to a loop nor made of what
-             one side of a branch alone has lost
+    numbers  for each old output its new number; None where nothing is left of it
+    exact    False if zeros stand for a missing gradient where that could be noticed: as an operand
+             of a loop, or as an output that only one side of a branch has lost
     """
 
     graph: Graph
@@ -33,8 +33,8 @@ class Pruned(NamedTuple):
 def prune(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) -> Pruned:
     """Copy the graph without the inputs `absent`, which are some of the `tangents`.
 
-    Sums lose the terms that are gone, branches what their sides make of them. Other nodes that lose
-    some of their gradients, but not all, get zeros, as a tape node of several results does.
+    Sums lose the terms that are gone; in branches each side is pruned. Other nodes that lose some
+    but not all of their gradients get zeros, as a tape node of several results does.
     """
     copy, values = copy_graph(graph)
     pruning = _Pruning(copy, dependent(copy, [values[t] for t in tangents]))
@@ -56,8 +56,7 @@ def prune(graph: Graph, tangents: Sequence[Value], absent: Collection[Value]) ->
 
 
 def prune_keep_outputs(graph: Graph, tangents: Sequence[Value], absent: Collection[int]) -> Pruned:
-    """Leave out some of the graph's tangents, with zeros for the outputs of which nothing is
-    left."""
+    """Prune the tangents with these numbers. Outputs of which nothing is left become zeros."""
     if not absent:
         return Pruned(graph, [*range(len(graph.outputs))], True)
     left = prune(graph, tangents, [tangents[k] for k in absent])
@@ -68,19 +67,19 @@ def prune_keep_outputs(graph: Graph, tangents: Sequence[Value], absent: Collecti
 
 
 def zeros_like(graph: Graph, value: Value) -> Value:
-    """Zeros of the type of a value."""
+    """Return zeros of a value's type."""
     kind = value.type
     attributes = {"shape": kind.shape, "value": 0, "dtype": kind.dtype, "device": kind.device}
     return graph.append(REGISTRY["full"], (), attributes)
 
 
 class _Pruning:
-    """Goes through a graph's nodes and drops what depends on tangents that are gone."""
+    """Pass over a graph's nodes that drops what depends only on absent tangents."""
 
     def __init__(self, graph: Graph, late: set[Value]):
         self.graph, self.late = graph, late
         self.gone: set[Value] = set()
-        self.moved: dict[Value, Value] = {}  # sums of one term: the term
+        self.moved: dict[Value, Value] = {}  # a sum with one term left -> the term
         self.exact = True
 
     def now(self, value: Value) -> Value:
@@ -105,8 +104,8 @@ class _Pruning:
                 self._with_zeros(node)
 
     def _drop(self, node: Node) -> None:
-        """Drop a node of which nothing is left; where it told whether a gradient arrives, none
-        does."""
+        """Drop a node without gradients. Its bool outputs tell whether a gradient arrives: they
+        become False."""
         for value in node.outputs:
             if value.type.dtype is bool_:
                 self.moved[value] = zeros_like(self.graph, value)
@@ -114,7 +113,7 @@ class _Pruning:
                 self.gone.add(value)
 
     def _within_sides(self, node: Node) -> None:
-        """Take what is gone out of each side of a branch."""
+        """Prune each side of a branch."""
         operands = node.inputs[1:]
         absent = self._numbers(operands, self.gone)
         late = self._numbers(operands, self.late)
@@ -130,11 +129,11 @@ class _Pruning:
         self.graph.nodes.append(node)
 
     def _same_with_zeros(self, node: Node) -> bool:
-        """Return True if zeros at the start of a loop are the same as nothing. They are if sums
-        alone are computed from them, in each iteration."""
+        """Return True if a loop gives the same for zeros at its start as for nothing. That holds if
+        the body only adds what is computed from them, in each iteration."""
         if node.op.name not in ("for_loop", "unwind_loop"):
             return False
-        # Operands and what they are within: a `for_loop` counts, an `unwind_loop` reads a stack.
+        # Operands match the body's inputs but for a `for_loop`'s index and a stack's count.
         first, skipped = (0, 1) if node.op.name == "for_loop" else (2, 0)
         copy, _ = copy_graph(node.regions[0])
         pairs = list(zip(node.inputs[first:], copy.inputs[skipped:]))
@@ -143,6 +142,7 @@ class _Pruning:
         start = {v for x, v in pairs if x in self.gone}
         pruning.gone.update(start)
         pruning.run()
+        # A missing gradient may be carried on only to where one is missing at the start, too.
         return (pruning.exact and pruning.gone == start
                 and all(pruning.now(end) not in start or begin in start
                         for begin, end in zip(carried, copy.outputs)))

@@ -1,9 +1,9 @@
-"""Watch over the user's code that a recorded backward runs: it may only compute from what it got.
+"""Watch over the user's code in a recorded backward: it may compute only from what it is given.
 
 In: the profile events of the thread while the tape of a call runs backward over deferred tensors.
 Out: `RegionRefused` before a hook or the backward of a Function starts that reads or changes
-anything else. It would run once, when the call is recorded. The plain function's runs at each
-backward that somebody calls, and sees what is there then. Called by `differentiate.py`.
+anything else. A recorded one would run once, while the call is recorded. The plain function's runs
+at each backward and sees the state of that time. Called by `differentiate.py`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from tracejit.jit.capture.location import is_internal_code
 from tracejit.jit.capture.speculation import SpeculationWatcher, is_installed, is_own_doing
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
+# Modules whose functions give tensors; modules that no user code changes.
 _OF_OPS = ("tracejit", "tracejit.nn.functional")
 _STEADY = ("tracejit", "builtins", "math", "cmath", "operator", "functools", "numpy")
 
 
 class ClosedWatch(SpeculationWatcher):
-    """Context manager around a backward that is recorded for later."""
+    """Context manager around a backward that is recorded for later; it refuses code that is not
+    closed."""
 
     def veto(self, frame: FrameType, event: str, argument: Any) -> str | None:
         code = frame.f_code
@@ -46,8 +48,9 @@ def _why(code: CodeType) -> str:
 
 
 def _is_closed(frame: FrameType) -> bool:
-    """Return True if code reads its arguments and constants alone, and stores nothing but elements
-    of tensors."""
+    """Return True if code reads only its arguments, constants, and functions and modules that
+    nobody changes. Arguments must be plain values. The code may store only locals and elements of
+    tensors. False where this Python's bytecode is unknown."""
     code, around, local = frame.f_code, frame.f_globals, frame.f_locals
     if not holds("instructions"):
         return False
@@ -68,9 +71,11 @@ def _is_closed(frame: FrameType) -> bool:
 
 
 def _is_of_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
-    """Return True if this writes elements of a tensor: `x[i] = y`. There x is an argument, or only
-    ever what a tensor's method or an op gave: `x = grad.clone()`. None refuses to be written by
-    itself."""
+    """Return True if this instruction writes elements of a tensor: `x[i] = y`.
+
+    There x is a tensor or None now, and each store to x is None or comes from a tensor's method or
+    an op: `x = grad.clone()`. Writing to None raises by itself.
+    """
     key = _start(code, at)
     if code[at].opname != "STORE_SUBSCR" or not key or code[key - 1].opname != "LOAD_FAST":
         return False
@@ -83,7 +88,7 @@ def _is_of_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
 
 
 def _is_none(code: Sequence[Step], at: int) -> bool:
-    """Return True if what is stored here is None: `x = None`, `x = y = None`."""
+    """Return True if the value stored here is None: `x = None`, `x = y = None`."""
     k = at - 1
     while code[k].opname in ("COPY", "STORE_FAST"):
         k -= 1
@@ -91,8 +96,8 @@ def _is_none(code: Sequence[Step], at: int) -> bool:
 
 
 def _gives_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
-    """Return True if a method of a tensor among the arguments, or a function of tracejit's, gave
-    what is stored here."""
+    """Return True if the value stored here comes from a method of a tensor argument, or from a
+    function of tracejit's."""
     first = _start(code, at)
     if not first or at - first < 3 or code[at - 1].opname != "CALL":
         return False
@@ -108,19 +113,21 @@ def _gives_tensor(code: Sequence[Step], at: int, frame: FrameType) -> bool:
 
 
 def _start(code: Sequence[Step], end: int) -> int:
-    """Find where the expression starts that ends before an instruction; 0 where nobody can tell."""
+    """Return the index at which the expression starts that ends before an instruction. Return 0 if
+    jumps hide it."""
     depth = 0
     for k in reversed(range(end)):
         if code[k].entered or code[k].jumps:
             return 0
-        depth += code[k].effect
+        depth += code[k].effect  # values that the expression has pushed, seen from its end
         if depth == 1:
             return k
     return 0
 
 
 def _is_steady(value: Any) -> bool:
-    """Functions, which are looked at when they start, and what nobody changes."""
+    """Return True for functions, which the watch checks when they start, and for modules and
+    classes of libraries that nobody changes."""
     if isinstance(value, (FunctionType, BuiltinFunctionType)):
         return True
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)

@@ -1,10 +1,10 @@
-"""Connections of the tape: which results a gradient arrives from, and where it ends.
+"""Connections of the tape: from which results a gradient comes, and where it ends.
 
 In: tensors with history.
 Out: for inputs the outputs that lead to them, the leaves behind tensors, what a backward frees and
 what nodes keep. A node that stands for a loop, a branch or a compiled call says which of its
 results reach which of its inputs (`reached`). Called by `stages.py`, `differentiate.py`,
-`cond_vjp.py` and `loop_vjp.py`: what no gradient reaches has none, which is not the same as zeros.
+`cond_vjp.py` and `loop_vjp.py`: an input that no result reaches has no gradient, not zeros.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TapeEdge = tuple[Node, int]  # a node and the number of its result
 
 
 def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozenset[int]]:
-    """For each input the numbers of the outputs whose history leads to it."""
+    """Return, for each input, the numbers of the outputs whose history leads to it."""
     places: dict[TapeEdge, list[int]] = {}
     for k, x in enumerate(inputs):
         if x._requires_grad:
@@ -43,25 +43,26 @@ def reaching(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[frozen
 
 
 def leaves(tensors: Sequence[Tensor], first_node: int, starts: bool = False) -> set[Node]:
-    """Find where gradients of these tensors end: leaves, and history older than the call. `starts`:
-    also what iterations of loops that are being recorded start from."""
+    """Find the nodes at which gradients of these tensors end: leaves, and history older than the
+    call. With `starts` also the placeholders at the start of iterations of loops that are being
+    traced."""
     return {node for node, _ in places_behind(tensors)
             if ends_at(node, first_node) or starts and type(node) is Start}
 
 
 def extras_behind(outputs: Sequence[Tensor], first_node: int) -> list[Extras]:
-    """Hooks and the like on what the call made on the way to outputs."""
+    """List hooks and retained gradients of the call's own nodes behind outputs."""
     return [node.extras for node in _own(outputs, first_node) if node.extras is not None]
 
 
 def retaining(outputs: Sequence[Tensor], first_node: int) -> bool:
-    """Return True if a backward from outputs sets `.grad` of tensors that the call made."""
+    """Return True if a backward from outputs sets `.grad` of a tensor that the call made."""
     extras = extras_behind(outputs, first_node)
     return any(tensor() is not None for found in extras for tensor in found.retained.values())
 
 
 def freed_within(region: SubgraphTracer, outputs: Sequence[Tensor]) -> set[frozenset[int]]:
-    """Find the parts of the history within a region that are freed by themselves: for each the
+    """Find the parts of a region's history that are freed by themselves, each as the numbers of the
     outputs that lead through it."""
     found: dict[Any, set[int]] = {}
     for number, x in enumerate(outputs):
@@ -72,8 +73,8 @@ def freed_within(region: SubgraphTracer, outputs: Sequence[Tensor]) -> set[froze
 
 
 def is_freed(output: Tensor, first_node: int) -> bool:
-    """Return True if a backward inside the call freed history of its own that `output` leads
-    through. NotCacheable where only values tell."""
+    """Return True if a backward inside the call freed history of its own behind `output`. Raises
+    NotCacheable if a value decides that."""
     places = [place for place in places_behind([output]) if not ends_at(place[0], first_node)]
     if any(_is_over(*place) for place in places):
         return True
@@ -96,7 +97,7 @@ def _is_over(node: Node, number: int) -> bool:
 
 
 def freed_with(node: Node, number: int) -> Iterator[Any]:
-    """Yield what of a node a backward through its result `number` frees."""
+    """Yield the parts of a node that a backward through its result `number` frees."""
     if isinstance(node, CustomNode) and node.freeing is not None:
         yield from ((node, k) for k in node.freeing.through([number]))
     elif isinstance(node, OpNode):
@@ -107,7 +108,8 @@ def freed_with(node: Node, number: int) -> Iterator[Any]:
 
 
 def deciding(outputs: Sequence[Tensor], first_node: int) -> Iterator[Tensor]:
-    """Yield the flags that decide whether history of the call's own was there to be freed."""
+    """Yield the flags that decide whether parts of the call's own history were there to be
+    freed."""
     for place in places_behind(outputs):
         for part in () if ends_at(place[0], first_node) else freed_with(*place):
             if (flag := flag_of(part)) is not None:
@@ -115,15 +117,15 @@ def deciding(outputs: Sequence[Tensor], first_node: int) -> Iterator[Tensor]:
 
 
 def flag_of(part: Any) -> tuple[Tensor, bool] | None:
-    """Return the flag that decides whether a freed part was there, and what it must be; None: it
-    was."""
+    """Return the flag that decides whether a freed part was there, and the value it must have.
+    None: the part was there."""
     return part[0].freeing.flag(part[1]) if type(part) is tuple else None
 
 
 def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) -> Iterator[Any]:
     """Yield the tensors that the history of outputs since `first_node` keeps: they must not change
-    before a backward. `results`: its own as well, and what is kept only if the program goes one
-    way."""
+    before a backward. With `results` also results that a node keeps of its own, and tensors that
+    only one way of the program keeps."""
     for _, x in _noted(outputs, first_node):
         if type(x) is OuterSaves:
             yield from (record.tensor for record in x.records(always=not results))
@@ -134,23 +136,24 @@ def kept(outputs: Sequence[Tensor], results: bool = False, first_node: int = 0) 
 
 
 def kept_one_way(outputs: Sequence[Tensor], first_node: int) -> Iterator[SaveRecord]:
-    """Yield what the history keeps only if the program goes one way."""
+    """Yield the records of tensors that the history keeps on one way of the program only."""
     for _, x in _noted(outputs, first_node):
         if type(x) is OuterSaves:
             yield from (record for record in x.records(always=False) if not record.always)
 
 
 def _noted(outputs: Sequence[Tensor], first_node: int) -> Iterator[tuple[Node, Any]]:
-    """Yield what the nodes of the history of outputs since `first_node` hold, the latest first.
-    That is notes of tensors, and of those that stand for a loop or a branch the tensors."""
+    """Yield (node, object) for what nodes behind outputs hold since `first_node`, the latest node
+    first. Objects are records of saved tensors, and bare tensors that the nodes of loops and
+    branches hold."""
     nodes = {node for node, _ in places_behind(outputs) if node.sequence >= first_node}
     for node in sorted(nodes, key=lambda node: -node.sequence):
         yield from ((node, x) for x in _within(node, True))
 
 
 def records(node: Node) -> Iterator[Saved | SavedOutput | SaveRecord]:
-    """Yield what a node has noted of tensors that must not change before a backward. A region also
-    notes what must not only if the program goes one way."""
+    """Yield a node's records of tensors that must not change before a backward. That of a loop or a
+    branch has also those that matter only on one way of the program."""
     for x in _within(node, False):
         if type(x) is OuterSaves:
             yield from x.records(always=False)
@@ -159,7 +162,7 @@ def records(node: Node) -> Iterator[Saved | SavedOutput | SaveRecord]:
 
 
 def _within(node: Node, tensors: bool) -> Iterator[Any]:
-    """Yield the notes within a node; `tensors`: and tensors."""
+    """Yield the records within a node, with `tensors` also bare tensors."""
     stack: list[Any] = [node]
     while stack:
         for x in _held_by(stack.pop()):
@@ -170,8 +173,8 @@ def _within(node: Node, tensors: bool) -> Iterator[Any]:
 
 
 def _held_by(x: Any) -> list[Any]:
-    """List what an object holds: the attributes of custom Functions' nodes too, wherever they
-    are."""
+    """List the objects that an object refers to. Attributes of a custom Function's node may lie in
+    a dict, which `_within` does not enter."""
     attributes = list(vars(x).values()) if isinstance(x, FunctionNode) else []
     return [*gc.get_referents(x), *attributes]
 
@@ -183,7 +186,7 @@ def memory_kept(
     found: dict[FunctionalStorage, InnerSave] = {}
     for number, output in enumerate(outputs):
         for node, x in _noted([output], region.first_node):
-            if type(node) is AccumulateGrad:  # whose leaf is no rule's operand
+            if type(node) is AccumulateGrad:  # no rule reads its leaf
                 continue
             if type(x) is OuterSaves:
                 every = [*x.tested(lambda t: region.traced(t).read())]
@@ -208,7 +211,8 @@ def memory_kept(
 
 
 def operand_of(kept: Any) -> Tensor | None:
-    """Return the operand that a node has noted, if it is one: not a result, nor a region's own."""
+    """Return the operand that a record keeps. None for a result, and for a tensor of a region's
+    own."""
     if type(kept) is SaveRecord:
         return None if kept.itself is None else kept.itself()
     return kept if isinstance(kept, Tensor) else kept.tensor if type(kept) is Saved else None
@@ -220,13 +224,14 @@ def _own(outputs: Sequence[Tensor], first_node: int) -> set[Node]:
 
 
 def ends_at(node: Node, first_node: int) -> bool:
-    """Return True if a node is none of the call's own."""
+    """Return True if a node is a leaf's, or older than the call."""
     return type(node) is AccumulateGrad or node.sequence < first_node
 
 
 def places_behind(tensors: Sequence[Tensor], stops: Collection[TapeEdge] = ()
                   ) -> Iterator[TapeEdge]:
-    """Yield the places behind tensors, each once; what lies behind `stops` is not looked at."""
+    """Yield the places of tensors and those behind them, each once. Nothing behind `stops` is
+    visited."""
     return places_from([edge_of(x) for x in tensors if x._requires_grad], stops)
 
 
@@ -245,7 +250,7 @@ def places_from(places: Sequence[TapeEdge], stops: Collection[TapeEdge] = ()) ->
 
 
 def connected(place: TapeEdge) -> list[TapeEdge]:
-    """List where a gradient of this result of a node goes on to."""
+    """List the edges along which a gradient of this result of a node goes on."""
     reached: Any = getattr(getattr(place[0], "backward", None), "reached", None)
     return [edge for k, edge in enumerate(place[0].edges)
             if edge is not None and (reached is None or place[1] in reached[k])]

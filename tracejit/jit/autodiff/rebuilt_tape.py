@@ -1,10 +1,9 @@
-"""Tape of a recorded call, to be laid again over the tensors of a replay.
+"""Tape of a recorded call that can be laid again over the tensors of a replay.
 
 In: the nodes behind a recording's results, while they hold deferred tensors.
-Out: a `RebuiltTape`, which makes the same nodes over concrete tensors. Derivatives of derivatives
-are taken through these. What `detach()`, grad modes, custom Functions and hooks mean to them, the
-tape says, and the graph does not. Made by `differentiate.py`, used by
-`jit/runtime/later_backward.py`.
+Out: a `RebuiltTape`, which makes the same nodes over concrete tensors, for second derivatives. Only
+the tape shows what `detach()`, grad modes, custom Functions and hooks do to them, not the graph.
+Made by `differentiate.py`, used by `jit/runtime/later_backward.py`.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ Rebuilder = Callable[["_Laid"], Any]
 
 
 class NotRebuilt(Exception):
-    """Error for a tape that holds what cannot be made again for another call."""
+    """Error for a tape that holds something which cannot be made for another call."""
 
 
 class CallTensors(NamedTuple):
-    """Call, as the tape that is laid for it sees it.
+    """Tensors of one call, for which a tape is laid.
 
-    inputs    of the call, as they are now; as they were `before` it
-    saved     what it kept for its backward
-    versions  of inputs, by number, at its time
-    freed     what of its history is
+    inputs    of the call, as they are now; `before`: as they were at the call
+    saved     what the call saved for its backward
+    versions  that inputs had at the call, by number of the input
+    freed     record of the freed parts of the call's history
     """
 
     inputs: Sequence[Any]
@@ -63,7 +62,8 @@ class CallTensors(NamedTuple):
 
 
 class NodeRebuilder(NamedTuple):
-    """Recipe for a node. An edge leads to (node, output), or to the boundary (-1 - number, 0)."""
+    """Description of a node to make. An edge leads to (node, output), or to a boundary: (-1 -
+    number, 0)."""
 
     kind: Any
     edges: list[tuple[int, int] | None]
@@ -72,19 +72,19 @@ class NodeRebuilder(NamedTuple):
 
 
 class RebuiltTape:
-    """Maker of the nodes of a call again.
+    """Description of a recorded call's tape; `lay` makes its nodes for another call.
 
-    values   of the recorded graph: what nodes keep
-    inputs   of it, those that nodes keep as the very tensor
+    values   of the recorded graph that nodes keep; empty after `end`
+    inputs   of the graph that nodes keep as the caller's own tensor; empty after `end`
     tensors  what makes each tensor that nodes keep
-    nodes    what makes each node, and `order`: their numbers, operands first
+    nodes    what makes each node; `order`: their numbers, operands first
     outputs  (node, output) of each place where gradients arrive
-    code_paths  for each node of several outputs that runs code of the user's the results that lead
-             to each of these; the code was recorded with gradients from all
-    seen     for values that are views of inputs which the call does not write: input and steps
-    regions  whether branches or loops are run again
+    code_paths  for each node that runs user code, for each of its outputs: the places that lead to
+             it, where gradients arrive; the code was recorded with gradients from all of them
+    seen     number of a value that is a view of an unwritten input -> (input, view steps)
+    regions  True if branches or loops are run again
     boundaries  for each place where gradients end the number of its boundary
-    graph    from the call's inputs and, of what it saved, `made` to `values`
+    graph    from the call's inputs and the saved values `made` to `values`
     """
 
     def __init__(self, reader: _Reader, outputs: list[tuple[int, int]],
@@ -103,11 +103,11 @@ class RebuiltTape:
     def end(self, graph: Graph, number: Mapping[Value, int], saved: Sequence[Value],
             forward: Collection[Any], unwritten: Collection[Value]
             ) -> tuple[set[Value], set[Value], set[Value]]:
-        """End the recording: make `graph`, from the call's inputs (with their numbers) and what it
-        saved.
+        """Finish the description when the recording ends: make `graph`, from the call's inputs
+        (`number`) and the values it saved. `unwritten`: tensor inputs that the call does not write.
 
-        Return what inputs the tape reads, which `graph` starts from, and of which that computes
-        what `forward` nodes did. `unwritten`: tensors among the inputs.
+        Return three sets of inputs: those that the tape reads; those that `graph` reads; those from
+        which it computes again what `forward` nodes computed.
         """
         self.made = [k for k, v in enumerate(saved) if v.node is not None]
         given = [*number, *(saved[k] for k in self.made)]
@@ -121,24 +121,26 @@ class RebuiltTape:
                 self.seen[k] = number[base], steps
         again = computed_again(given, self.values, forward)
         used = started.union(self.inputs)
-        self.values, self.inputs, self.recorded = [], [], {}
+        self.values, self.inputs, self.recorded = [], [], {}  # they hold the recording
         return used, started, again
 
     def part(self, part: Any) -> Part:
-        """Return what stands for a part of the recording's tape that is freed by itself."""
+        """Return the key of a part of the recording's tape that is freed by itself."""
         node, result = part if type(part) is tuple else (part, WHOLE)
         return self.recorded[node], result
 
     def differs(self, arrived: Collection[int]) -> bool:
-        """Return True if code of the user's would notice that nothing arrives at other results."""
+        """Return True if user code would notice that gradients arrive at these results only."""
         return any(len({results.isdisjoint(arrived) for results in ways}) > 1
                    for ways in self.code_paths)
 
     def lay(self, tangents: Mapping[int, Tensor], call: CallTensors, behind: Sequence[Edge]
             ) -> tuple[list[Tensor], list[TapeEdge]]:
-        """Make what is at the places that `tangents` are of, and the boundaries.
+        """Lay the tape for a call. Return the tensors at whose places the `tangents` arrive, and
+        the boundaries.
 
-        behind  for each boundary where its gradient went at the time of the call
+        tangents  number of the place -> gradient there
+        behind    for each boundary the edge along which its gradient went at the time of the call
         """
         assert self.graph is not None
         found = _values(self.graph, [*call.before, *(call.saved[k] for k in self.made)], call.sizes)
@@ -149,11 +151,13 @@ class RebuiltTape:
                                         for k in dict.fromkeys(self.boundaries)}
         kinds = [laid_class(rebuilder.kind) for rebuilder in self.nodes]
         laid.nodes = [kind.__new__(kind) for kind in kinds]
+        # `Node.__init__` gives the sequence number by which the engine orders nodes.
         for k in self.order:
             edges = [None if e is None else (boundaries[-1 - e[0]], 0) if e[0] < 0
                      else (laid.nodes[e[0]], e[1]) for e in self.nodes[k].edges]
             Node.__init__(laid.nodes[k], tuple(edges))
             laid.nodes[k].extras = self.nodes[k].extras
+        # Fields may refer to any node, so all nodes exist first.
         for rebuilder, node in zip(self.nodes, laid.nodes):
             for name, made in rebuilder.fields.items():
                 setattr(node, name, made(laid))
@@ -166,7 +170,7 @@ class RebuiltTape:
 
 
 class _Laid:
-    """Tape of one call, while it is laid."""
+    """Tape of one call while it is laid."""
 
     def __init__(self, rebuilders: Sequence[Rebuilder], inputs: Sequence[Any],
                  values: Sequence[Any], call: CallTensors):
@@ -178,25 +182,26 @@ class _Laid:
         self.made: dict[int, Any] = {}
 
     def saved(self, number: int) -> Saved:
-        """Make what keeps a tensor, with the version that it had in the call."""
+        """Make the record of a saved tensor, with the version that the tensor had in the call."""
         made = Saved(self.tensor(number))
         made.version = self.versions.get(_counter(made.tensor), made.version)
         return made
 
     def tensor(self, number: int) -> Any:
-        """Return the tensor with this number: the same one for all that keep it."""
+        """Return the tensor with this number, the same object for all nodes that keep it."""
         if number not in self.made:
             self.made[number] = self.rebuilders[number](self)
         return self.made[number]
 
 
 def _counter(x: Tensor) -> Any:
-    """Return what counts writes to a tensor."""
+    """Return the object that counts writes to a tensor's memory."""
     return counting_family(x) or x._storage
 
 
 def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    """Compute the graph's outputs as tensors; what it is given is not copied."""
+    """Compute the graph's outputs as tensors. An output that is an input is an alias of it, not a
+    copy."""
     arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in given]
     number = {v: k for k, v in enumerate(graph.inputs)}
     made: list[Any] = []
@@ -215,8 +220,8 @@ def _values(graph: Graph, given: Sequence[Any], sizes: Mapping[str, int]) -> lis
 
 def rebuilt_tape(tracer: Any, places: Sequence[TapeEdge], ends: Sequence[TapeEdge]
                  ) -> RebuiltTape | None:
-    """Return what makes the tape from `places` to `ends` again; `ends` may be places as well. None
-    where nothing can."""
+    """Describe the tape from `places` to `ends`, which may be places as well. Return None if a node
+    cannot be made again."""
     try:
         return _Reader(tracer, ends).tape(places)
     except (NotRebuilt, RegionRefused, CaptureError):
@@ -224,7 +229,7 @@ def rebuilt_tape(tracer: Any, places: Sequence[TapeEdge], ends: Sequence[TapeEdg
 
 
 class _Reader:
-    """Looks at the nodes of a recording's own."""
+    """Reader of a recording's nodes."""
 
     def __init__(self, tracer: Any, ends: Sequence[TapeEdge]):
         self.tracer = tracer
@@ -253,7 +258,8 @@ class _Reader:
         return RebuiltTape(self, places, self.code_paths(starts))
 
     def code_paths(self, starts: Sequence[TapeEdge]) -> list[list[frozenset[int]]]:
-        """For each place of nodes that run code of the user's: the starts that lead there."""
+        """List, for each node that runs user code and each of its outputs, the starts that lead
+        there."""
         found: dict[Node, dict[int, set[int]]] = {}
         for k, start in enumerate(starts):
             for node, number in [start, *places_from(connected(start), self.boundaries)]:
@@ -262,7 +268,8 @@ class _Reader:
         return [[frozenset(way) for way in ways.values()] for ways in found.values()]
 
     def place(self, edge: Any) -> tuple[int, int] | None:
-        """Tell where an edge leads; None to a leaf that the call made, which nobody sees."""
+        """Return where an edge leads: (node, output), or a boundary. None if it leads to a leaf or
+        an older node at which no gradient is taken."""
         if edge is None:
             return None
         if edge in self.boundaries:
@@ -279,9 +286,10 @@ class _Reader:
         return self.found[node]
 
     def fields(self, node: Any) -> dict[str, Rebuilder]:
-        """Return what fills a node, by attribute."""
+        """Return the makers of a node's attributes, by name."""
         if isinstance(node, OpNode):
             kept = ("op", "operands", "outputs", "attributes", "needed", "keeps")
+            # Sizes of a laid node are plain numbers.
             return self.parts(node, kept) | {"symbolic": _constant(False)}
         if isinstance(node, FunctionNode):
             return self.parts(node, tuple(node.__dict__))
@@ -300,7 +308,7 @@ class _Reader:
         return lambda laid: BranchFreed(freed.branches, freed.count, first(laid))
 
     def control(self, node: Node, backward: ControlFlowVjp) -> Rebuilder:
-        """Make the backward of a branch or a loop, which runs it again."""
+        """Describe the backward of a branch or a loop: `EagerVjp`, which runs the node again."""
         self.regions = True
         again, number = backward.again, self.found[node]
         if again is None:
@@ -314,7 +322,7 @@ class _Reader:
         return {name: self.rebuilder(getattr(x, name)) for name in names}
 
     def rebuilder(self, x: Any) -> Rebuilder:
-        """Return what makes for another call what `x` is for this one."""
+        """Return a function that makes, for another call, the counterpart of `x`."""
         kind = type(x)
         if kind is Saved or kind is SavedOutput:
             return self.saved(x)
@@ -354,12 +362,12 @@ class _Reader:
         return lambda laid: SavedOutput(laid.values[value], laid.nodes[node], output)
 
     def value(self, x: Tensor) -> int:
-        """Return the number of what a tensor holds among the graph's values."""
+        """Add the value of a tensor to `values`; return its number there."""
         self.values.append(self.tracer.traced(x).read())
         return len(self.values) - 1
 
     def number(self, x: Any) -> Rebuilder:
-        """Make a number that differs from call to call."""
+        """Describe a number that may differ from call to call."""
         value = x.hint if self.tracer.sym_env.is_concretized(x) else x.graph_value(self.tracer)
         if not isinstance(value, Value):
             return _constant(value)
@@ -368,11 +376,11 @@ class _Reader:
         return lambda laid: laid.values[number].item()
 
     def tensor(self, x: Any) -> int:
-        """Return the number of a tensor that is kept."""
+        """Return the number of a kept tensor in `tensors`."""
         known = self.held.get(id(x))
         if known is None:
             known = self.held[id(x)] = x, len(self.tensors)
-            self.tensors.append(_constant(None))
+            self.tensors.append(_constant(None))  # its place, as `kept` may add others
             self.tensors[known[1]] = self.kept(x)
         return known[1]
 
@@ -397,7 +405,7 @@ class _Reader:
 
 
 def runs_code(outputs: Sequence[Tensor], first_node: int) -> bool:
-    """Return True if hooks or Functions are among the nodes of the call's own."""
+    """Return True if any of the call's own nodes has hooks or is a custom Function's."""
     places = places_behind(outputs)
     return any(_runs_code(node) for node, _ in places if node.sequence >= first_node)
 

@@ -1,7 +1,7 @@
-"""Tests of a loop that is run again, op by op: which of them hold in which iterations.
+"""Tests of a loop, found by running it again op by op: which tests hold in which iterations.
 
-In: the node of a loop, whose body gives the tests' values besides its own results.
-Out: a function of what the node is given, as `outer_saves.py` asks for it. Made by `loop_vjp.py`.
+In: the node of a loop, with a body that gives the tests' values besides its own results.
+Out: the `decide` function of `outer_saves.py`, for what the node holds. Made by `loop_vjp.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracejit.jit.ir.interpret import RegionOverTensors, at_size, run_tensors
 
 
 class RerunLoop:
-    """`body`: its last outputs are the values of the `tests`, in order."""
+    """Loop to run again. The last outputs of `body` are the values of the `tests`, in order."""
 
     def __init__(self, op: Op, attributes: dict, body: Graph, tests: Sequence[SavePredicate]):
         self.op, self.attributes, self.body, self.tests = op, attributes, body, tests
@@ -37,7 +37,7 @@ class RerunLoop:
 
 
 class _Watched(RegionOverTensors):
-    """Body that remembers which tests held."""
+    """Loop body that records which tests hold in each iteration."""
 
     def __init__(self, graph: Graph, sizes: dict[str, int], tests: Sequence[SavePredicate]):
         super().__init__(graph, sizes, run_tensors)

@@ -1,9 +1,8 @@
 """History of a call in stages: cut where one result was computed from another.
 
-In: the places on the tape of a call's results and of what gradients flow to.
-Out: `Stage`s, each of which becomes one node on the caller's tape. What others see of a result (its
-gradient, its hooks) is then between two nodes, as with the plain function. Called by
-`differentiate.py`.
+In: the places on the tape of a call's results, and those to which gradients flow.
+Out: `Stage`s; each becomes one node on the caller's tape. So a result's gradient and hooks lie
+between two nodes, as with the plain function. Called by `differentiate.py`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from typing import Any
 from tracejit.core.eager.nodes import Node
 from tracejit.jit.autodiff.reach import TapeEdge, connected, ends_at, freed_with
 
-PathMask = tuple[int, int]  # bit masks: places that lead through something, edges it leads to
+PathMask = tuple[int, int]  # ways, as bits: places that lead there, edges that it leads to
 
 
 @dataclass
 class Stage:
-    """Part of the history.
+    """Part of a call's history that becomes one node.
 
-    places   where gradients arrive: results of the call, and what stages above were computed from
-    edges    where they go on to: inputs of the call, and places of stages below
+    places   where gradients arrive: results of the call, and cuts that stages above lead to
+    edges    where gradients go on to: inputs of the call, and places of stages below
     reached  for each edge the places that lead to it, a bit mask
-    nodes    those of the tape, each with the ways through it
-    freed    what a backward frees, likewise
+    nodes    of the tape -> the ways through them
+    freed    parts that a backward frees -> the ways through them
     """
 
     level: int
@@ -37,13 +36,13 @@ class Stage:
     freed: dict[Any, PathMask] = field(default_factory=dict)
 
     def age(self) -> int:
-        """Return the age of its newest node: newer ones go first in a backward."""
+        """Return the sequence number of its newest node: a backward runs newer stages first."""
         return max(node.sequence for node in self.nodes)
 
 
 class TapeCut:
-    """Tape behind results, and where it is cut. Without `cut` results that share history share a
-    stage."""
+    """Tape behind results, and where it is cut. With `cut` False, results that share history share
+    a stage."""
 
     def __init__(
         self, results: Sequence[TapeEdge], ends: Collection[TapeEdge], first_node: int, cut: bool
@@ -64,17 +63,19 @@ class TapeCut:
         self._cut()
 
     def _cut(self) -> None:
-        """Find the level of each node: how many cuts lie behind it; and cut between levels."""
+        """Find the level of each node, which is the number of cuts behind it, and cut between
+        levels."""
         while True:
             self.levels = self._levels()
             more = {e for place, behind in self.after.items() for e in behind
                     if e in self.after and self.levels[e[0]] < self.levels[place[0]]} - self.cuts
             if not more:
                 break
-            self.cuts |= more
+            self.cuts |= more  # which may raise levels again
 
     def _levels(self) -> dict[Node, int]:
-        """As low as the cuts allow for what only results need, else as high: fewer more cuts."""
+        """Return a level for each node. Nodes to which no other leads get the lowest that the cuts
+        allow, the others the highest: then fewer edges cross levels."""
         lowest = dict.fromkeys((node for node, _ in self.places), 0)
         for place in self.places:
             for e in self.after[place]:
@@ -89,7 +90,7 @@ class TapeCut:
         return highest
 
     def stages(self, order: Mapping[TapeEdge, int]) -> list[Stage]:
-        """Make the stages, lowest first; `order`: that of the edges."""
+        """Make the stages, lowest first. `order`: that of the edges within a stage."""
         stage_of = self._connected()
         for place in dict.fromkeys([*self.results, *(p for p in self.places if p in self.cuts)]):
             stage_of[place[0]].places.append(place)
@@ -104,7 +105,7 @@ class TapeCut:
         return sorted(made.values(), key=lambda stage: (stage.level, stage.age()))
 
     def _connected(self) -> dict[Node, Stage]:
-        """Find the stage of each node: those that hang together, but for the cuts."""
+        """Map each node to its stage: nodes joined by an edge that is not cut share one."""
         members: dict[Node, list[Node]] = {node: [node] for node in self.levels}
         for place in self.places:
             for e in self.after[place]:
@@ -121,7 +122,8 @@ class TapeCut:
                 for node, nodes in members.items()}
 
     def _follow(self, stage: Stage, places: list[TapeEdge]) -> None:
-        """Find which of a stage's places lead where."""
+        """Fill in the ways through a stage: its `reached`, `nodes` and `freed`."""
+        # `places` has operands first, so `above` is filled from the end and `below` from the start.
         above = dict.fromkeys(places, 0)
         above |= {place: 1 << k for k, place in enumerate(stage.places)}
         number = {e: k for k, e in enumerate(stage.edges)}

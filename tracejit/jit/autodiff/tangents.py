@@ -1,8 +1,8 @@
-"""Gradients that nothing was computed of: `floor` gives zeros, a hook may give what it likes.
+"""Gradients that the graph does not compute from a tangent: zeros from `floor`, or a hook's result.
 
-In: what a backward pass over a recording is given, and what its nodes and hooks make of that. Out:
-the same; where the graph does not say of which gradients something was made, a node that does. What
-arrives only if they do is left out where they do not (`prune.py`). Used by `differentiate.py`.
+In: the gradients that a backward pass over a recording starts from, and those that nodes and hooks
+make of them. Out: the same gradients, each linked to a tangent by a node of the graph. So
+`prune.py` leaves them out when that tangent does not arrive. Used by `differentiate.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Value
 
 
 class TangentTracker:
-    """Tracker of what depends on the tangents of a backward pass."""
+    """Tracker of the values that depend on the tangents of a backward pass."""
 
     def __init__(self, tracer: Any):
         self.tracer = tracer
@@ -25,13 +25,13 @@ class TangentTracker:
         self.seen = len(tracer.graph.nodes)
 
     def starts(self, tangent: Tensor) -> Tensor:
-        """Note and return a tangent."""
+        """Register a tangent and return it."""
         self.late.add(self.tracer.traced(tangent).read())
         return tangent
 
     def linked(self, given: Sequence[Any], results: Sequence[Any]) -> list[Any]:
-        """Return what was made of the gradients `given`, all of which now depends on one of
-        them."""
+        """Return the `results` that were made of gradients `given`, each dependent on one of
+        these."""
         source = next((grad_of(g) for g in given if isinstance(grad_of(g), Tensor)), None)
         return [g if source is None else self._linked(source, g) for g in results]
 

@@ -1,8 +1,8 @@
-"""Gradients within a region, and the node of the tape that runs a gradient region.
+"""Gradients within a region, and the backward that runs a gradient region.
 
-In: a recorded region, tensors it gives, tensors it depends on. Out: tangents and gradients as
-values of the region's graph (`vjp`); `ControlFlowVjp`, what the tape calls. Used by `cond_vjp.py`
-and `loop_vjp.py`.
+In: a traced region, tensors it gives, tensors it depends on. Out: tangents and gradients as values
+of the region's graph (`vjp`); `ControlFlowVjp`, which a node of the tape calls. Used by
+`cond_vjp.py` and `loop_vjp.py`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,14 @@ from tracejit.jit.ir.interpret import at_size, regions_over_tensors
 
 def vjp(region: SubgraphTracer, outputs: Sequence[Tensor], wrt: Sequence[Tensor],
         flags: Sequence[Value] = ()) -> tuple[list[Value], list[Value | None], list[Any]]:
-    """Make tangents (new inputs of the region's graph, one for each output) and the gradient values
-    of `wrt` (None where nothing arrives). Say when these arrive: a bool, or its value. `flags`:
-    when the tangents do, if not always."""
+    """Differentiate a region. Return three lists:
+
+    - tangents: new inputs of the region's graph, one for each output
+    - gradients of `wrt`: values, or None where nothing arrives
+    - for each of these when it arrives: a bool or its value
+
+    `flags`: when the tangents arrive; none: always.
+    """
     quiet = [(x, x._hooks) for x in wrt]
     for x in wrt:
         x._hooks = None  # hooks of what comes from outside run where its gradient arrives
@@ -75,31 +80,31 @@ def vjp(region: SubgraphTracer, outputs: Sequence[Tensor], wrt: Sequence[Tensor]
 
 
 def must_be_dense(grads: Iterable[Any], reason: str) -> None:
-    """RegionRefused where a gradient is sparse: gradient graphs give tensors."""
+    """Raise RegionRefused if a gradient is sparse: gradient graphs give dense tensors."""
     if any(g is not None and g.is_sparse for g in grads):
         raise RegionRefused(reason)
 
 
 class ArrivalFlag:
-    """Operand of a gradient node: whether there is a tangent."""
+    """Operand of a gradient node: True if tangent `number` arrives."""
 
     def __init__(self, number: int):
         self.number = number
 
 
 class ControlFlowVjp:
-    """Backward that runs a gradient node; what the tape calls.
+    """Backward of a branch or a loop: runs the gradient node. A node of the tape calls it.
 
-    operands  of the node: a Tensor, the number of a tangent, `ArrivalFlag` (whether there is one),
-              or a TensorType (zeros of it)
+    operands  of the gradient node: a Tensor, the number of a tangent, an `ArrivalFlag`, or a
+              TensorType (zeros of it)
     types     of the tangents
-    places    for each input of the tape's node the number of the gradient among the outputs
+    places    for each input of the tape's node the number of its gradient among the outputs
     arrival   given the operands, when the tangents arrive and what the node gave: for each input
               when its gradient does (bools and Conditions)
-    covers    for each tangent those that run its history as well: with one of them zeros do
-    masked    what runs where zeros for tangents that do not arrive could be noticed
-    kept      what must not have been written since
-    again     what runs instead where its gradients are to be differentiated
+    covers    sets of tangents; where one of each set arrives, zeros for the rest go unnoticed
+    masked    backward with flags that runs where such zeros could be noticed
+    kept      record of memory that must not have been written since
+    again     backward that runs instead where the gradients are to be differentiated
     """
 
     holds_tensors = takes_conditional = True
@@ -130,7 +135,7 @@ class ControlFlowVjp:
         return self._run(conditional, conditions, grads)
 
     def _differentiable(self, conditions: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-        """Gradients with a history."""
+        """Return gradients with a history."""
         tracer: Any = active.tracer
         if tracer is not None:
             tracer.break_graph(
@@ -149,6 +154,7 @@ class ControlFlowVjp:
             return self.masked(tuple(conditional), False)
         operands: list[Any] = []
         regions = self.regions
+        # Without flags absent tangents are pruned from both sides; a loop gets zeros for them.
         pruned = self.op.name == "cond" and not any(type(x) is ArrivalFlag for x in self.operands)
         if pruned:
             absent = [k for k, grad in enumerate(grads) if grad is None]
@@ -174,8 +180,8 @@ class ControlFlowVjp:
 
     def leads_to(self, parent: Any, inputs: Sequence[Any], results: Sequence[Tensor],
                  closed: bool) -> None:
-        """Set the node's edges on the tape, from `inputs` to `results`; `closed`: what the regions
-        do is all in their graphs."""
+        """Set the edges, and `again` if `closed`. `inputs`, `results`: of the tape's node;
+        `closed`: the regions run no user code, their graphs do all."""
         self.edges = [edge_of(x) if x._requires_grad else None for x in inputs]
         self.again = eager_vjp(parent, inputs, results) if closed else None
 
@@ -187,9 +193,9 @@ class ControlFlowVjp:
 
 def run_node(op: Op, operands: Sequence[Tensor], attributes: dict, regions: tuple[Graph, ...]
              ) -> Sequence[Tensor]:
-    """Run a node with regions, over tensors: recorded, or op by op."""
+    """Run a node with regions over tensors: the tracer records it, or it runs op by op."""
     tracer: Any = active.tracer
-    # Sizes of a segment that is over are no sizes of this one: then it runs op by op.
+    # A graph of an earlier segment has symbols that this one does not know: it runs op by op.
     if tracer is not None and regions[0].scope is tracer.graph.scope:
         values = [tracer._operand(x) for x in operands]
         return tracer.control(op, values, attributes, regions)

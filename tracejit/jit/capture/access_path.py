@@ -1,8 +1,9 @@
-"""Sources: where an object is found, and of what kind what is there is guarded as.
+"""Sources: access paths to the objects that a recorded call may read.
 
-In: an object, how it is found from its parent. Out: `Source`, which can read what is there now;
-`kind_of`, and what makes two plain values identical. Called by `state`, which makes the tree of
-sources, and by all that compare, write or guard them.
+In: an object, and how it is found from its parent. Out: `Source`, which reads what is there now;
+`kind_of`, which says how guards check a value; `identical`, which compares plain values. Called by
+`attributes` and `state`, which make the tree of sources, and by guards and effects, which read and
+write there.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ PRIMITIVE = (
     range,
     np.generic,
 )
-CACHED = functools._lru_cache_wrapper  # its calls are looked at by `memoized_calls`
+CACHED = functools._lru_cache_wrapper  # `memoized_calls` looks at its calls
 _IDENTITY = (
     BuiltinFunctionType, type(NotImplemented), type, staticmethod, classmethod, property,
     operator.attrgetter, operator.itemgetter, np.dtype, np.ufunc, type(np.mean), Op,
@@ -85,15 +86,25 @@ _IDENTITY = (
     ContextVar, CACHED,
     type(vars(datetime)["datetime_CAPI"]),  # a capsule: only C code sees what is in it
 )  # fmt: skip
-TOLD_BY_TEXT = (float, complex, range, np.inexact)  # some that differ are equal
+TOLD_BY_TEXT = (float, complex, range, np.inexact)  # unlike values may be equal: compare texts
 
 
 class Source:
-    """Place of an object: `how` it is found from its parent, and the value found there.
+    """Access path to one object: `how` it is found from its parent, and the value found there.
 
-    `how` is `attr`, `item`, `type`, `cell`, `global`, `argument`, `key`, `hook`, `variable`,
-    `context`, `default`, `self` or `func`. With `missing_names`, `key` has the names that a
-    parent's `__dict__`, or a class and its bases, did not have.
+    A source without parent is a `global`, an `argument`, a `constant`, or a `cell` (`key` is the
+    cell). Any other `how` says which part of the parent it is:
+
+    attr           entry `key` of its `__dict__`
+    type           attribute `key` of its class, or of itself if it is a class
+    slot           attribute `key` outside `__dict__`
+    item           element at `key`
+    key            `key` itself: a key of a mapping, an element of a set
+    variable       cell number `key` of a function; `closure`: the contents of that cell
+    self, func     of a bound method; `proxied`: the mapping behind a `MappingProxyType`
+    hook           hook number `key` of a tensor; `grad`: its gradient
+    context        value of a context variable; `default`: its default
+    own_names      names that it has; `missing_names`: names that it lacked, in `key`
     """
 
     __slots__ = (
@@ -113,18 +124,21 @@ class Source:
     def __init__(self, parent: Source | None, how: str, key: Any, value: Any, text: str):
         self.parent, self.how, self.key, self.value, self.text = parent, how, key, value, text
         self.kind = kind_of(value)
-        self.length = 0  # of a container
-        self.keys: Any = ()  # of a mapping, in order; of a set; a tensor's gradient and history
+        self.length = 0  # number of elements in a container
+        # A mapping's keys in order, a set's elements, a tensor's history, a class's fingerprint.
+        self.keys: Any = ()
         self.children: dict[tuple, Source] = {}
-        self.container: Any = None  # the globals dict
-        self.first: Source | None = None  # where the same object was found before
+        self.container: Any = None  # of a `global`: the dict of globals
+        self.first: Source | None = None  # of kind `same`: where the object was found first
 
     def __repr__(self) -> str:
         return f"<{self.text}: {self.kind}>"
 
     def made(self, owner: Any) -> list[tuple[str, str]]:
-        """Return (how, name) of each attribute in `owner` that was not there before. Serve sources
-        that tell which attributes an object has, or lacks. Return [] where there cannot be any."""
+        """Return (how, name) for each attribute that `owner` got since the source was made.
+
+        Serve the sources `own_names` and `missing_names`. Return [] if the names cannot be read.
+        """
         found = self.read(owner)
         if found is ABSENT:
             return []
@@ -132,7 +146,10 @@ class Source:
         return [(how, name) for name in found if name not in before]
 
     def read(self, parent: Any) -> Any:
-        """Read the value there now, given the object at the parent source."""
+        """Return the value there now, given the object at the parent; ABSENT if it is gone.
+
+        Run none of the user's code. `guards.read_from` reads sources without parent, and gradients.
+        """
         try:
             if self.how == "key":
                 return referent(self.key) if type(self.key) is weakref.ref else self.key
@@ -173,7 +190,7 @@ class Source:
 
 
 def kind_of(value: Any) -> str:
-    """Return the kind of a value, which decides how it is guarded."""
+    """Return the kind of a value, which decides how guards check it."""
     if value is ABSENT:
         return "absent"
     if type(value) is MappingProxyType and holds("proxies") and is_a(behind_proxy(value), dict):
@@ -197,8 +214,8 @@ def kind_of(value: Any) -> str:
     if is_a(value, FunctionType):
         return "identity" if is_published(value) else "function"
     if is_a(value, _IDENTITY) or type(value) is object or value is default_generator:
-        return "identity"  # what draws without a generator draws from the default one
-    if value is sys.stdout or value is sys.stderr:  # only written to: other methods are foreign
+        return "identity"  # calls without a generator draw from the default one
+    if value is sys.stdout or value is sys.stderr:  # code may only write and flush
         return "identity" if is_exactly(value, (io.TextIOWrapper, io.StringIO)) else "opaque"
     if is_a(value, operator.methodcaller) and _passes_constants(value):
         return "identity"
@@ -209,7 +226,7 @@ def kind_of(value: Any) -> str:
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Return True if nobody can tell two plain values apart.
+    """Return True if the user's code cannot tell two plain values apart.
 
     >>> identical((1, 0.0), (1, 0.0)), identical(0.0, -0.0), identical(1, True)
     (True, False, False)
@@ -217,12 +234,12 @@ def identical(one: Any, other: Any) -> bool:
     False
     """
     if one is other or type(one) is not type(other) or is_a(one, Tensor):
-        return one is other  # tensors, as keys of dicts, are told by identity
+        return one is other  # a tensor, as a key of a dict, is equal to itself alone
     if type(one) is tuple:
         return len(one) == len(other) and all(map(identical, one, other))
     if is_a(one, enum.Enum):
         return False
-    kind: Any = kind_of_container(type(one))  # past methods of the user's
+    kind: Any = kind_of_container(type(one))  # not the user's overrides
     if is_a(one, TOLD_BY_TEXT):
         return bool(kind.__repr__(one) == kind.__repr__(other))
     return kind.__eq__(one, other) is True if kind is not object else bool(one == other)
@@ -235,12 +252,12 @@ def told_by_identity(x: Any) -> bool:
 
 
 def key_of(key: Any) -> Any:
-    """Return a key itself, or its id if it is an object or has a hash of its own."""
+    """Return a key itself if it is a primitive with a plain hash, else its id."""
     return key if is_a(key, PRIMITIVE) and hashes_plainly(key) else id(key)
 
 
 def weak_key(key: Any) -> Any:
-    """Return a key of a dict, as a weak reference if it is an object that can have one."""
+    """Return a primitive key as it is, any other as a weak reference where it allows one."""
     if is_a(key, PRIMITIVE):
         return key
     try:
@@ -250,7 +267,7 @@ def weak_key(key: Any) -> Any:
 
 
 def is_dead(proxy: Any) -> bool:
-    """Return True if the object that a weak proxy stands for is gone."""
+    """Return True if the object behind a weak proxy is gone."""
     try:
         proxy.__class__  # noqa: B018
     except ReferenceError:
@@ -267,17 +284,17 @@ def referent(reference: weakref.ref) -> Any:
 
 
 def _passes_constants(caller: operator.methodcaller) -> bool:
-    """Return True if a method is called with nothing that may change."""
+    """Return True if the arguments that an `operator.methodcaller` passes are all primitives."""
     parts: Any = caller.__reduce__()
     made, given = parts
     return all(is_a(x, PRIMITIVE) for x in (*given, *getattr(made, "keywords", {}).values()))
 
 
 def _is_plain_object(value: Any) -> bool:
-    """Return True for an instance of a Python class, whose attributes are in `__dict__` or slots.
+    """Return True for an instance of a Python class with a `__dict__` or slots that is no iterator.
 
-    A thread's part of a `threading.local` is made by its constructor, if it has one, when the
-    thread looks first. Looking there would run the user's code.
+    A `threading.local` counts only without a constructor of the user's: the first look in a thread
+    would run the constructor.
     """
     cls = type(value)
     if is_thread_local(cls):
@@ -290,7 +307,7 @@ def _is_plain_object(value: Any) -> bool:
 
 
 def behind_proxy(proxy: Any) -> Any:
-    """Return the mapping that a `MappingProxyType` shows; asking it runs nothing."""
+    """Return the mapping behind a `MappingProxyType`, without running the user's code."""
     return gc.get_referents(proxy)[0]
 
 
@@ -303,12 +320,12 @@ def _shows_one_mapping() -> bool:
 
 
 def slot_of(x: Any, name: str) -> Any:
-    """Read a slot; do not ask a `__getattr__` of the user's if it is empty."""
+    """Return what a slot holds, or ABSENT; run no `__getattr__` of the user's."""
     return attribute_of(x, name, ABSENT)
 
 
 def default_of(variable: ContextVar) -> Any:
-    """Return the value of a context variable where nobody set it."""
+    """Return the default of a context variable; ABSENT if it has none."""
     return Context().run(_value_of, variable)
 
 
@@ -320,12 +337,11 @@ def _value_of(variable: ContextVar) -> Any:
 
 
 def now_there(owner: Any, names: Iterable[str]) -> tuple[str, ...]:
-    """Return those of some names under which an object has attributes of its own, or a class has
-    any."""
+    """Return those names that an object's `__dict__`, or a class and its bases, have."""
     if is_a(owner, type):
         return tuple(name for name in names if class_attribute(owner, name) is not ABSENT)
     own = instance_dict(owner)
-    if not is_a(own, (dict, MappingProxyType)):  # made up by a `__getattribute__`
+    if not is_a(own, (dict, MappingProxyType)):  # none, or one that user code makes up
         return ("__dict__",)
     return tuple(name for name in names if name in own)
 

@@ -1,12 +1,11 @@
-"""Lists that a captured function only appends to: its program does not depend on their contents.
+"""Lists that recorded code only appends to: its program does not depend on their contents.
 
-In: the code objects a recorded call entered, the sources it could see. Out: which lists and deques
-grew and are read nowhere. The tracer's entry then guards that they are such and appends to them,
-however long they are. Called when an entry is made.
+In: the code objects that a recorded call entered, the sources that it could see. Out: the lists and
+deques that grew and that no code reads. The entry guards only their type, and each replay appends
+to them, however long they are. Called by `runtime.session`, and when an entry is made.
 
-Reading is judged by names, as the state walk does. A list is read if an instruction loads its name
-for anything but its `append` or `extend`. Such a name is an attribute's, a variable's or a literal
-key's. No source is needed.
+Bytecode decides, not source. A list is read if an instruction loads its name for anything but
+`append` or `extend`. The name is that of an attribute, a variable or a literal key.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from tracejit.jit.capture.state import ReachableState
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _VARIABLES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
 _APPENDS = ("append", "extend")
-ANY = object()  # a key that is no literal
+ANY = object()  # stands for a key that is no literal
 
 Name = tuple[str, str]  # ("attribute" or "variable", its name)
-Use = tuple[tuple, bool]  # the literal keys that follow a name; whether it is then appended to
+Use = tuple[tuple, bool]  # keys that follow a name; whether an append follows them
 _uses: dict[CodeType, dict[Name, frozenset[Use]]] = {}
 
 
 def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
-    """Return how a code object, with those nested in it, uses the values it loads by each name."""
+    """Return, by name, how a code object and those nested in it use the values that they load."""
     found = _uses.get(code)
     if found is None:
         made: dict[Name, set[Use]] = {}
@@ -45,7 +44,7 @@ def uses_of(code: CodeType) -> dict[Name, frozenset[Use]]:
 
 
 def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
-    if not holds("instructions"):
+    if not holds("instructions"):  # bytecode cannot be judged: each name counts as read
         named = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
         yield from (((how, x), ((), False)) for x in named for how in ("attribute", "variable"))
     instructions = steps(code) if holds("instructions") else []
@@ -61,7 +60,7 @@ def _scan(code: CodeType) -> Iterator[tuple[Name, Use]]:
 
 
 def _use(instructions: list[Step], k: int) -> Use:
-    """Return the use of the value on top of the stack before instruction `k`."""
+    """Return the keys by which code subscripts the value on the stack, and if it then appends."""
     keys = []
     while k + 1 < len(instructions) and instructions[k + 1].opname == "BINARY_SUBSCR":
         one = instructions[k]
@@ -75,20 +74,23 @@ def _use(instructions: list[Step], k: int) -> Use:
 
 
 class AppendOnlyLists:
-    """Lists of one recorded call that it only appends to."""
+    """Finder of the lists that one recorded call only appends to."""
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()
 
     def entered(self, code: CodeType) -> None:
-        """Code that is about to run."""
+        """Add a code object that the call is about to run."""
         self.codes.add(code)
 
     def find(
         self, state: ReachableState, needed: Iterable[Any], held: dict[int, Any]
     ) -> dict[int, int]:
-        """Lists that only grew: the source's id, and the length before the call. None that leads to
-        one of the `needed` sources. `held`: the runtime numbers at sources, by the source's id."""
+        """Return {id of the source: number of old elements left} for the lists that only grew.
+
+        Leave out lists that lead to a `needed` source, or to an object that the call found in two
+        places. `held`: the runtime numbers at sources, by the source's id.
+        """
         if state.everything:
             return {}
         firsts = (p.first for p in state.sources if p.first is not None and p.first.how == "item")
@@ -109,7 +111,7 @@ class AppendOnlyLists:
         return found
 
     def _unread(self, source: Source) -> bool:
-        """Return True if all code that can reach the list by name appends to it."""
+        """Return True if all code that loads the list by its name only appends to it."""
         keys: list[Any] = []
         while source.how == "item" and source.parent is not None:
             if key_of(source.key) is not source.key:
@@ -128,15 +130,16 @@ class AppendOnlyLists:
 
 
 def _kept(source: Source, held: dict[int, Any]) -> int | None:
-    """Count the elements from before that a list kept; None unless the others are at its end alone.
+    """Count the old elements that a list still has; None if it did not change by appends alone.
 
-    Elements from before must lead nowhere. A full deque loses as many at its start as it gets. None
-    of those it gets may be one that it had.
+    Old elements must lead to no other objects. A full deque drops as many at its start as it gets;
+    no new element may be one that it had.
     """
     now, most = tuple(source.value), getattr(source.value, "maxlen", None)
     items = [c for (how, _), c in source.children.items() if how == "item"]
     before = {c.key: (c.value, held.get(id(c))) for c in items}
     known = {id(x) for both in before.values() for x in both}
+    # A full deque may have dropped any number of elements at its start.
     for lost in range(source.length if len(now) == most else 1):
         kept = source.length - lost
         if kept >= len(now) or len(now) == most and any(id(x) in known for x in now[kept:]):
@@ -163,7 +166,7 @@ def _name_of(source: Source) -> Name | None:
 
 
 def _harmless(use: Use, keys: tuple) -> bool:
-    """Return True if a use leaves the contents of the list at these keys alone."""
+    """Return True if a use appends to the list at these keys, or is of another object."""
     used, appends = use
     matched = [ANY in (a, b) or a == b for a, b in zip(used, keys)]
     if not all(matched):
@@ -172,7 +175,7 @@ def _harmless(use: Use, keys: tuple) -> bool:
 
 
 def _way_to(source: Any) -> Iterator[Source]:
-    """Yield the source and those above it."""
+    """Yield a source, then its parent and so on up to the root."""
     while is_a(source, Source):
         yield source
         source = source.parent
@@ -181,30 +184,30 @@ def _way_to(source: Any) -> Iterator[Source]:
 def appending(
     found: Callable[[Any], Any], parts: list[Callable[[Any], Any]]
 ) -> Callable[[Any], None]:
-    """Make the effect that puts a replay's new elements at the end of the list that `found`
-    gives."""
+    """Return the effect by which a replay appends new elements to the list that `found` gives."""
 
     def append(frame: Any) -> None:
         target, more = found(frame), [part(frame) for part in parts]
+        # Statements without a call, after which a signal's handler could run and raise.
         if type(target) is deque:
-            target.extend(more)
+            target += more
         else:
-            target[len(target) :] = more  # no call: no signal's handler can come after it
+            target[len(target) :] = more
 
     return append
 
 
 def forget(state: ReachableState, lists: dict[int, int]) -> None:
-    """Drop the guards on the contents of these lists, and the sources found in them."""
+    """Remove the sources inside these lists; guards then check only the type of a list."""
     inside = {id(p) for p in state.sources if any(id(q) in lists for q in _above(p))}
     for source in state.sources:
         if id(source) in inside and state.by_id.get(id(source.value)) is source:
             del state.by_id[id(source.value)]
         elif id(source) in lists:
-            source.kind = "object"  # its type alone
+            source.kind = "object"  # guards check its type alone
     state.sources[:] = [p for p in state.sources if id(p) not in inside]
 
 
 def _above(source: Any) -> Iterator[Source]:
-    """Yield the sources above this one."""
+    """Yield the sources above this one, the nearest first."""
     return _way_to(source.parent) if is_a(source, Source) else iter(())

@@ -1,8 +1,8 @@
-"""Attributes of an object that count as read: those that code names, and those it may miss.
+"""Attributes that count as read: those that code names, and those that it may find missing.
 
-In: objects that `state` found, the names that code mentions, what it asks for by names that it
-computes. Out: sources of the attributes; one source of an object, and of a class, for all that are
-not there. `state.ReachableState` is made of this, and walks on from what is found here.
+In: objects that `state` found, the names that code mentions or computes. Out: a source of each
+attribute; one source per object or class for all the names that it lacks. Base of
+`state.ReachableState`, which visits each new source.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ MODULE_TABLES = (
 _SLOT = MemberDescriptorType
 HOLDING = ("_parameters", "_buffers")
 _TABLES = (*HOLDING, "_modules")
-# Of whose objects methods of ours, which mention no names, read all.
+# Module whose objects count as read whole: methods of tracejit's read them, unseen by name.
 _READ_WHOLE = "tracejit.sparse.tensor"
+# Types of class attributes that hold no data: descriptors of C code, enums and namedtuples.
 _QUIET = (
     type(object.__init__), type(object.__new__), type(int.real), type(str.join),
     DynamicClassAttribute, type(vars(namedtuple("Fields", "one"))["one"]),
@@ -76,25 +77,25 @@ _TOLD = ("__name__", "__qualname__", "__doc__", "__module__", "__defaults__", "_
 
 
 def _is_ours(cls: type, name: str) -> bool:
-    """Return True if an attribute of a class comes from a class of tracejit's."""
+    """Return True if tracejit's class defines an attribute of a class."""
     owner = next((c for c in bases_of(cls) if name in names_in(c)), cls)
     return module_name(owner).startswith("tracejit.")
 
 
 class AttributeReads:
-    """Attributes that code asks for, and the sources of those that count."""
+    """Attributes that code asks for, and the sources made of them."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.stored: set[str] = set()
         self.everything = False
-        self.dynamic_names = False  # attributes are asked for by names that code computes
-        self.dynamic_owners: set[str] = set()  # of what is found under these names
-        self.whole: set[int] = set()  # ids of modules of which any attribute is read
-        self.uncertain: set[str] = set()  # names that code expects to be missing at times
-        self.may_miss = False  # any name may be: code handles that it is missing
-        self.reads: set[Reads] = set()  # what code of ours reads of modules
-        self.classes: dict[int, Source] = {}  # id -> where it is
+        self.dynamic_names = False  # code asks for attributes by computed names
+        self.dynamic_owners: set[str] = set()  # names of what it asks so
+        self.whole: set[int] = set()  # ids of modules whose attributes are all read
+        self.uncertain: set[str] = set()  # names that code allows to be missing
+        self.may_miss = False  # code handles any missing attribute
+        self.reads: set[Reads] = set()  # what tracejit's code reads of `nn` modules
+        self.classes: dict[int, Source] = {}  # by id: the source that stands for the class
         self.sources: list[Source] = []
         self.by_id: dict[int, Source] = {}
 
@@ -113,7 +114,7 @@ class AttributeReads:
         self, source: Source, value: Any, only: set[str] | frozenset[str] | None
     ) -> None:
         own = instance_dict(value)
-        if not is_a(own, (dict, MappingProxyType)):  # made up by the object's own __getattr__
+        if not is_a(own, (dict, MappingProxyType)):  # user code makes it up
             own = {}
         module = module_name(type(value))
         if source.kind == "identity" and is_a(value, (FunctionType, CACHED)):
@@ -165,24 +166,24 @@ class AttributeReads:
                 may_appear |= "__getattr__" in own
                 if may_appear and not is_shared_module(module_title(value)):
                     self._add_missing_name(source, name)
-                    self._own(source, own, "__getattr__")  # which is asked then
+                    self._own(source, own, "__getattr__")  # answers for missing names
             else:
                 self._class_level(source, value, name)
         if self._asks_for_any(source):
             self._own_names(source, own)
 
     def _own(self, source: Source, own: Any, name: str) -> None:
-        """Add an attribute of the object itself, or that it has none."""
+        """Add the source of an attribute in an object's `__dict__`, or else the missing name."""
         if name not in own:
             self._add_missing_name(source, name)
             return
         known, lacked = (source.children.get((how, None)) for how in ("own_names", "missing_names"))
-        made = known is not None and name not in known.value  # by this call
+        made = known is not None and name not in known.value  # this call made the attribute
         made |= lacked is not None and name in lacked.key
         self._child(source, "attr", name, ABSENT if made else own[name], f"{source.text}.{name}")
 
     def _asks_for_any(self, source: Source) -> bool:
-        """Return True if it matters which attributes an object has."""
+        """Return True if the program may depend on which attributes an object has."""
         if source.kind == "module":
             return self._is_asked(source) and not is_shared_module(module_title(source.value))
         if source.kind == "function":
@@ -192,7 +193,7 @@ class AttributeReads:
         return self.dynamic_names and has
 
     def _is_asked(self, source: Source) -> bool:
-        """Return True if a module's attributes are asked for by names that code computes."""
+        """Return True if code asks a module for attributes by names that it computes."""
         if id(source.value) in self.whole or source.text.rpartition(".")[2] in self.dynamic_owners:
             return True
         if source.how == "item":
@@ -201,7 +202,7 @@ class AttributeReads:
         return ANY in self.dynamic_owners and (not of_module or source.key in self.names)
 
     def _own_names(self, source: Source, own: Iterable[str]) -> None:
-        """Add the source that tells which attributes an object had when the call began."""
+        """Add the source of the names that an object had when the call began."""
         if ("own_names", None) in source.children:
             return
         found = {key: child.kind for (how, key), child in source.children.items() if how == "attr"}
@@ -211,14 +212,13 @@ class AttributeReads:
         self._tells(source, "own_names", None, names, f"{source.text}.__dict__")
 
     def _tells(self, source: Source, how: str, key: Any, names: tuple[str, ...], text: str) -> None:
-        """Add the source that tells which attributes an object has (`own_names`), or has not
-        (`missing_names`)."""
+        """Add a source `own_names` or `missing_names`: the names that an object has, or lacks."""
         child = source.children[how, None] = Source(source, how, key, names, text)
         child.kind = how
         self.sources.append(child)
 
     def _of_instances(self, source: Source) -> None:
-        """Add the attributes that all instances of a class, and of its subclasses, have."""
+        """Add what instances find in a class: its name; all its data if code computes names."""
         cls = source.value
         for name in _NAMED & self.names if is_user_class(cls) else ():
             self._child(source, "slot", name, slot_of(cls, name), f"{source.text}.{name}")
@@ -232,7 +232,7 @@ class AttributeReads:
                 self._child(source, "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
     def _behind(self, source: Source, cls: type, name: str) -> None:
-        """Data of a class under the name of an instance's own."""
+        """Add class data that an instance's own attribute of the same name hides."""
         found = class_attribute(cls, name)
         if found is ABSENT or is_a(found, (FunctionType, _SLOT, *_QUIET)):
             return
@@ -241,7 +241,7 @@ class AttributeReads:
             self._overridden(cls, name)
 
     def _overridden(self, cls: type, name: str) -> None:
-        """Data that bases have under the same name: `super().name`."""
+        """Add data that bases have under the same name, for `super().name`."""
         for base in [c for c in bases_of(cls) if name in names_in(c) and is_mutable_class(c)][1:]:
             hidden = (FunctionType, _SLOT, *_QUIET)
             if is_user_class(base) and not is_a(names_in(base)[name], hidden):
@@ -262,7 +262,7 @@ class AttributeReads:
             self._add_missing_name(source, name)
 
     def _of_published(self, source: Source, own: Any, names: Iterable[str]) -> None:
-        """Attributes that the user gave a function of ours."""
+        """Add the attributes that the user set on a function of tracejit's."""
         for name in sorted(n for n in names if n in own or n in self.stored | self.uncertain):
             if not _is_of_gate(source.value, own, name):
                 self._own(source, own, name)
@@ -270,7 +270,8 @@ class AttributeReads:
             self._own_names(source, own)
 
     def _of_internal(self, source: Source, own: Any, names: Iterable[str]) -> None:
-        """Attributes that the user gave an object of ours, which no code of its class knows."""
+        """Add what the user set on an object of tracejit's, under names that its class never
+        uses."""
         cls = type(source.value)
         may = {n for n in names if self.may_miss or n in self.stored or n in self.uncertain}
         wanted = {n for n in names if n in own or n in may and class_attribute(cls, n) is ABSENT}
@@ -280,14 +281,14 @@ class AttributeReads:
             self._own_names(source, own)
 
     def _of_captured(self, source: Source, own: Any, names: Iterable[str]) -> None:
-        """Attributes that the user gave a captured function, as counters and caches are kept."""
+        """Add attributes that the user set on a captured function, such as counters and caches."""
         ours = type(source.value).OWN
         for name in sorted(n for n in names if n not in ours and not n.startswith("__")):
             if name in own or name in self.stored and not has_in_class(source.value, name):
                 self._own(source, own, name)
 
     def _of_tensor(self, source: Source, tensor: Tensor, names: Iterable[str]) -> None:
-        """Attributes that the user gave a tensor, and those that code may miss."""
+        """Add attributes that the user set on a tensor, and those that code may find missing."""
         own, cls = tensor.__dict__, type(tensor)
         may = [n for n in names if n in self.stored or self._can_miss(n, cls)]
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
@@ -322,13 +323,13 @@ class AttributeReads:
             own = instance_dict(value)
             may_appear = missed or name in self.stored or is_module(value) and any(
                 name in (own.get(table) or ()) for table in _TABLES)
-            if may_appear and own is not None:  # it comes before what tables and the class have
+            if may_appear and own is not None:  # it would hide what tables and the class have
                 self._add_missing_name(source, name)
             if missed or name in self.stored:
                 self._add_missing_name_of_class(cls, name)
 
     def _of_class(self, source: Source, cls: type, name: str) -> None:
-        """Add an attribute that code names of a class itself."""
+        """Add an attribute that code asks a class itself for, or its absence."""
         found = class_attribute(cls, name)
         if not is_mutable_class(cls) or is_a(found, (_SLOT, *_QUIET)):
             return
@@ -347,8 +348,7 @@ class AttributeReads:
             self._overridden(cls, name)
 
     def _add_missing_name(self, source: Source, name: str) -> None:
-        """Add an attribute that an object, or a class and its bases, has not. Keep all of them in
-        one source."""
+        """Add a name that an object, or a class with its bases, lacks: one source keeps all."""
         if ("missing_names", None) in source.children:
             source.children["missing_names", None].key[name] = None
         else:
@@ -363,15 +363,15 @@ class AttributeReads:
             self._of_library(cls, name, ABSENT)
 
     def _of_library(self, cls: type, name: str, found: Any) -> None:
-        """Data of a class of ours, of which there may be many instances."""
+        """Add class data, or its absence, to the class's source: once for all instances."""
         if is_mutable_class(cls) and (found is ABSENT or _is_data(found)):
             self._child(self._base(cls), "type", name, found, f"{qualname_of_class(cls)}.{name}")
 
     def _can_miss(self, name: str, cls: type) -> bool:
-        """Return True if code may ask for an attribute, of a `cls`, that is not there."""
+        """Return True if code may ask an instance of `cls` for an attribute that is not there."""
         if self.may_miss or name in self.uncertain:
             return True
-        answers = class_attribute(cls, "__getattr__")  # that of modules looks in their tables
+        answers = class_attribute(cls, "__getattr__")  # tracejit's looks in a module's tables alone
         code = attribute_of(answers, "__code__")
         return answers is not ABSENT and (code is None or not is_internal_code(code))
 
@@ -384,7 +384,7 @@ class AttributeReads:
 
 
 def _is_in_library(source: Source) -> bool:
-    """Return True if an object is found in a module of ours, so that it holds our own state."""
+    """Return True if an object is found in a module of tracejit's: its state is tracejit's own."""
     home = source.container if source.how == "global" else None
     if source.parent is not None and source.parent.kind == "module":
         home = instance_dict(source.parent.value)
@@ -392,20 +392,20 @@ def _is_in_library(source: Source) -> bool:
 
 
 def _is_data(found: Any) -> bool:
-    """Return True if an attribute of a class of ours is no function and guards can tell its
-    value."""
+    """Return True if a class attribute is no descriptor, and guards can check its value."""
     return not has_in_class(found, "__get__") and kind_of(found) != "opaque"
 
 
 def is_module(value: Any) -> bool:
+    """Return True for an `nn.Module`."""
     own = instance_dict(value)
     return is_a(own, dict) and "_parameters" in own
 
 
 def _is_of_gate(function: Any, own: Any, name: str) -> bool:
-    """Return True for the signature that a function of ours got from its gate, and nobody changes.
+    """Return True for the signature that a gate gave a function of tracejit's, unchanged since.
 
-    Its parameters would count as objects whose methods read any entry of any container.
+    As a source its parameters would count as objects whose methods read any entry of any container.
     """
     gate = gates.get(function) if name == "__signature__" else None
     return gate is not None and own[name] is gate.signature

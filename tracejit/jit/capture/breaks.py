@@ -1,8 +1,8 @@
-"""Reasons that a captured function cannot be replayed as one program, and the error where that is
-demanded.
+"""Graph breaks: reasons that a captured function cannot be replayed as one program.
 
-In: a reason, the user's line. Out: `GraphBreak` records for `report().breaks`; `CaptureError`. Used
-by the tracer and the jit.
+In: a reason, the user's line. Out: `GraphBreak` records for `report().breaks`; `CaptureError`,
+where the user demands one program; `RegionRefused`, where a part cannot be a subgraph. Called by
+the tracer and the jit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.jit.ir.graph import Location
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """Reason that a captured function could not be replayed as one program."""
+    """Reason that a captured function could not be replayed as one program, with line and hint."""
 
     reason: str
     location: Location | None
@@ -37,16 +37,14 @@ class GraphBreak:
 
 
 class CaptureError(RuntimeError):
-    """Error of a function that cannot be captured as asked; the message names the line and the
-    reason."""
+    """Error where a function cannot be captured as asked; the message names line and reason."""
 
 
 class RegionRefused(BaseException):
-    """Refusal of a part of the program that cannot become a region of the graph; the message says
-    why.
+    """Refusal of a branch or a loop body that cannot be a subgraph; the message says why.
 
-    Not an `Exception`: the user's own `except Exception` must not take it. If a bare `except` does,
-    the region remembers it.
+    Not an `Exception`, so that the user's `except Exception` does not catch it. A bare `except`
+    does: so the region remembers its first refusal, and ends with it.
     """
 
     def __init__(self, reason: str, hint: str = "", is_placed: bool = False):
@@ -68,11 +66,11 @@ class RegionRefused(BaseException):
 
 
 class InternalError(BaseException):
-    """Error of tracejit's own, which tests see; elsewhere a region is refused instead."""
+    """Bug in tracejit, raised if passes are verified, as in tests; else a region is refused."""
 
 
 def leaked(traced: Any) -> str:
-    """Describe the use of a deferred tensor outside the recording that made it."""
+    """Return the message for a deferred tensor that is used outside the recording that made it."""
     made = traced.origin
     used = user_location()
     return (

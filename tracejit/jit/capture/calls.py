@@ -1,8 +1,7 @@
-"""Calls in `@script` code: user functions are rewritten on the way, trials are kept pure.
+"""Calls in `@script` code: the user's functions are rewritten, and regions have no effects outside.
 
-In: what rewritten code is about to call. Out: what to call instead. In a trial, a function whose
-effects cannot be seen is refused before it runs. Called by `control.py`, and by modules for their
-`forward`.
+In: a function that rewritten code is about to call. Out: the function to call instead. In a region,
+a function whose effects cannot be seen is refused before it runs. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ from tracejit.jit.capture.looking import (
 )
 from tracejit.jit.capture.memoized_calls import CALLING, asking_again, handing_on
 from tracejit.jit.capture.plain_arguments import (
-    asks_as_plain,
     concretizing_call,
     is_cython,
     named_plainly,
@@ -84,22 +82,23 @@ _FIXED: tuple[type, ...] = (
 _BOUND = (BuiltinFunctionType, MethodWrapperType, MethodType)
 _UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
 _C_FUNCTIONS = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, WrapperDescriptorType)
-_IN_PLACE = frozenset(
+_IN_PLACE = frozenset(  # functions that change an argument
     "next setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift "
     "isub itruediv ixor setattr delattr insort insort_left insort_right".split()
 )
-_READERS = frozenset(
+_READERS = frozenset(  # methods of containers that change nothing
     "get keys values items copy index count __getitem__ __len__ __contains__ __iter__ union "
     "intersection difference issubset issuperset isdisjoint".split()
 )
 _SEARCHED = (list, tuple, dict, set, frozenset)
 _FINDS = frozenset("get pop setdefault add discard remove index count __contains__".split())
+# Methods of tensors that change history or gradients.
 _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
 _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
 def _opaque(tracer: Any, function: Any) -> Callable[..., Any]:
-    """Wrap what another compiler made: no replay makes its calls."""
+    """Wrap a function of another compiler: its calls break the graph and get plain numbers."""
     run = concretizing_call(function)
 
     @functools.wraps(run)
@@ -114,7 +113,11 @@ USER_CALL_WRAPPERS.update(c for c in _opaque.__code__.co_consts if is_a(c, CodeT
 
 
 def convert_call(tracer: Any, function: Any) -> Any:
-    """Return the rewritten form of a user's function or method; anything else as it is."""
+    """Return what recorded code calls instead of a function.
+
+    Functions and methods of the user's are rewritten. Builtins and C code that take only plain
+    values, or whose results may be pending, are wrapped. Anything else stays as it is.
+    """
     joined = _joining(function)
     if joined is not None:
         return joined
@@ -127,7 +130,7 @@ def convert_call(tracer: Any, function: Any) -> Any:
         return _with_known_tensors(tracer, tracer.root.identities.numbering(function))
     if function is set or function is frozenset:
         return _of_known_tensors(tracer, function)
-    if function is sys.getrecursionlimit and not tracer.cacheable:  # nobody watches
+    if function is sys.getrecursionlimit and not tracer.cacheable:  # the watcher is off
         return user_limit
     if function is warnings.warn:
         return deferred_warn
@@ -155,8 +158,6 @@ def convert_call(tracer: Any, function: Any) -> Any:
         return MethodType(_convert_function(tracer, special), function)
     if function is pow:
         return power
-    if function is getattr or function is hasattr:
-        return asks_as_plain(function)
     if type(function) is BuiltinFunctionType and function in OF_FLOATS:
         return _on_numbers(function)
     owner = function.__objclass__ if is_a(function, _UNBOUND) else None
@@ -173,7 +174,7 @@ def convert_call(tracer: Any, function: Any) -> Any:
 
 
 def _finding(tracer: Any, function: Any) -> Any:
-    """Wrap a method of a container that may look for a tensor."""
+    """Wrap a method that looks for an element in a container: the element may be a tensor."""
     wraps = type(function) is FunctionType
     inner = function.__dict__.get("__wrapped__") if wraps else function
     owner = inner.__self__ if is_a(inner, _BOUND) else None
@@ -182,7 +183,7 @@ def _finding(tracer: Any, function: Any) -> Any:
 
 
 def _with_known_tensors(tracer: Any, function: Any) -> Any:
-    """For what asks which objects tensors are."""
+    """Wrap a function that asks which object its first argument is: identify a tensor first."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -196,7 +197,7 @@ USER_CALL_WRAPPERS.update(c for c in _with_known_tensors.__code__.co_consts if i
 
 
 def _of_known_tensors(tracer: Any, kind: type) -> Any:
-    """`set` and `frozenset`, to which one tensor is one element."""
+    """Wrap `set` or `frozenset`: identify tensors first, so that one tensor is one element."""
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         if len(arguments) != 1 or keywords:
@@ -217,7 +218,7 @@ def _convert_function(tracer: Any, function: FunctionType) -> Any:
 
 
 def _wants_tensor(function: Any) -> bool:
-    """Return True for an op of tracejit's that takes a tensor first."""
+    """Return True for a function of tracejit's that takes a tensor first."""
     if type(function) is Op:
         return function.kind == "pointwise"
     if type(function) is not FunctionType or not is_internal_code(function.__code__):
@@ -230,8 +231,8 @@ def _wants_tensor(function: Any) -> bool:
 
 
 def _of_tensors(function: Callable[..., Any]) -> Any:
-    """Wrap a function that refuses a number in the place of its tensor; compute the number if no
-    other argument is a tensor."""
+    """Wrap a function that refuses a number in place of its tensor: give it the plain number,
+    unless another argument is a tensor."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -248,7 +249,7 @@ USER_CALL_WRAPPERS.update(c for c in _of_tensors.__code__.co_consts if is_a(c, C
 
 
 def _on_numbers(function: Any) -> Any:
-    """Wrap a function of `math`, so that it makes an expression of runtime numbers."""
+    """Wrap a function of `math`: runtime numbers give an expression, not a value."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -265,7 +266,7 @@ USER_CALL_WRAPPERS.update(c for c in _on_numbers.__code__.co_consts if is_a(c, C
 
 
 def _joining(function: Any) -> Callable | None:
-    """`stack`, `cat` and `len` that need not take a followed list apart."""
+    """Return a `len`, `type`, `stack` or `cat` that leaves a `StackedList` whole; else None."""
     if function is len:
         return _len
     if function is type:
@@ -289,7 +290,7 @@ def _joining(function: Any) -> Callable | None:
 
 
 def _len(*arguments: Any) -> Any:
-    """`len(...)`, which need not know how many rows a loop appended, or a tensor has."""
+    """Compute `len(...)`: a size for a tensor, or for a list that a loop appended to."""
     if len(arguments) == 1:
         (x,) = arguments
         if is_a(x, StackedList):
@@ -303,7 +304,7 @@ USER_CALL_WRAPPERS.add(_len.__code__)
 
 
 def _type_of(*arguments: Any) -> Any:
-    """`type(...)`, which tells nobody that a number or a list is followed."""
+    """Compute `type(...)`: stand-ins for numbers and lists give the type that they stand for."""
     if len(arguments) != 1:
         return type(*[named_plainly(plain_text(x)) for x in arguments])
     (x,) = arguments
@@ -319,8 +320,7 @@ _TOGETHER: dict[Any, Any] = {
 
 
 def convert_call_in_region(tracer: Any, function: Any) -> Any:
-    """As `convert_call`, in a trial: raises RegionRefused where the call could be seen from
-    outside."""
+    """Return what a region calls instead; raise RegionRefused if the call may be seen outside."""
     kind = type(function)
     owner = function.__self__ if is_a(function, _BOUND) else None
     if is_a(owner, _CONTAINERS):
@@ -331,7 +331,7 @@ def convert_call_in_region(tracer: Any, function: Any) -> Any:
             raise RegionRefused(f"it calls {target.__name__}")
         if type(target) is FunctionType:
             return MethodType(convert_call_in_region(tracer, target), function.__self__)
-        return _checked_builtin(tracer, function)  # Cython's
+        return _checked_builtin(tracer, function)  # a method of C code, as Cython makes
     if kind is FunctionType:
         return _checked_function(tracer, function)
     if function is type:
@@ -352,7 +352,7 @@ def convert_call_in_region(tracer: Any, function: Any) -> Any:
 
 
 def _code_of_calls(kind: type) -> CodeType | None:
-    """Return the code that calling an instance runs, if that is Python."""
+    """Return the code that calling an instance runs; None if it is not Python."""
     return attribute_of(class_attribute(kind, "__call__"), "__code__")
 
 
@@ -384,7 +384,7 @@ def _checked_builtin(tracer: Any, function: Any) -> Any:
 
 
 def is_harmless(function: Any) -> bool:
-    """Return True if a C function computes from its arguments and leaves them as they are."""
+    """Return True if a C function computes from its arguments and changes none of them."""
     owner = attribute_of(function, "__self__")
     if type(function) is operator.methodcaller:
         return False
@@ -395,13 +395,13 @@ def is_harmless(function: Any) -> bool:
 
 
 def _of_mutable(function: Any) -> bool:
-    """`list.append` and the like, unbound."""
+    """Return True for an unbound method that may change its object, such as `list.append`."""
     owner = attribute_of(function, "__objclass__")
     return owner is not None and not issubclass(owner, _FIXED) and function.__name__ not in _READERS
 
 
 def _guarding(tracer: Any, function: Any) -> Any:
-    """Call a pure builtin; iterators it is given would be consumed."""
+    """Wrap a function for a region: refuse outer iterators, and arguments with effects."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -420,7 +420,7 @@ USER_CALL_WRAPPERS.update(c for c in _guarding.__code__.co_consts if is_a(c, Cod
 
 
 def _check_passed(tracer: Any, x: Any) -> None:
-    """Raises RegionRefused for C code with effects that is given to a C function, as to `map`."""
+    """Raise RegionRefused for an argument that is C code with effects: `map` would call it."""
     while type(x) is functools.partial:
         x = x.func
     if type(x) is operator.methodcaller:
@@ -434,8 +434,7 @@ def _check_passed(tracer: Any, x: Any) -> None:
 
 
 def check_iterable(tracer: Any, x: Any) -> None:
-    """Raises RegionRefused for an iterator that was not made in this trial: it would be
-    consumed."""
+    """Raise RegionRefused for an iterator made outside the region, which would consume it."""
     if is_iterator(x) and not tracer.is_created_here(x):
         raise RegionRefused(f"it consumes a {name_of_class(type(x))} made outside it")
 

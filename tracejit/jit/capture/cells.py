@@ -1,7 +1,8 @@
-"""Variables that a branch or a loop body assigns: read, set and put back.
+"""Variables that a branch or a loop body assigns: cells that are read, set and put back.
 
-In: functions that rewriting made of a branch, and the names they assign; those names are closure
-cells shared with the function around them. Out: `Variables`. Called by `cond.py`, `loops.py`.
+In: functions that the rewriter made of blocks, and the names that they assign; the names are
+closure cells, shared with the function around. Out: `Variables`. Called by `control.py`, `cond.py`
+and `loop_body.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "(unbound)"})()
 
 
 class Variables:
-    """Cells by name. `live_out` are the names read anywhere outside the statement; `upward_exposed`
-    those that somebody may read without binding them first, wherever control came from."""
+    """Cells by name. `live_out`: names read outside the statement, or by a later iteration.
+    `upward_exposed`: names that code may read without binding them first."""
 
     def __init__(self, names: Iterable[str], functions: Iterable[Callable | None],
                  live_out: Iterable[str] = (), upward_exposed: Iterable[str] = ()):
@@ -30,11 +31,11 @@ class Variables:
                     self.cells[name] = cell
 
     def values(self) -> dict[str, Any]:
-        """Return the present value of each variable; UNBOUND for none."""
+        """Return the value that each variable has now; UNBOUND for none."""
         return {name: _contents(cell) for name, cell in self.cells.items()}
 
     def set(self, values: dict[str, Any]) -> None:
-        """Make the variables hold these values."""
+        """Set the variables; UNBOUND deletes the value."""
         for name, value in values.items():
             cell = self.cells[name]
             if value is not UNBOUND:

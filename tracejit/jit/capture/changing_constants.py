@@ -1,11 +1,12 @@
-"""Numbers of unknown origin that differ from call to call enter segments as inputs.
+"""Constants that differ from call to call, turned into inputs of a segment.
 
 In: the graph of a segment whose call cannot be replayed. Its Python numbers may come from tensors,
-by ways that nobody sees. Out: the graph, in which those seen to differ are inputs, and their values
-now. A segment would else be compiled for each value. Called by `runtime.session`.
+by ways that the tracer does not see. Out: the graph, in which the numbers seen to differ are
+inputs, and their values. Otherwise the segment would be compiled for each value. Called by
+`runtime.session`.
 
-Two graphs are taken for the same segment if their ops are. A mistake costs an input and nothing
-else: an input holds any value. Numbers that never differ stay constants, which kernels know.
+Two graphs count as the same segment if their ops are the same. A mistake costs only an input, since
+an input can hold any value. Numbers that never differ stay constants, and kernels use their values.
 """
 
 from __future__ import annotations
@@ -27,22 +28,23 @@ from tracejit.core.ops.types import (
 )
 from tracejit.jit.ir.graph import Graph, Node, Value
 
-Place = tuple[int, int]  # number of the node, of its operand
+Place = tuple[int, int]  # (number of the node, number of its operand)
 
-_KEPT = 256  # segments of one function
+_KEPT = 256  # segments that are remembered for one function
 _HALVES = (float16, bfloat16)
 _FLOATS = (*_HALVES, float32, float64)
 
 
 class ChangingConstants:
-    """Numbers in one function's segments, with those that were seen to differ."""
+    """Numbers in one function's segments, and which of them were seen to differ."""
 
     def __init__(self) -> None:
+        # By the ops of a segment: the numbers of its first call, and the places seen to differ.
         self.known: OrderedDict[int, tuple[dict[Place, Any], set[Place]]] = OrderedDict()
 
     def as_inputs(self, graph: Graph, inputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
-        """Make numbers that differ from those of an earlier call inputs, in place. Return the graph
-        and the values of all its inputs."""
+        """Turn numbers that once differed from those of the first call into inputs, in place.
+        Return the graph and the values of all its inputs."""
         numbers = {(n, k): x for n, node in enumerate(graph.nodes)
                    if node.op.kind == "pointwise" and node.op.scalar is not None
                    for k, x in enumerate(node.inputs) if _may_differ(node, x)}
@@ -77,21 +79,21 @@ def _may_differ(node: Node, x: Any) -> bool:
 
 
 def _kind(node: Node) -> dtype | None:
-    """Return the dtype in which a node computes with its numbers; None if that is not plain to
-    see."""
+    """Return the dtype in which a node computes with its numbers, or None if that is not clear."""
     found = {x.dtype for x in node.operand_values() if x.dtype.name != "bool"}
     found = found or {node.outputs[0].dtype}
     return found.pop() if len(found) == 1 else None
 
 
 def _enter(graph: Graph, places: Sequence[Place]) -> None:
-    """Put an input, converted as the number was, in the place of each number."""
+    """Replace each number by a new input, converted to the dtype in which the node computes."""
     before: dict[int, list[Node]] = {}
     for n, k in places:
         node = graph.nodes[n]
         kind, number = _kind(node), node.inputs[k]
         assert kind is not None
-        if kind in _HALVES and node.outputs[0].dtype in _HALVES:  # but what compares has rounded it
+        # Arithmetic takes the number as float32; a comparison rounds it to half precision.
+        if kind in _HALVES and node.outputs[0].dtype in _HALVES:
             kind = float32
         value = graph.input(TensorType(float64 if type(number) is float else int64, ()), "a number")
         value.is_weak = True

@@ -1,8 +1,8 @@
-"""Choices of what else a result of a branch may be: a tensor made outside, another result.
+"""Results of a branch that may be another tensor: one made outside, or an earlier result.
 
-In: the two recorded sides and the tensors they give. Out: `Choice`s, flags that the node must give
-beside its results, and, once it is made, the facts that `sharing.py` keeps. Raises `RegionRefused`
-where shared memory could not be followed. Called by `join.py`.
+In: the two recorded sides and the tensors that they give. Out: `Choice`s; flags that the `cond`
+node must give beside its results; once the node is made, the facts that `sharing.py` keeps. Raises
+`RegionRefused` where shared memory could not be followed. Called by `join.py`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,26 @@ from tracejit.jit.ir.graph import Value
 
 @dataclass(eq=False)
 class Choice:
-    """Result `number` is `other` after a side: memory or a tensor made outside, or an earlier
-    result, by its number. `flag`: of the side's region, if it is not always so there."""
+    """Fact that result `number` is `other` after side `side`.
+
+    `other`: memory or a tensor made outside, or the number of an earlier result. `flag`: a flag of
+    the side's region under which that holds; None if it always does.
+    """
 
     number: int
     other: Any
-    memory: bool  # it is memory that is the same
-    whole: bool  # and so are the tensors
+    memory: bool  # they share memory; else they are one tensor
+    whole: bool  # the tensors over it are one, too
     side: int
     flag: Tensor | None
 
 
 class Choices:
-    """Choices of a branch. `pairs`: tensors that the first and the second side give. `apart`:
-    numbers of those that somebody may look at side by side."""
+    """Choices of a branch.
+
+    `pairs`: tensors that the first and the second side give. `apart`: sets of results that code may
+    see side by side, so they may not share memory.
+    """
 
     def __init__(self, regions: tuple[SubgraphTracer, SubgraphTracer],
                  pairs: Sequence[tuple[Tensor, Tensor]], apart: Sequence[Collection[int]]):
@@ -67,7 +73,7 @@ class Choices:
         self.flagged = [c for c in self.found if c.flag is not None]
 
     def outputs(self, side: int) -> list[Value]:
-        """Return the flags as values of a side's region, which are further outputs of it."""
+        """Return the flags as outputs of a side's region; those of the other side are False."""
         region = self.regions[side]
         with speculate(region):
             return [region.traced(c.flag if c.side == side and c.flag is not None
@@ -76,7 +82,7 @@ class Choices:
 
     def remember(self, parent: Tracer, predicate: Tensor, results: Sequence[Tensor],
                  flags: Sequence[Tensor]) -> None:
-        """Record, once the node is made, that a write to a result may be one to something else."""
+        """Tell the parent, once the node is made, which results may be another tensor or memory."""
         given = dict(zip(map(id, self.flagged), flags))
         untaken = ~predicate if any(c.side and c.flag is None for c in self.found) else predicate
         for choice in self.found:
@@ -90,16 +96,16 @@ class Choices:
             if is_a(other, Tensor):
                 other = parent.traced(other).memory
             else:
-                memory.version_counter.count = other.version
+                memory.version_counter.count = other.version  # goes on from there, if it is that
             parent.may_share(memory, other, flag, choice.whole)
 
 
 def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
               ) -> Iterator[tuple[Any, bool, Tensor | None]]:
-    """Memory made outside, and earlier results, in whose memory a result may be."""
+    """Yield (outer memory or number of an earlier result, whole, flag) that a result may share."""
     earlier = {region.traced(tensor).memory: k for k, tensor in enumerate(before)}
     place, sharing = region.traced(own).memory, region.sharing
-    # Whether what it may be in that memory are the tensors themselves, or others over it, too.
+    # By memory: True if all tensors there that it may be are outer or earlier ones themselves.
     twins: dict[FunctionalStorage, bool] = {}
     for tensor, _ in sharing.tensors.of(own):
         memory, known = sharing.memory_of(tensor), id(tensor) in map(id, before)
@@ -116,7 +122,7 @@ def _memories(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
 
 def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
              ) -> Iterator[tuple[Any, Tensor | None]]:
-    """Tensors made outside, and earlier results, that a result may be."""
+    """Yield (tensor made outside or number of an earlier result, flag) that a result may be."""
     earlier = {id(tensor): k for k, tensor in enumerate(before)}
     for tensor, flag in [(own, None), *region.sharing.tensors.of(own)]:
         if region.is_outer(tensor):
@@ -127,6 +133,6 @@ def _tensors(region: SubgraphTracer, own: Tensor, before: Sequence[Tensor]
 
 def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequence[Tensor]
                  ) -> None:
-    """Refuse a view that not both sides give: it stands for a part of its memory."""
+    """Refuse a view of such memory unless both sides give it: a choice is of whole memory."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:
         raise RegionRefused("a result is a view of an outer tensor in one case only")

@@ -1,8 +1,9 @@
-"""Runtime scalars, pending numbers and sizes, made plain wherever a call left them.
+"""Symbolic numbers replaced by plain ones, wherever a recorded call left them.
 
-In: a value, or the numbers of a recording that is over. Out: the same objects with ints and floats
-in them: what can be written is changed in place, what cannot is made anew. Called when a recorded
-call ends, by `lift_numbers` and the jit.
+In: a value, or the runtime numbers of a recording that is over. Out: the same objects with ints and
+floats in place of runtime numbers, pending numbers and sizes. Mutable objects change in place,
+immutable ones are made anew. Called by `lift_numbers` and `runtime.session` when a recorded call
+ends, and where a value enters a spec or a guard.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ _FILLED = (list, dict, set, deque)
 
 
 def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
-    """`value` with plain numbers: containers in place, tuples and the like anew.
+    """Return `value` with plain numbers, unguarded: containers in place, tuples and the like anew.
 
-    seen   the containers that were looked at already
+    seen   ids of the containers that were looked at already
 
     >>> concretize_tree({1.5: (2, [3])})
     {1.5: (2, [3])}
@@ -58,14 +59,14 @@ def concretize_tree(value: Any, seen: set[int] | None = None) -> Any:
     return replaced(value, _number, set() if seen is None else seen)
 
 
-_MOST = 1000  # objects that are looked into
+_MOST = 1000  # objects to look into, at most
 
 
 def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -> Any:
-    """`value` with plain numbers, also in attributes of objects that it holds and the call made.
+    """Return `value` with plain numbers, also in attributes of objects in it that the call made.
 
-    seen     objects that were there before the call
-    number   what gives the plain number, or anything else as it is
+    seen     ids of the objects that were there before the call
+    number   returns the plain number for a symbolic one, anything else as it is
 
     >>> class Cache:
     ...     def __init__(self): self.sizes = [slice(2)]
@@ -85,7 +86,7 @@ def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -
         return replaced(x, look, seen)
 
     value = fresh(value)
-    for x in found:  # which grows
+    for x in found:  # `look` appends to it
         if len(found) > _MOST:
             break
         _fill(x, fresh)
@@ -93,18 +94,18 @@ def concretize_objects(value: Any, seen: set[int], number: Leaf | None = None) -
 
 
 _OF_LISTS: list[Any] = [iter([]), iter({}.items()), iter({}.values()), reversed([]), iter(deque())]
-# What is no container, and holds others' values.
+# Types of objects that hold values and are no containers.
 _HOLDERS: tuple[type, ...] = (
     FunctionType, MethodType, CellType, GeneratorType, functools.partial, BaseException,
     SimpleNamespace, MappingProxyType, type({}.values()), type({}.items()), *map(type, _OF_LISTS),
     enumerate, filter, map, zip, itertools.chain, itertools.cycle, itertools.islice,
 )  # fmt: skip
-# What classes have that holds the user's values, and was there when they were made.
+# Class attributes made with the class: the call put no numbers there.
 _OF_CLASSES = (FunctionType, property, staticmethod, classmethod, MemberDescriptorType)
 
 
 def is_object(value: Any) -> bool:
-    """Return True for an instance of a class of the user's, or of ours that holds the user's."""
+    """Return True for an instance of a user's class, or of tracejit's that holds user state."""
     kind = type(value)
     if not flags_of(kind) & _HEAP or is_a(value, type):
         return False
@@ -123,15 +124,14 @@ def _number(value: Any) -> Any:
 
 
 def concretize(value: Any) -> Any:
-    """`value`, or the number that it is: the program depends on it."""
+    """Return `value`, or the plain number that it stands for: the program then depends on it."""
     if type(value) is SymInt or issubclass(type(value), (SymNumber, AfterSym)):
         return value.concretize()
     return value
 
 
 def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """`value` with what `fresh` gives for all that is no container; containers as in
-    `concretize_tree`."""
+    """Return `value` with `fresh(x)` for x that is no container, as `concretize_tree` does it."""
     kind = type(value)
     if kind is slice:
         before = value.start, value.stop, value.step
@@ -144,7 +144,7 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
     if id(value) in seen and not issubclass(kind, _FIXED):
         return value
     seen.add(id(value))
-    if instance_dict(value):  # of a class of its own
+    if instance_dict(value):  # attributes of a derived class
         replaced(instance_dict(value), fresh, seen)
     if issubclass(kind, dict):
         _fill_dict(value, fresh, seen)
@@ -163,7 +163,7 @@ def replaced(value: Any, fresh: Leaf, seen: set[int]) -> Any:
 
 
 def _made_anew(value: Any, fresh: Leaf, seen: set[int]) -> Any:
-    """Without the constructor, which may want something else."""
+    """Rebuild a tuple or frozenset without its constructor, which may take other arguments."""
     fixed: Any = tuple if is_a(value, tuple) else frozenset
     before = list(fixed.__iter__(value))
     parts = [replaced(v, fresh, seen) for v in before]
@@ -181,7 +181,7 @@ def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
     held = list(kind.items(value))
     items = [(k, v, replaced(k, fresh, seen), replaced(v, fresh, seen)) for k, v in held]
     if any(key is not k for k, _, key, _ in items):
-        kind.clear(value)  # the order of the keys stays
+        kind.clear(value)  # and refill: the order of the keys stays
         for _, _, key, new in items:
             kind.__setitem__(value, key, new)
         return
@@ -191,7 +191,10 @@ def _fill_dict(value: dict, fresh: Leaf, seen: set[int]) -> None:
 
 
 def concretize_referrers(numbers: Iterable[weakref.ref]) -> None:
-    """Runtime scalars that a call without an entry left in objects nobody listed, made plain."""
+    """Put plain numbers into all objects that still refer to these runtime numbers.
+
+    Serve a call without an entry, or one that made objects: numbers may lie where no source leads.
+    """
     alive = [n for n in (r() for r in numbers) if n is not None]
     held: list[Any] = list(alive)
     done = {id(getattr(n, "operands", None)) for n in alive}
@@ -205,7 +208,7 @@ def concretize_referrers(numbers: Iterable[weakref.ref]) -> None:
 
 
 def _tidy(holder: Any) -> None:
-    """Make plain what an object holds itself."""
+    """Make plain the numbers that an object itself holds."""
     if issubclass(type(holder), _FILLED):
         concretize_tree(holder)
     elif type(holder) is not slice:
@@ -213,10 +216,10 @@ def _tidy(holder: Any) -> None:
 
 
 def _fill(holder: Any, fresh: Leaf) -> None:
-    """Put what `fresh` gives for what an object, no container, holds itself."""
+    """Replace each x that an object, no container, itself holds by `fresh(x)`."""
     kind = type(holder)
     if kind is CellType:
-        with contextlib.suppress(ValueError):  # not assigned yet
+        with contextlib.suppress(ValueError):  # an empty cell
             _exchange(holder, "cell_contents", fresh)
     elif kind is FunctionType:
         _exchange(holder, "__defaults__", fresh)
@@ -249,14 +252,14 @@ def _exchange(holder: Any, name: str, fresh: Leaf) -> None:
 
 
 def refill(owner: functools.partial, **new: Any) -> None:
-    """Put something else in a partial's `func`, `args` or `keywords`, which read alone."""
+    """Replace `func`, `args` or `keywords` of a partial, attributes that code can only read."""
     held = {name: getattr(owner, name) for name in ("func", "args", "keywords")} | new
     owner.__setstate__((*held.values(), owner.__dict__))  # type: ignore[attr-defined]
 
 
 def _tidy_slots(holder: Any, fresh: Leaf) -> None:
     for slot in slots_of(holder):
-        with contextlib.suppress(AttributeError, TypeError):  # it is empty, or fixed
+        with contextlib.suppress(AttributeError, TypeError):  # an empty or read-only slot
             now = slot.__get__(holder)
             if (new := fresh(now)) is not now:
                 slot.__set__(holder, new)

@@ -1,9 +1,9 @@
 """`if` on a tensor: both sides become regions of one `cond` node.
 
 In: a predicate that is a deferred tensor, the two sides as functions, the variables they assign.
-Out: variables, and memory that a side writes, hold what the taken side gives; the signal they end
-with. Raises `RegionRefused` (variables as before) where the sides cannot be regions or do not
-agree. Called by `control.py`.
+Out: the node; variables, and memory that a side writes, hold what the taken side gives; the
+branch's exit. Raises `RegionRefused` (variables as before) where the sides cannot be regions or do
+not agree. Called by `control.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracejit.jit.capture.tracer import Tracer
 
 
 class BranchTrace:
-    """Recording of one side of a branch: its variables at the end, and how it ends."""
+    """Recording of one side of a branch: region, variables at the end, exit or error."""
 
     def __init__(self, parent: Tracer, name: str, function: Callable[[], ControlExit],
                  variables: Variables):
@@ -40,7 +40,7 @@ class BranchTrace:
             with parent.root.blocks.speculating(), speculate(self.region):
                 try:
                     self.signal = function()
-                except RecursionError:  # the frames may be ours
+                except RecursionError:  # tracejit's own frames may be the cause
                     raise RegionRefused("a branch recurses too deep") from None
                 except Exception as error:
                     self.error = error.with_traceback(None)
@@ -52,7 +52,7 @@ class BranchTrace:
 
 def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
            otherwise: Callable[[], ControlExit], variables: Variables) -> ControlExit:
-    """Record `then() if predicate else otherwise()`; returns how it ends."""
+    """Record `then() if predicate else otherwise()`; return how it ends."""
     flag = truth(predicate)
     one = BranchTrace(parent, f"{parent.name}_then", then, variables)
     other = BranchTrace(parent, f"{parent.name}_else", otherwise, variables)
@@ -68,7 +68,7 @@ def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
 
 def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
             variables: Variables) -> ControlExit:
-    """Make the node and set the variables; how the branch ends."""
+    """Make the node, set the variables, and return how the branch ends."""
     before = variables.values()
     with forbid_breaks(join.parent.root):
         changed = {name: _joined_variable(join, name, one, other, name in variables.upward_exposed)
@@ -76,7 +76,7 @@ def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
                    if one.after[name] is not before[name] or other.after[name] is not before[name]
                    if name in variables.live_out or before[name] is not UNBOUND}
         ending = JoinedExit(join, one.signal, other.signal)
-    # A returned value counts where variables that others may read later are all that is left.
+    # Code that sees a returned value can still read only upward-exposed variables beside it.
     later = [given for name, given in changed.items() if name in variables.upward_exposed]
     join.record([[*changed.values()], [*later, *ending.values]])
     variables.set({name: join.built(given) for name, given in changed.items()})
@@ -87,8 +87,8 @@ def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
                      other: BranchTrace, upward_exposed: bool) -> JoinedValue:
     """Return the value of a variable after the branch.
 
-    `upward_exposed`: somebody may read it after a `return`, or where only one side binds it. Else
-    it is bound again before anybody does.
+    `upward_exposed`: code may read the variable after a `return`, or where only one side binds it.
+    Otherwise code binds it again before any read.
     """
     values = one.after[name], other.after[name]
     returns = [is_a(side.signal, Return) for side in (one, other)]
@@ -101,8 +101,8 @@ def _joined_variable(join: BranchJoin, name: str, one: BranchTrace,
 
 
 def truth(predicate: Tensor) -> Tensor:
-    """Return a tensor of one element as a bool tensor without dimensions. Raise what `bool()`
-    raises for any other."""
+    """Return a tensor of one element as a bool tensor without dimensions; raise what `bool()`
+    raises for any other tensor."""
     if numel(predicate.shape) != 1:
         bool(predicate)
     tracer: Any = active.tracer
@@ -110,12 +110,15 @@ def truth(predicate: Tensor) -> Tensor:
         flag: Any = predicate if not predicate.shape else predicate.reshape(())
         if flag.dtype is not bool_:
             return flag != 0
-        return tracer.tensor_of(tracer.traced(flag).read())  # whatever is written there later
+        return tracer.tensor_of(tracer.traced(flag).read())  # later writes change only `flag`
 
 
 def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
              otherwise: Callable) -> ControlExit:
-    """Record a side that raises: the program fails there, and only the other side remains."""
+    """Record a branch of which one side raises: a node that fails, then the other side.
+
+    If the node fails at once, for the values of this call, run the raising side for its own error.
+    """
     if one.error is not None and other.error is not None:
         raise RegionRefused("both branches raise an exception")
     side = one if one.error is not None else other
@@ -137,7 +140,7 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
     if fails:
         if side.region.may_fail():
             raise RegionRefused("an op before the exception may fail")
-        return then() if one.error is not None else otherwise()  # it raises, for all to see
+        return then() if one.error is not None else otherwise()  # raises the user's own error
     return otherwise() if one.error is not None else then()
 
 

@@ -1,7 +1,7 @@
 """Conditions of writes to memory by a branch or a loop that may leave it alone.
 
-In: what a region did to memory of the graph around it. Out: whether that is a write, or the flag
-that says so when the program runs. Versions then count what happened, as in eager mode. Called by
+In: what a region did to memory of the graph around it. Out: True, False, or a flag that the program
+computes. By the flag, versions count only the writes that happened, as in eager mode. Called by
 `join.py` and `loops.py`.
 """
 
@@ -24,8 +24,8 @@ Happened = bool | Tensor
 def write_condition(
     region: SubgraphTracer, memory: FunctionalStorage | None, before: int
 ) -> Happened:
-    """Return whether a region writes memory that had `before` writes. Return a flag of the region
-    where values decide."""
+    """Return True if a region wrote memory whose version was `before`, else False. Return a flag of
+    the region where values decide."""
     if memory is None or memory.version == before:
         return False
     if memory.version - before > len(memory.conditional_writes):
@@ -35,7 +35,7 @@ def write_condition(
 
 
 def as_flag(region: SubgraphTracer, happened: Happened, like: Happened = True) -> Tensor:
-    """Return the same as a flag of the region; `like`: another flag, if there is one."""
+    """Return a condition as a bool tensor of the region, on the device of the flag `like`."""
     if is_a(happened, Tensor):
         return happened
     with speculate(region):

@@ -1,7 +1,8 @@
-"""Contents of containers, past methods of the user's: looking at a place must change nothing.
+"""Contents of containers, read and stored without running the user's methods.
 
-In: lists, tuples, dicts and sets, of classes derived from them too. Out: their elements, keys and
-length; stores. Called by the state walk, guards and effects.
+In: lists, deques, tuples, dicts and sets, of classes derived from them too. Out: their elements,
+keys and length; stores. Called by the state walk, guards and effects: looking at a source must
+change nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MISSING = object()
 
 
 def kind_of_container(cls: type) -> Any:
-    """Return the class of Python's own that a container's class is or comes from.
+    """Return the class of Python's own that a container's class is or derives from.
 
     >>> import collections
     >>> kind_of_container(collections.Counter)
@@ -30,7 +31,7 @@ def kind_of_container(cls: type) -> Any:
 
 
 def reads_itself(cls: type) -> bool:
-    """Return True if a container's class has methods of its own for being read."""
+    """Return True if a container's class overrides a method by which it is read."""
     kind = kind_of_container(cls)
     return any(class_attribute(cls, name) is not class_attribute(kind, name) for name in _READERS)
 
@@ -42,13 +43,13 @@ def hashes_plainly(key: Any) -> bool:
 
 
 def item(container: Any, key: Any) -> Any:
-    """`container[key]`, without `__missing__`."""
+    """Return `container[key]` without running `__missing__`; raise KeyError if there is none."""
     kind = kind_of_container(type(container))
     if not issubclass(kind, dict):
         return kind.__getitem__(container, key)
     if hashes_plainly(key):
         found = kind.get(container, key, _MISSING)
-    else:  # a method of the user's, which may not be called: objects are keys by themselves
+    else:  # the user's `__hash__` must not run: find the key by identity
         found = next((x for k, x in kind.items(container) if k is key), _MISSING)
     if found is _MISSING:
         raise KeyError(key)
@@ -56,7 +57,7 @@ def item(container: Any, key: Any) -> Any:
 
 
 def length(container: Any) -> int:
-    """`len(container)`."""
+    """Return the number of elements."""
     return kind_of_container(type(container)).__len__(container)
 
 
@@ -66,17 +67,17 @@ def elements(container: Any) -> tuple:
 
 
 def items(container: dict) -> list[tuple]:
-    """Return the entries of a dict."""
+    """Return the (key, value) pairs of a dict."""
     return list(kind_of_container(type(container)).items(container))
 
 
 def put(container: Any, key: Any, value: Any) -> None:
-    """`container[key] = value`."""
+    """Set `container[key] = value`."""
     kind_of_container(type(container)).__setitem__(container, key, value)
 
 
 def refill_sequence(container: Any, values: Sequence[Any]) -> None:
-    """Give a list or a deque these elements."""
+    """Replace the elements of a list or a deque."""
     kind = kind_of_container(type(container))
     if kind is deque:
         deque.clear(container)
@@ -86,14 +87,15 @@ def refill_sequence(container: Any, values: Sequence[Any]) -> None:
 
 
 def _same_key(one: Any, other: Any) -> bool:
-    """Tensors are keys by themselves: asking whether they are equal gives a tensor."""
+    """Return True if two keys are one or equal; hashes go first, as `==` of tensors is a tensor."""
     return one is other or hash(one) == hash(other) and one == other
 
 
 def refill_dict(container: dict, entries: dict) -> None:
-    """Give a dict these entries, in this order."""
+    """Replace the entries of a dict by these, in this order."""
     kind = kind_of_container(type(container))
     keys = elements(container)
+    # Old keys that come first, in the same order, may stay where they are.
     if len(entries) < len(keys) or not all(map(_same_key, keys, entries)):
         kind.clear(container)
     for key, value in entries.items():

@@ -1,10 +1,9 @@
-"""Functions that rewritten code calls: control flow, calls and effects of `@script` code as they
-run.
+"""Functions that rewritten code calls: control flow, calls and effects of `@script` code.
 
-In: tests, bodies as functions, the names they assign; called functions; announced effects. Out:
-with plain Python values, exactly what Python does. With a deferred tensor that decides, a node of
-the graph where `cond.py` or `loops.py` can make one. Else the tensor's value is needed. The names
-here are the interface `rewrite.py` writes for.
+In: tests, blocks as functions, the names they assign; called functions; announced effects. Out: for
+plain Python values, exactly what Python does. Where a deferred tensor decides, a node that
+`cond.py` or `loops.py` makes; if they refuse, the tracer computes the tensor's value. Called by
+rewritten code: `rewrite.py` writes these names.
 """
 
 from __future__ import annotations
@@ -76,7 +75,8 @@ __all__ = [
 ]  # fmt: skip
 
 Body = Callable[[], ControlExit]
-NESTED = 8  # iterations that may become sides of branches, one in the other
+NESTED = 8  # iterations that may become nested branches
+# Iterators whose copies go on independently.
 _COPIED: tuple[type, ...] = (
     type(iter(())), type(iter([])), type(iter(range(0))), type(iter({}.values())),
 )  # fmt: skip
@@ -89,21 +89,20 @@ _INPLACE = {
 
 
 def _recorder() -> Any:
-    """Return the tracer that makes control flow a part of a graph; None within a function that is
-    mapped."""
+    """Return the tracer that can record control flow, or None; a mapped function has none."""
     tracer: Any = active.tracer
     return None if tracer is None or tracer.mapped else tracer
 
 
 def _deferred(test: Any) -> bool:
-    """Return True if a test is a tensor whose value only the program will know."""
+    """Return True if a test is a deferred tensor and the tracer can record control flow."""
     return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
 
 
 def _decide(test: Tensor, refused: RegionRefused) -> bool:
-    """Return the value of a test that could not become a part of the graph.
+    """Return the truth of a test that decides outside the graph; break the graph if unknown.
 
-    Within a region nothing can: the region around is refused too, for the same reason.
+    Within a region the region is refused instead, for the same reason.
     """
     tracer: Any = active.tracer
     if test._traced is not None and tracer is not None:
@@ -117,7 +116,7 @@ def _decide(test: Tensor, refused: RegionRefused) -> bool:
 
 
 def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
-    """Return the truth of a test that constants and sizes decide; None for any other."""
+    """Return the truth of a test that constants (and sizes, if `of_sizes`) decide, or None."""
     known = tracer.fold_constant(test, of_sizes) if numel(test.shape) == 1 else None
     return None if known is None else bool(number_of(known))
 
@@ -127,7 +126,7 @@ def _known(tracer: Any, test: Tensor, of_sizes: bool = True) -> bool | None:
 
 def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live_out: Sequence[str],
         upward_exposed: Sequence[str]) -> ControlExit:
-    """`if test: body else: orelse`; how it ends."""
+    """Run or record `if test: body() else: orelse()`; return how it ends."""
     test = tested(test)
     if not _deferred(test):
         return body() if test else orelse()
@@ -135,7 +134,7 @@ def if_(test: Any, body: Body, orelse: Body, names: Sequence[str], live_out: Seq
 
 
 def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> ControlExit:
-    """`if test: body else: orelse`, with variables of whatever the two call."""
+    """Run or record `if test: body() else: orelse()`, given the variables that both assign."""
     if _deferred(test) and (known := _known(active.tracer, test, of_sizes=False)) is not None:
         test = known
     if _deferred(test):
@@ -147,7 +146,7 @@ def _branched(test: Any, body: Body, orelse: Body, variables: Variables) -> Cont
 
 
 def ternary(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
-    """`yes() if test else no()`."""
+    """Compute `yes() if test else no()`."""
     test = tested(test)
     if not _deferred(test):
         return yes() if test else no()
@@ -156,19 +155,19 @@ def ternary(test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
 
 
 def and_(left: Any, right: Callable[[], Any]) -> Any:
-    """`left() and right()`."""
+    """Compute `left() and right()`."""
     value = left()
     return ternary(value, right, lambda: value)
 
 
 def or_(left: Any, right: Callable[[], Any]) -> Any:
-    """`left() or right()`."""
+    """Compute `left() or right()`."""
     value = left()
     return ternary(value, lambda: value, right)
 
 
 def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
-    """`left() and right()` where only its truth counts: a bool tensor if a tensor decides."""
+    """Compute `left() and right()` for its truth alone: a bool tensor if a tensor decides."""
     value = tested(left())
     if not _deferred(value):
         return right() if value else False
@@ -176,10 +175,10 @@ def both(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
 
 
 def either(left: Callable[[], Any], right: Callable[[], Any]) -> Any:
-    """`left() or right()` where only its truth counts."""
+    """Compute `left() or right()` for its truth alone: a bool tensor if a tensor decides."""
     value = tested(left())
     if not _deferred(value):
-        return True if value else right()  # not the value: its truth would be asked again
+        return True if value else right()  # its truth would be asked again
     return ternary(value, lambda: _as_truth(True), lambda: _as_truth(right()))
 
 
@@ -191,14 +190,13 @@ def _as_truth(value: Any) -> Tensor:
 
 
 def not_(test: Any) -> Any:
-    """`not test`; a tensor's stays a tensor."""
+    """Compute `not test`: a bool tensor for a deferred one."""
     test = tested(test)
     return ~truth(test) if _deferred(test) else not test
 
 
 def is_(one: Any, other: Any) -> bool:
-    """Compute `one is other`: after a branch or a loop a value may decide which tensor a variable
-    is."""
+    """Compute `one is other`. Break the graph if a value decides which tensor a variable is."""
     tracer = _recorder()
     one, other = [x.concretize() if type(x) is GraphSymBool else x for x in (one, other)]
     if tracer is None:
@@ -209,7 +207,7 @@ def is_(one: Any, other: Any) -> bool:
 
 
 def in_(item: Any, container: Any) -> bool:
-    """`item in container`, which asks of each element whether it is the item itself."""
+    """Compute `item in container`; an element matches that is the item itself or equals it."""
     tracer = _recorder()
     container = iterated(container)
     if is_a(container, str):
@@ -227,7 +225,7 @@ def in_(item: Any, container: Any) -> bool:
 
 
 def assert_(test: Any, *message: Callable[[], Any]) -> None:
-    """`assert test, message`."""
+    """Run or record `assert test, message()`."""
     def fail() -> ControlExit:
         raise AssertionError(*[text() for text in message])
 
@@ -245,8 +243,10 @@ _ONE_LEAVES = RegionRefused("only one branch leaves the loop")
 
 
 def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
-    """Return how a statement ended, where that must be known now: no TracedExit. `within`: of a
-    function within a `with` or `try`."""
+    """Return how a statement ended, as it must be known now: values decide a TracedExit.
+
+    `within`: the statement stands in a `with` or `try`, so that CONTINUE_THROUGH stays.
+    """
     if not is_a(signal, TracedExit):
         return CONTINUE if signal is CONTINUE_THROUGH and not within else signal
     if signal.returned is not False and _decide(signal.returned, _ONE_RETURNS):
@@ -262,11 +262,11 @@ def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
            names: Sequence[str], live_out: Sequence[str],
            upward_exposed: Sequence[str]) -> ControlExit:
-    """`while test(): body() else: orelse()`, then `rest()`; how it all ends."""
+    """Run or record `while test(): body() else: orelse()`, then `rest()`; return how it ends."""
     tracer: Any = active.tracer
     variables = Variables(names, (body, test), live_out, upward_exposed)
     after = LoopContinuation(orelse, rest, names, live_out, upward_exposed)
-    before: TracedExit | None = None  # how the iteration before ended
+    before: TracedExit | None = None  # exit of the iteration before
     while True:
         decision = tested(test()) if before is None else _unless(before, test)
         if _deferred(decision):
@@ -286,13 +286,15 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
 
 
 def _unless(before: TracedExit, test: Callable[[], Any]) -> Any:
-    """Compute the flag that a loop goes on: it was not left, and the test holds."""
+    """Return the flag that a loop goes on: it was not left, and the test holds."""
     return both(lambda: not_(before.ended), test)
 
 
 class LoopContinuation:
-    """Rest of a block behind a loop: its else part, which takes the rest along, or that rest alone.
-    Called with how it ended: BREAK, Return, None at its end, or TracedExit."""
+    """Code behind a loop: its else block, which goes on with the rest around, or that rest alone.
+
+    Call it with how the loop ended: BREAK, Return, TracedExit, or None after the last iteration.
+    """
 
     def __init__(self, orelse: Body | None, rest: Body | None, *described: Sequence[str]):
         self.orelse, self.rest = orelse, rest
@@ -310,7 +312,7 @@ class LoopContinuation:
                               lambda: self._left(broke))
 
     def _left(self, broke: Any) -> ControlExit:
-        """After a loop that was left by a `break` if `broke` holds."""
+        """Run or record the code behind a loop; `broke` says if a `break` ended the loop."""
         if self.orelse is None or broke is True:
             return self._then()
         return self.orelse() if broke is False else self._branched(broke, self._then, self.orelse)
@@ -323,7 +325,7 @@ class LoopContinuation:
 
 
 class Iterated:
-    """Builtin that iterates, with its arguments: `for_` may see through it."""
+    """Call of a builtin that iterates, not made yet, so that `for_` can roll the loop."""
 
     def __init__(self, function: Any, arguments: tuple):
         self.function, self.arguments = function, arguments
@@ -336,7 +338,7 @@ class Iterated:
 
 
 def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
-    """`range(...)`, `enumerate(...)`, `zip(...)`, `reversed(...)` as what a loop iterates."""
+    """Return what a loop iterates: for `range`, `enumerate`, `zip` and `reversed` an `Iterated`."""
     known = function in (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
     if known and not keywords and _recorder() is not None:
         return Iterated(function, arguments)
@@ -346,19 +348,19 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
 def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None, rest: Body | None,
          names: Sequence[str], live_out: Sequence[str],
          upward_exposed: Sequence[str]) -> ControlExit:
-    """`for item in iterable: body(item) else: orelse()`, then `rest()`; how it all ends."""
+    """Run or record a `for` with its else block, then `rest()`; return how it ends."""
     variables = Variables(names, (body,), live_out, upward_exposed)
     signal = _iterations(iterable, body, variables)
-    del iterable  # gone, as in Python, before what follows the loop
+    del iterable  # freed before the code behind the loop runs, as in Python
     return LoopContinuation(orelse, rest, names, live_out, upward_exposed)(signal)
 
 
 def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
                 variables: Variables) -> ControlExit:
-    """`for item in iterable: body(item)`: BREAK, Return, TracedExit, or None at its end."""
+    """Run or record the iterations; return BREAK, Return, TracedExit, or None at the end."""
     tracer = _recorder()
     rolled = worth_rolling(iterable) if tracer is not None else None
-    before: TracedExit | None = None  # how the first iteration ended
+    before: TracedExit | None = None  # exit of the first iteration
     peeled = False
     while rolled is not None:
         try:
@@ -385,8 +387,8 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
 
 def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variables: Variables,
               nested: bool = True) -> ControlExit:
-    """`for item in items: body(item)`, one iteration after the other. Where the program decides
-    whether the loop goes on, the other iterations become a side of a branch (`nested`)."""
+    """Run or record `body(item)` for each item. Where only the program knows if the loop goes on,
+    record the other iterations as a side of a branch (`nested`)."""
     for item in items:
         signal = body(item)
         if is_a(signal, TracedExit) and _deferred(signal.ended):
@@ -406,21 +408,20 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
 
 
 def _is_fresh(items: Iterator[Any], container: Any) -> bool:
-    """Return True if nobody else has an iterator, to see how much of it was taken."""
+    """Return True if no other code holds the iterator: a copy may take its place."""
     code = attribute_of(class_attribute(type(container), "__iter__"), "__code__")
     return items is not container and (code is None or is_internal_code(code))
 
 
 def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], ControlExit],
             variables: Variables) -> ControlExit:
-    """Record the rest of a loop, of which an iteration ended with `signal`, and with others to
-    come."""
+    """Record the iterations after this one, which ended with `signal`, as a side of a branch."""
     def ended() -> ControlExit:
         if signal.broke is False:
             return _returning(signal)
         return BREAK if signal.returned is False else signal
 
-    def going_on() -> ControlExit:  # more than once, if it raises
+    def going_on() -> ControlExit:  # runs twice if it raises: take a copy
         return _unrolled(unwatched(copy.copy, others), body, variables)
 
     return branch(active.tracer, signal.ended, ended,  # type: ignore[arg-type]
@@ -428,7 +429,7 @@ def _nested(signal: TracedExit, others: Iterator[Any], body: Callable[[Any], Con
 
 
 def _returning(signal: TracedExit) -> Return:
-    """Return from the function; the lists and dicts made for the value may be taken apart again."""
+    """Make the Return of a TracedExit; lists and dicts made for its value count as made here."""
     tracer: Any = active.tracer
     if tracer is not None:
         tracer.owned(signal.own)
@@ -436,15 +437,15 @@ def _returning(signal: TracedExit) -> Return:
 
 
 def _others(items: Iterator[Any]) -> Iterator[Any] | None:
-    """Copy an iterator, to see its items without taking them. Return None if that cannot be, or if
-    there are many."""
+    """Copy an iterator, to see its items without taking them. Return None if it has no such copy,
+    or many items are left."""
     if is_exactly(items, _COPIED) and operator.length_hint(items) < NESTED:
         return unwatched(copy.copy, items)
     return None
 
 
 def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
-    """Return the items left to iterate where a loop is not rolled."""
+    """Log why a loop is not rolled, and return the items that are left."""
     logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason.advice()}")
     return rolled.plainly() if peeled else iterable
 
@@ -453,7 +454,7 @@ def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: Regio
 
 
 def call(function: Any) -> Any:
-    """Return the callable to call instead of `function`: itself, or its rewritten form."""
+    """Return the callable to call instead of `function`: itself, or a form that is recorded."""
     tracer: Any = active.tracer
     if tracer is None:
         return function
@@ -463,21 +464,24 @@ def call(function: Any) -> Any:
 
 
 def effect(what: str) -> None:
-    """Announces what could be seen from outside: no trial may do it."""
+    """Announce an effect that is seen outside; a region refuses it, with `what` as the reason."""
     tracer: Any = active.tracer
     if tracer is not None and tracer.root.speculation_depth:
         raise RegionRefused(what)
 
 
 def unless_refused() -> None:
-    """Before a `finally` or `except`: a trial that is refused does no more, and nobody watches."""
+    """Raise a region's refusal again as a `finally` or `except` begins, which must not run."""
     refused = getattr(active.tracer, "refused", None)
     if refused is not None:
         raise refused
 
 
 def new_container(container: Any) -> Any:
-    """Register a container just made: its changes in the same trial are no effect."""
+    """Register a container just made, which its region may change, and return what stands for it.
+
+    An empty list becomes a `StackedList`; in a set or dict, tensors are identified.
+    """
     tracer: Any = active.tracer
     if tracer is None:
         return container
@@ -494,7 +498,7 @@ def new_container(container: Any) -> Any:
 
 
 def iterated(iterable: Any) -> Any:
-    """Check an object about to be iterated, unpacked or searched; iterators are consumed by it."""
+    """Return what code iterates, unpacks or searches; a region refuses an outer iterator."""
     tracer: Any = active.tracer
     if tracer is not None and tracer.root.speculation_depth:
         check_iterable(tracer, iterable)
@@ -509,17 +513,17 @@ def formatted(value: Any, conversion: str | None, spec: str) -> Any:
 
 
 def text(*parts: Any) -> Any:
-    """Join texts and `formatted` values to an f-string."""
+    """Join texts and `formatted` values to an f-string; the text may be pending."""
     return deferred_format(parts)
 
 
 def percent(template: str, values: Any) -> Any:
-    """`template % values`."""
+    """Compute `template % values`; the text may be pending."""
     return deferred_percent(template, values)
 
 
 def attribute_owner(value: Any) -> Any:
-    """Return the object that is about to get an attribute, or to lose one."""
+    """Return the object of which code sets or deletes an attribute; identify a tensor."""
     tracer = _recorder()
     if tracer is None or not is_a(value, Tensor):
         return value
@@ -527,7 +531,7 @@ def attribute_owner(value: Any) -> Any:
 
 
 def get_item(container: Any, key: Any) -> Any:
-    """`container[key]`."""
+    """Compute `container[key]`."""
     if has_in_class(container, "__missing__"):
         _changes(container, "it may add a missing key")
     if mentions_index(key) and is_a(container, Tensor):
@@ -536,7 +540,7 @@ def get_item(container: Any, key: Any) -> Any:
 
 
 def set_item(container: Any, key: Any, item: Any) -> None:
-    """`container[key] = item`."""
+    """Do `container[key] = item`."""
     if is_a(container, Tensor) and mentions_index(key):
         store_at(container, key, item)
         return
@@ -553,7 +557,7 @@ def _key(container: Any, key: Any) -> Any:
 
 
 def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any]) -> None:
-    """`container[key] += name` and the like; through a mask without selecting, where that does."""
+    """Do `container[key] += other()` and the like; without a selection if `key` is a mask."""
     if is_a(container, Tensor) and _recorder() is not None:
         if update_through_mask(container, key, _INPLACE[symbol], other()):
             return
@@ -561,7 +565,7 @@ def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any])
 
 
 def inplace(symbol: str, target: Any, other: Any) -> Any:
-    """`target += other` and the like; the new value of the target."""
+    """Do `target += other` and the like; return the new value of the target."""
     if symbol == "+=" and _lists(target, other) and _is_effect(target):
         append = active.tracer.appending(target)  # type: ignore[union-attr]
         for element in other:
@@ -577,7 +581,7 @@ def _lists(*values: Any) -> bool:
 
 
 def _is_effect(container: Any) -> bool:
-    """Return True if a change of a container would be seen after a trial."""
+    """Return True if a change of the container in a region is seen outside."""
     tracer: Any = active.tracer
     if tracer is None or not tracer.root.speculation_depth or is_a(container, Tensor):
         return False

@@ -1,9 +1,9 @@
-"""`warnings.warn` in a captured function: shown when output is, and again by each replay.
+"""`warnings.warn` in a captured function: shown with the other output, and again by each replay.
 
-In: calls of it in recorded code. Out: a `HostEffect` on the tracer, which warns as the line of the
-user's program would. It asks each time what the filters say and what was shown before. Where the
-call changes filters, as `warnings.catch_warnings` does, a replay says so, too. A warning after that
-is shown at once. Called by `calls`, by the watcher of a call and by the entry maker.
+In: calls of it in recorded code. Out: a `HostEffect` on the tracer, which warns for the user's
+line, and each time follows the filters and the record of warnings shown. Where the call changes
+filters, as `warnings.catch_warnings` does, a replay tells the interpreter so. A warning after that
+is shown at once. Called by `calls`, by the session for its watcher, and when an entry is made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracejit.jit.capture.output import (
 def deferred_warn(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **more: Any
 ) -> None:
-    """`warnings.warn(message, category, stacklevel, source)`, put off until output is."""
+    """Do `warnings.warn(message, category, stacklevel, source)` with other output, or at once."""
     tracer = deferring_tracer()
     plain = source is None and not more and type(stacklevel) is int
     warn = _warner(sys._getframe(1), category or UserWarning, stacklevel) if plain else None
@@ -52,7 +52,7 @@ def _begun() -> None:
 
 
 def _ended() -> None:
-    """Tell it once more: nothing, as its own call did both."""
+    """Mark the end of a block of filters. Do nothing: `_begun` entered and left a block."""
 
 
 def _open_blocks(tracer: Any) -> int:
@@ -61,15 +61,16 @@ def _open_blocks(tracer: Any) -> int:
 
 
 def _changed(tracer: Any) -> bool:
-    """Return True if recorded code has changed the filters, perhaps for a block only."""
+    """Return True if recorded code entered a block that changes the filters."""
     return any(effect.function is _begun for effect in tracer.output)
 
 
 def changes_filters(tracer: Any, frame: FrameType) -> bool:
-    """Return True for what code of `OF_FILTERS` does, if it is over when its block ends.
+    """Return True if the call stays cacheable though it runs this code of `OF_FILTERS`.
 
-    False outside of such blocks, for blocks that take what is shown, and where output that waits
-    would meet other filters.
+    It does if the change ends with its block; record where the block begins and ends. Return False
+    outside of such blocks, for blocks with `record=True`, and where waiting output would meet other
+    filters.
     """
     code = frame.f_code
     if tracer is not deferring_tracer():
@@ -85,13 +86,13 @@ def changes_filters(tracer: Any, frame: FrameType) -> bool:
 
 
 def must_be_over(tracer: Any) -> None:
-    """Refuse a call that leaves a block of filters open."""
+    """Raise NotCacheable if the call leaves a block of filters open."""
     if _open_blocks(tracer):
         raise NotCacheable("the function changes the filters of warnings")
 
 
 def may_be_error(category: type) -> bool:
-    """Return True if a filter may make errors of such warnings."""
+    """Return True if a filter may make errors of warnings of this category."""
     return any(
         action == "error" and issubclass(category, kind)
         for action, _, kind, _, _ in warnings.filters
@@ -99,8 +100,8 @@ def may_be_error(category: type) -> bool:
 
 
 def _warner(frame: FrameType | None, category: Any, level: int) -> Callable[[Any], None] | None:
-    """Return a function that warns as the user's frame `level` frames up would. Return None if that
-    may be an error, which is raised at once, or if there is no such frame."""
+    """Return a function that warns for the user's frame `level` frames up. Return None if there is
+    no such frame, or if the warning may be an error, which must be raised at once."""
     if not is_a(category, type) or may_be_error(category):
         return None
     while frame is not None and (is_internal_code(frame.f_code) or level > 1):

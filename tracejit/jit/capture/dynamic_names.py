@@ -1,9 +1,9 @@
-"""Attributes whose names code computes: which code does, and which names objects have.
+"""Attributes whose names are computed: which code computes them, and which names objects have.
 
-In: code objects, getters and format strings that name attributes for C code, objects and classes.
-Out: whether `getattr` and the like get anything but literals, and the names that C code asks for.
-Also the names that an object's `__dict__` or the data of its class has now. Called by `watcher` and
-`state`; `guards` compares what an object has.
+In: code objects; getters and format strings, by which C code reads attributes; objects and classes.
+Out: the owners that code asks for attributes by computed names, and the names that C code asks for.
+Also the names that an object's `__dict__` or the data of its class has now. Called by `watcher`,
+`attributes` and `state`; `guards` compares what an object has.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tracejit.jit.capture.looking import (
     names_in,
 )
 
-BY_NAME = ("getattr", "hasattr", "methodcaller")  # an argument of theirs names an attribute
-ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # these may give any
-SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # they store by name
+BY_NAME = ("getattr", "hasattr", "methodcaller")  # one argument names an attribute
+ALL = ("vars", "dir", "__dict__", "__getattribute__", "attrgetter")  # may read any attribute
+SETTERS = ("setattr", "delattr", "__setattr__", "__delattr__")  # store by name
 FORMATS = ("format", "format_map")
-ANY, RETURNED = "", "()"  # owners that code has no name for: any at all, what a call returned
+ANY, RETURNED = "", "()"  # owners without a name: any object; what a call returned
 _ASKING = (
     getattr, hasattr, setattr, delattr, vars, dir, operator.attrgetter, operator.methodcaller,
     object.__getattribute__, type.__getattribute__, object.__setattr__, type.__setattr__,
@@ -49,6 +49,7 @@ _ASKING = (
 _FUNCTIONS = (
     FunctionType, staticmethod, classmethod, property, GetSetDescriptorType, MemberDescriptorType,
 )  # fmt: skip
+# Instructions that use what was loaded as a value: it is not passed on as a function.
 _USED = ("COMPARE", "CONTAINS", "IS_", "POP_JUMP", "FORMAT", "LOAD_METHOD", "LOAD_ATTR")
 _COMPARED = (["COMPARE_OP"], ["CONTAINS_OP"], ["IS_OP"])
 _data: ByClass[tuple[int, tuple]] = ByClass()
@@ -56,8 +57,9 @@ _data: ByClass[tuple[int, tuple]] = ByClass()
 
 # -- of code ----------------------------------------------------------------------------------
 def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
-    """Return whether code asks for attributes by names that it computes. Return, too, the variables
-    and attributes whose own attributes it asks for so.
+    """Return (whether code asks for attributes by computed names, the owners that it asks).
+
+    Owners are variables and attributes by name; `""` stands for any object.
 
     >>> computes((lambda x: getattr(x.part, "scale", 1.0)).__code__)
     (False, frozenset())
@@ -73,7 +75,7 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
     for at, instruction in enumerate(run):
         name = instruction.argval
         if instruction.opname == "MATCH_CLASS":
-            found |= bool(instruction.arg)  # by position: `__match_args__` has the names
+            found |= bool(instruction.arg)  # by position: `__match_args__` names them
         if not is_a(name, str) or not instruction.opname.startswith("LOAD_"):
             continue
         if instruction.opname == "LOAD_CONST":
@@ -90,13 +92,13 @@ def computes(code: CodeType) -> tuple[bool, frozenset[str]]:
 
 
 def _reads_modules(run: Sequence[Step]) -> bool:
-    """Return True if code reads `sys.modules`, in which it may find its own module."""
+    """Return True if code reads `sys.modules`, where it may find its own module."""
     named = [k for k, i in enumerate(run) if i.argval == "modules"]
     return any(run[k].opname != "LOAD_ATTR" or run[k - 1].argval == "sys" for k in named)
 
 
 def passes_format(code: CodeType) -> bool:
-    """Return True if code has others call the `format` of a text.
+    """Return True if code passes the `format` method of a text on, for other code to call.
 
     >>> passes_format((lambda x: "{.a}".format(x)).__code__)
     False
@@ -114,8 +116,7 @@ def passes_format(code: CodeType) -> bool:
 
 
 def _is_passed_on(run: Sequence[Step], at: int) -> bool:
-    """Return True if a function that is loaded here is not called at once, with its owner before
-    it."""
+    """Return True if code passes on the function loaded here, instead of calling it at once."""
     instruction = run[at]
     if instruction.opname == "LOAD_METHOD":
         return instruction.argval in FORMATS and at > 0 and run[at - 1].argval == "str"
@@ -127,8 +128,7 @@ def _is_passed_on(run: Sequence[Step], at: int) -> bool:
 
 
 def _dynamic_owners(run: Sequence[Step], at: int) -> set[str] | None:
-    """Return the objects that an instruction which loads by name asks for computed names; else
-    None."""
+    """Return the owners that an instruction asks for computed names; None if it asks for none."""
     name = run[at].argval
     if name in FORMATS:
         return {ANY} if _is_passed_on(run, at) else None
@@ -147,8 +147,11 @@ def _dynamic_owners(run: Sequence[Step], at: int) -> set[str] | None:
 
 
 def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
-    """As `_dynamic_owners`, of what stores by name. What `__setattr__` itself is asked to store
-    under a name has that name where it was asked."""
+    """Return the same for an instruction that stores by name.
+
+    A `__setattr__` that passes its own name on does not count: the code that called it has the
+    name.
+    """
     if _is_passed_on(run, at):
         return {ANY}
     given = _arguments(run[at + 1 :])
@@ -161,7 +164,7 @@ def _stored_to(run: Sequence[Step], at: int, code: CodeType) -> set[str] | None:
 
 def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
     """Return the instructions of each argument of the call that follows; None if they branch."""
-    depth, ends = 0, {0: 0}  # where the stack was last so deep
+    depth, ends = 0, {0: 0}  # depth of the stack -> the last step at which it was so deep
     for k, instruction in enumerate(run):
         if not depth and instruction.opname == "PUSH_NULL":  # after a function since 3.13
             ends[0] = k + 1
@@ -176,7 +179,7 @@ def _arguments(run: Sequence[Step]) -> list[Sequence[Step]] | None:
 
 
 def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
-    """Return True if the argument at a position is a text that the code has."""
+    """Return True if the argument at a position is a literal text."""
     if arguments is None or len(arguments) <= position or len(arguments[position]) != 1:
         return False
     (one,) = arguments[position]
@@ -184,14 +187,14 @@ def _is_literal(arguments: list[Sequence[Step]] | None, position: int) -> bool:
 
 
 def _dynamic_owner(run: Sequence[Step]) -> set[str]:
-    """Name the variable or attribute that is on top of the stack after these instructions."""
+    """Return, in a set, the name of the variable or attribute that is on top of the stack."""
     last = run[-1] if run else None
     if last is None or last.opname == "LOAD_CONST":
         return {ANY}
     if last.opname in ("LOAD_ATTR", "LOAD_METHOD") or last.opname.startswith("LOAD_"):
         name = last.argval
         return {x for x in (name if is_a(name, tuple) else (name,)) if is_a(x, str)}
-    if last.opname == "BINARY_SUBSCR":  # elements of containers are asked anyway
+    if last.opname == "BINARY_SUBSCR":  # elements count as asked anyway
         return {RETURNED}
     if last.opname != "CALL" or any(i.argval in (*BY_NAME, *ALL) for i in run):
         return {ANY}
@@ -219,7 +222,7 @@ def names_of_getter(getter: Any) -> set[str]:
 
 
 def names_for(method: BuiltinFunctionType) -> set[str]:
-    """Return the names that a method of a text asks its arguments for.
+    """Return the attributes that a bound `str.format` reads of its arguments, else none.
 
     >>> names_for("{.mode}".format)
     {'mode'}
@@ -230,7 +233,7 @@ def names_for(method: BuiltinFunctionType) -> set[str]:
 
 
 def names_in_format(template: str) -> set[str]:
-    """Return the attributes that a format string asks its values for.
+    """Return the attributes that a format string reads of its values.
 
     >>> sorted(names_in_format("{0.mode}-{level} {cfg.size[0]:{cfg.width}}"))
     ['mode', 'size', 'width']
@@ -248,11 +251,11 @@ def names_in_format(template: str) -> set[str]:
 
 # -- of objects -------------------------------------------------------------------------------
 def own_names(x: Any) -> tuple[str, ...]:
-    """Return the names in an object's `__dict__`, in order; of a class: those of its data."""
+    """Return the names in an object's `__dict__`, in order; for a class, the names of its data."""
     if is_a(x, type):
         return remembered(x, _names_of_data, _data)
     own = instance_dict(x)
-    return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else it is made up
+    return tuple(own) if is_a(own, (dict, MappingProxyType)) else ()  # else user code makes it up
 
 
 def _names_of_data(cls: type) -> tuple[str, ...]:
@@ -265,7 +268,7 @@ def _names_of_data(cls: type) -> tuple[str, ...]:
 
 
 def slot_names(cls: type) -> set[str]:
-    """Names of the `__slots__` of a class."""
+    """Return the names of the `__slots__` of a class and its bases."""
     own = [c for c in bases_of(cls) if is_user_class(c)]
     members = (item for c in own for item in names_in(c).items())
     return {name for name, value in members if is_a(value, MemberDescriptorType)}
@@ -276,20 +279,20 @@ def _is_data(name: str, value: Any) -> bool:
 
 
 def data_of_module(module: ModuleType) -> set[str]:
-    """Names in a module of the user's."""
+    """Return the names in a module of the user's, but for special ones."""
     if is_shared_module(module_title(module)):
         return set()
     return {n for n in instance_dict(module) if not (n.startswith("__") and n.endswith("__"))}
 
 
 def is_user_class(cls: type) -> bool:
-    """Return True if a class is of the user's. A changeable class of `builtins` was made by code
+    """Return True if a class is the user's; one of `builtins` that can be changed was made by code
     that ran without a `__name__`."""
     module = module_name(cls)
     return is_mutable_class(cls) and (module == "builtins" or not is_shared_module(module))
 
 
 def is_shared_module(module: str) -> bool:
-    """Return True if everybody in the process reads what this module has, as `math.inf`."""
+    """Return True for the name of a module of tracejit, NumPy or the standard library."""
     library = module.partition(".")[0]
     return library in ("tracejit", "numpy") or library in sys.stdlib_module_names

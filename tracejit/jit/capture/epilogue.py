@@ -1,8 +1,9 @@
-"""Specs of what a replay must produce: the return value and every effect.
+"""Epilogue: specs of what a replay must produce, and its effects on the caller's objects.
 
-In: objects made by a recorded call (return value, new attributes, container contents). Out: specs,
-small trees that `build` turns into fresh Python objects from the tensors a replay computed. An
-object without a spec is named (C1).
+In: the return value of a recorded call, new attributes, contents of containers. Out: specs,
+functions that make fresh Python objects from the tensors that a replay computed; effects, functions
+that change the caller's objects. An object without a spec is named in a `NotCacheable` (C1). Called
+by `runtime.build`.
 """
 
 from __future__ import annotations
@@ -52,30 +53,30 @@ from tracejit.jit.ir.sizes import SymInt, evaluate
 
 
 class NotCacheable(Exception):
-    """Error for an object that a replay could not make."""
+    """Error for a call that no replay could repeat: it makes an object without a spec, say."""
 
 
 @dataclass
 class ReplayFrame:
-    """State that a replay has at hand: arguments, tensors standing for each recorded result, sizes.
+    """State of one replay for its specs: arguments, a tensor for each recorded result, sizes.
 
-    before  what was at the sources that specs name, when nothing was changed yet
+    before  what was at the sources that specs name, read before any effect
     """
 
     arguments: tuple
     tensors: list[Any]
     sizes: dict[str, int]
-    numbers: tuple = ()  # the runtime numbers that specs need
+    numbers: tuple = ()  # runtime numbers that specs name
     before: Sequence[Any] = ()
-    host: Any = None  # values that only the program knows, once it has run
-    made: dict[Any, Any] = field(default_factory=dict)  # containers that are found twice, by spec
+    host: Any = None  # pending values, once the program has run
+    made: dict[Any, Any] = field(default_factory=dict)  # by spec: shared containers
 
 
 OutputSpec = Callable[[ReplayFrame], Any]
 
 
 class OutputRef:
-    """Spec of a tensor that the call made."""
+    """Spec of a tensor that the call made: its number among the results."""
 
     __slots__ = ("number",)
 
@@ -87,7 +88,7 @@ class OutputRef:
 
 
 def _of_class(cls: type, number: int) -> OutputSpec:
-    """Make the spec of a tensor that the call made, of a class derived from `Tensor`."""
+    """Return the spec of a tensor that the call made, of a class derived from `Tensor`."""
     return lambda frame: of_class(frame.tensors[number], cls)
 
 
@@ -104,7 +105,7 @@ class OutputRefs:
 
 
 class SharedContainer:
-    """Spec of a container that the call made: one object, wherever it is found."""
+    """Spec of a container that the call made: one object, however often results hold it."""
 
     __slots__ = ("build", "shared")
 
@@ -121,21 +122,21 @@ class SharedContainer:
 
 
 def plainest(spec: OutputSpec) -> OutputSpec:
-    """Return a spec that does the same in fewer steps, when all specs are there."""
+    """Return a faster spec of the same value. Call this once all specs are made."""
     return spec.build if is_a(spec, SharedContainer) and not spec.shared else spec
 
 
 class EpilogueBuilder:
-    """Makes specs; collects the distinct result tensors in `tensors`, in order of appearance."""
+    """Maker of specs; collects the distinct result tensors in `tensors`, in order of appearance."""
 
     def __init__(self, state: ReachableState, scope: Any):
         self.state, self.scope = state, scope
         self.tensors: list[Tensor] = []
         self.positions: dict[int, int] = {}
-        self.numbers: list[SymNumber] = []  # what a replay has to compute, in order
-        self.host = HostProgram()  # what it computes after the program
-        self.sources: list[Source] = []  # where it looks before it changes anything
-        self.looked: dict[int, int] = {}  # their numbers, by id
+        self.numbers: list[SymNumber] = []  # runtime numbers that a replay computes
+        self.host = HostProgram()  # pending values, computed after the program
+        self.sources: list[Source] = []  # read before any effect
+        self.looked: dict[int, int] = {}  # by id of a source: its number there
         self.containers: dict[int, tuple[Any, SharedContainer]] = {}  # by id
         self.objects = False  # the call made objects of the user's classes
         self.changed: list[Any] = []  # objects of the caller's that effects change
@@ -166,8 +167,8 @@ class EpilogueBuilder:
         return known
 
     def key(self, value: Any, text: str) -> OutputSpec:
-        """Return the spec of a key: plain, or an object of the caller's that is equal to itself
-        alone. Raise NotCacheable, with the text, for the rest."""
+        """Return the spec of a dict's key: a primitive, or an object of the caller's that is equal
+        to itself alone. Raise NotCacheable, with the text, for other keys."""
         value = concretize_tree(value)
         if is_a(value, PRIMITIVE):
             return lambda frame: value
@@ -178,15 +179,14 @@ class EpilogueBuilder:
         return self.before(source)
 
     def before(self, source: Source) -> OutputSpec:
-        """Return the spec of the value at a source before the call: its effects may put other
-        things there."""
+        """Return the spec of what is at a source before effects, which may replace it."""
         number = self.looked.setdefault(id(source), len(self.sources))
         if number == len(self.sources):
             self.sources.append(source)
         return lambda frame: frame.before[number]
 
     def computed(self, number: SymNumber) -> int:
-        """Return the position of a runtime number among those a replay computes."""
+        """Add a runtime number to those that a replay computes; return its position there."""
         self.numbers.append(number)
         return len(self.numbers) - 1
 
@@ -240,8 +240,7 @@ class EpilogueBuilder:
             f"the function returns or stores a {module_name(cls)}.{name_of_class(cls)}")
 
     def _object(self, value: Any) -> OutputSpec:
-        """Return the spec of an object of a class of the user's, whose constructor has run
-        already."""
+        """Return the spec of an object of a user's class; a replay runs no constructor."""
         cls, attributes, entries = type(value), self._attributes(value), []
         filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
         if is_a(value, dict):
@@ -278,8 +277,7 @@ class EpilogueBuilder:
         return make
 
     def _like(self, value: Any, parts: list[OutputSpec]) -> OutputSpec:
-        """Return the spec of a list or tuple of a class of its own, whose constructor has run
-        already."""
+        """Return the spec of a list or tuple of a derived class; a replay runs no constructor."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
             raise NotCacheable(
@@ -296,7 +294,7 @@ class EpilogueBuilder:
         return make
 
     def _attributes(self, value: Any) -> Callable[[Any, ReplayFrame], None]:
-        """Return a function that gives another object the attributes of this one."""
+        """Return a function of (object, frame) that gives the object the attributes of `value`."""
         found = [(name, self.of(x)) for name, x in (instance_dict(value) or {}).items()]
         if not found:
             return lambda made, frame: None
@@ -304,12 +302,12 @@ class EpilogueBuilder:
 
 
 def _is_plain_record(cls: type) -> bool:
-    """Return True if a class is a namedtuple's own, whose objects are their elements."""
+    """Return True for a namedtuple class itself, whose objects are no more than their elements."""
     return class_attribute(cls, "_make") is not ABSENT and cls.__bases__ == (tuple,)
 
 
 def _is_all_contents(cls: type) -> bool:
-    """Return True if a list or tuple of this class is its elements and its `__dict__`."""
+    """Return True if a list or tuple of this class is its elements and its `__dict__`: no slots."""
     mine = [c for c in bases_of(cls) if c is not list and c is not tuple and c is not object]
     return not any(names_in(c).get("__slots__", ()) for c in mine)
 
@@ -318,7 +316,7 @@ Effect = Callable[[ReplayFrame], None]
 
 
 class SetGrad:
-    """Effect of a backward inside the call: a tensor of the caller's has another gradient."""
+    """Effect of a backward inside the call: sets the gradient of a tensor of the caller's."""
 
     __slots__ = ("source", "target", "spec")
 
@@ -336,10 +334,10 @@ def effects(
     held: dict[int, SymNumber],
     grown: dict[int, int],
 ) -> list[Effect]:
-    """Return the call's changes to the sources it could see, each as an action to repeat on replay.
+    """Return the call's changes at the sources it could see, as effects that a replay repeats.
 
-    By the source's id, `held` has the runtime numbers at sources. `grown` has, likewise, how long
-    the lists were that were only appended to.
+    `held` and `grown` are by the source's id: the runtime numbers at sources; the number of old
+    elements in lists that were only appended to. Raise NotCacheable for other changes.
     """
     found: list[Effect] = []
     state.sources += [new for source in state.sources for new in _made_attributes(source)]
@@ -350,7 +348,7 @@ def effects(
             continue
         if source.kind not in ("own_names", "missing_names") and not _unchanged(source, now, held):
             found.append(_assignment(source, now, builder))
-        was = source.value  # it may be elsewhere by now, and changed
+        was = source.value  # the call may have moved and changed it
         if id(source) in grown:
             fresh = [builder.of(v) for v in elements(was)[grown[id(source)] :]]
             found.append(appending(builder.before(source), fresh))
@@ -366,7 +364,7 @@ def effects(
 
 
 def _in_order_of_making(sources: list[Source]) -> list[Source]:
-    """Sort the sources: attributes that are new come in the order in which the object has them."""
+    """Sort the sources: new attributes come in the order in which the object has them."""
     found = list(sources)
     new = [k for k, p in enumerate(sources) if p.how == "attr" and p.value is ABSENT]
     made = {id(p): list(_own_attributes(p.value)) for k in new if (p := sources[k].parent)}
@@ -378,7 +376,7 @@ def _in_order_of_making(sources: list[Source]) -> list[Source]:
 
 
 def _now(source: Source, arguments: tuple) -> Any:
-    """Read the present value of a source, in the object that held it then."""
+    """Return what a source holds now, in the object that was its parent when the call began."""
     owner = source.parent
     return read_from(source, arguments) if owner is None else source.read(owner.value)
 
@@ -394,12 +392,11 @@ def _unchanged(source: Source, now: Any, held: dict[int, SymNumber]) -> bool:
         or source.how == "item"
         and source.parent is not None
         and (source.parent.kind in ("sequence", "mapping"))
-    )  # containers are refilled whole
+    )  # `_refill` replaces all elements
 
 
 def _made_attributes(source: Source) -> Iterator[Source]:
-    """Yield sources of attributes that the call made under names that no code mentions as stored
-    to."""
+    """Yield a source for each attribute that the call made under a name that no code mentions."""
     parent: Any = source.parent
     if source.kind not in ("own_names", "missing_names"):
         return
@@ -458,7 +455,7 @@ def _assignment(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
     if source.how in ("attr", "slot", "type"):
         owner = builder.before(parent)
         builder.changed.append(parent.value)
-        if source.how == "attr":  # past `__setattr__` of the user's, whose effects are others
+        if source.how == "attr":  # no `__setattr__` of the user's: its effects are recorded
             return lambda frame: _own_attributes(owner(frame)).__setitem__(key, spec(frame))
         put = type.__setattr__ if source.how == "type" else object.__setattr__
         return lambda frame: put(owner(frame), key, spec(frame))
@@ -482,10 +479,10 @@ def _assignment(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
 
 
 def _class_assignment(source: Source, builder: EpilogueBuilder, spec: OutputSpec) -> Effect:
-    """`type(x).name = value`, of a class that is found by its objects."""
+    """Return the effect `type(x).name = value`, for a class that is found by its object x."""
     parent, key = source.parent, source.key
     cls = type(parent.value)  # type: ignore[union-attr]
-    if key not in names_in(cls):  # a base's was changed, or this one's deleted
+    if key not in names_in(cls):  # found in a base class, or deleted
         raise NotCacheable(f"the function changes {source.text}, an attribute of a base class")
     builder.changed.append(cls)
     owner = builder.before(parent)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """Deferred tensors that the tape accounts for: those that results' histories and views hold.
 
-In: the results of a recorded call. Out: ids of deferred tensors reachable from them through
-tracejit's own objects. A deferred tensor that is alive and not among them is held by something no
-replay could reproduce.
+In: the results of a recorded call. Out: ids of the deferred tensors that tracejit's own objects
+hold for them. Any other deferred tensor that is alive is held where no replay could put it. Called
+by the tracer, and when an entry is made.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ _CONTAINERS = (tuple, list, dict, set)
 
 
 def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
-    """ids of the results and of every deferred tensor their histories and views keep alive. Not of
-    their gradients: no output spec sets the `.grad` of what a replay makes. A leaf that only
-    histories hold keeps its own: nobody gets at it once the call is over, or it is a result itself.
+    """Return ids of the results and of the deferred tensors in their histories and views.
+
+    Gradients of results do not count: no spec sets the `.grad` of a tensor that a replay makes. The
+    gradient of a leaf that only histories hold counts. No code reaches that leaf after the call,
+    unless it is a result itself.
     """
     found: set[int] = set()
     seen: set[int] = set()
@@ -47,7 +49,7 @@ def accounted_tensors(results: Iterable[Tensor]) -> set[int]:
 
 
 def remains(holds: Callable[[], bool]) -> bool:
-    """Return True if something holds, and still does when what only cycles of garbage hold is gone.
+    """Return True if a condition holds, even once cycles of garbage are collected.
 
     Collect the young ones first, since it takes long to look at all that a process has.
     """
@@ -59,7 +61,10 @@ def remains(holds: Callable[[], bool]) -> bool:
 
 
 def _is_tape(x: Any) -> bool:
-    """Asks the class: a number that is pending would be read for an attribute it has not."""
+    """Return True for an object of tracejit's that holds tensors: of the tape, or a pending value.
+
+    Ask its class: an attribute that a pending number has not would make it read its value.
+    """
     cls = type(x)
     return (
         not issubclass(cls, type)

@@ -1,9 +1,9 @@
-"""Ends of a branch or a loop body: what rewritten control flow hands to its surroundings.
+"""Exits: how a branch or a loop body ends, as its function tells the code around it.
 
-None: it fell off its end. `BREAK`, `CONTINUE`: jumps of the innermost loop. `CONTINUE_THROUGH`: a
-`continue` on its way out of a `with` or `try`, behind which the iteration would go on.
-`Return(value)`: the function returns. `TracedExit`: which of these it was is known only when the
-program runs. Called by rewritten functions, `control.py`, `cond.py` and `loops.py`.
+None: it ran to its end. `BREAK`, `CONTINUE`: jumps of the innermost loop. `CONTINUE_THROUGH`: a
+`continue` out of a `with` or `try`, behind which the iteration would else go on. `Return(value)`:
+the function returns. `TracedExit`: only the running program knows which of these. Called by
+rewritten functions, `control.py`, `cond.py` and `loops.py`.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ CONTINUE_THROUGH = Jump("continue")
 
 @dataclass(eq=False)
 class Return:
-    """End by which the function returns `value`."""
+    """Exit by which the function returns `value`."""
 
     value: Any
 
 
 @dataclass(eq=False)
 class TracedExit:
-    """End of the loop if `broke` or `returned`, bool tensors without dimensions, holds; else it
-    goes on. False stands for a tensor that never holds.
+    """Exit that only the program knows: the loop ends if `broke` or `returned` holds.
+
+    Both are bool tensors without dimensions; False stands for a tensor that never holds.
 
     broke     the loop is left by a `break`
     returned  the function returns `value`, which counts only then
-    own       lists and dicts in it that were made for it
+    own       lists and dicts in `value` that were made for it
     """
 
     broke: Any
@@ -52,7 +53,7 @@ class TracedExit:
 
     @property
     def ended(self) -> Any:
-        """Flag that the loop ends."""
+        """Flag under which the loop ends."""
         if self.broke is False or self.returned is False:
             return self.returned if self.broke is False else self.broke
         return self.broke | self.returned

@@ -1,13 +1,13 @@
-"""Short way through an entry's guards: unchanged things are not asked for again.
+"""Fast guards: a check that skips what has not changed since an earlier call passed.
 
 In: the lines of the generated check, the sources they read, the arguments of calls whose check
-passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`. That gives what
-`GuardSet.find` gives, or None, which means only that the whole check has to be run. Called by
-`guards.GuardSet`.
+passed. Out: a `GuardSnapshot`, and `FastGuards.fast(arguments, snapshot)`. That returns what
+`GuardSet.find` does, or None: then the whole check must run. Called by `guards.GuardSet` and by
+entries.
 
-From two calls that passed, a `GuardSnapshot` is made. The function generated here reads in Python
-what no snapshot covers (new arguments, numbers that change). It checks that, and lets one native
-comparison vouch for everything else.
+The second call that passes gives a `GuardSnapshot`. The function generated here reads and checks in
+Python what no snapshot covers, such as new arguments and numbers that change. One native comparison
+checks everything else.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.looking import ABSENT
 from tracejit.jit.capture.snapshot import Coverage, GuardSnapshot, Owner, available
 
-_PATIENCE = 16  # snapshots that lasted a few calls only, before none is made any more
-_SHORT = 64  # calls that pay for a snapshot
+_PATIENCE = 16  # short-lived snapshots, after which no more are made
+_SHORT = 64  # calls after which a snapshot has paid
 _WORTHWHILE = 2  # checks that a snapshot must replace
 _USED = re.compile(r"\b[vn]\d+\b")
 _DEFINED = re.compile(r"^([vn]\d+) = ")
@@ -35,9 +35,9 @@ class Lines:
     read[k]      the line that reads source k
     checks[k]    the lines that check what is there
     aliases      lines that compare two sources
-    must_differ  lines that compare many: no two objects are one
-    plain        lines that ask for attributes of many: none replaces a method
-    unplaced     all others: modes, runtime numbers and questions about them
+    must_differ  lines that check that the objects at many sources are different ones
+    plain        lines that check that no module at many sources replaces a method
+    unplaced     all other lines: modes, runtime numbers and their guards
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Lines:
         self.unplaced = set(range(len(lines))) - placed
 
     def asks_only(self, line: int, names: set[str]) -> bool:
-        """Return True if a line's answer follows from these variables."""
+        """Return True if a line depends on these variables alone."""
         used = _USED.findall(self.lines[line])
         return bool(used) and names.issuperset(used)
 
     def closure(self, wanted: set[int], expressions: Sequence[str]) -> list[str]:
-        """Return these lines, and the reads they and the expressions need, in order."""
+        """Return these lines and, in order, those that define what they and the expressions use."""
         pending = [*expressions, *(self.lines[n] for n in wanted)]
         while pending:
             for name in _USED.findall(pending.pop()):
@@ -76,7 +76,7 @@ class Lines:
 
 
 class FastGuards:
-    """Makes snapshots and the function that uses them, as long as they last."""
+    """Maker of snapshots and of the function that uses them; gives up if snapshots do not last."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class FastGuards:
             if source.how == "argument" and source.kind in ("tensor", "primitive")
         }
         self.ready = False
-        self.placed = False  # whether it matters where inputs lie
+        self.placed = False  # the entry writes inputs: it asks where they lie
 
     def remember(self, arguments: tuple, check: Callable[[tuple], Any]) -> None:
         """Take a snapshot of the state after the whole check passed, from the second time on."""
@@ -122,7 +122,7 @@ class FastGuards:
             return
         fixed = self._fixed(coverage)
         self._compile(coverage, fixed)
-        # What was walked is what the check sees only if nobody wrote in between.
+        # Code may have written since the check passed: check again what the rows were taken of.
         found = check(arguments)
         if type(found) is tuple:
             numbers = [name in fixed for _, name in self.inputs]
@@ -130,8 +130,8 @@ class FastGuards:
                 coverage, self._inputs(), self._must_differ(), found[0], numbers)
 
     def _fixed(self, coverage: Coverage) -> set[str]:
-        """Variables that hold what they held while the snapshot does: what is at covered sources,
-        and numbers that are computed of nothing else."""
+        """Return the variables that cannot change while the snapshot holds: those of covered
+        sources, and numbers computed from these alone."""
         fixed = {self.variables[k] for k in coverage.checks}
         for name, n in self.lines.defined.items():
             used = _USED.findall(self.lines.lines[n].partition(" = ")[2])
@@ -144,7 +144,7 @@ class FastGuards:
         return [None if p is None else number[id(p)] for p, _ in self.inputs]
 
     def _must_differ(self) -> list[int]:
-        """Sources at which no two objects are one."""
+        """Return the numbers of the sources whose objects must all be different ones."""
         number = {id(source): k for k, source in enumerate(self.sources)}
         return [number[id(p)] for sources in self.lines.must_differ.values() for p in sources]
 
@@ -198,7 +198,7 @@ class FastGuards:
 
 
 def check_text(head: str, body: Sequence[str], otherwise: str) -> str:
-    """Return a check as Python: a thing that is not there any more is as good as changed."""
+    """Return a check as Python text; what cannot be read any more counts as changed."""
     inside = "\n        ".join(body)
     return (
         f"def {head}:\n"
@@ -210,7 +210,7 @@ def check_text(head: str, body: Sequence[str], otherwise: str) -> str:
 
 
 def _now(source: Source, parent: Any, arguments: tuple) -> Any:
-    """Read the value at a source, given the one at its parent."""
+    """Return the value at a source, given the one at its parent."""
     if source.how == "argument":
         return arguments[source.key]
     if source.how == "global":

@@ -1,11 +1,11 @@
-"""Fingerprints of how instances of a class behave: the functions that its attributes and operators
-run.
+"""Fingerprints of classes: the functions that attributes and operators of instances run.
 
-In: a class. Out: `class_fingerprint(cls)`, a value that is equal as long as no method, property,
-operator or base of the class was replaced, added or taken away. Read by `guards`. A captured call
-may run functions through operators, constructors and descriptors, whose names no code mentions. The
-guards see that it would run the same again. Data in class attributes is no part of it: the state
-walker finds that by name.
+In: a class. Out: `class_fingerprint(cls)`, which stays equal until a method, property, operator or
+base of the class is replaced, added or removed. Called by `guards`, `state` and `epilogue`.
+
+A captured call may run functions through operators, constructors and descriptors, whose names no
+code mentions. The fingerprint tells the guards that a replay would run the same. Data in class
+attributes is no part of a fingerprint: the state walker finds data by name.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from tracejit.jit.capture.looking import (
 _FIXED = (GetSetDescriptorType, MemberDescriptorType)  # made with the class
 _IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
 Known = ByClass[tuple[int, tuple]]
-_alone: Known = ByClass()  # of classes without their bases
+_alone: Known = ByClass()  # of a class without its bases
 _whole: Known = ByClass()
 _named: Known = ByClass()
-# Modules of ours whose objects hold what the user put into them.
+# Parts of tracejit whose objects hold the user's state.
 USERS_STATE = tuple(
     f"tracejit.{room}"
     for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
@@ -50,12 +50,12 @@ USERS_STATE = tuple(
 
 
 def is_mutable_class(cls: type) -> bool:
-    """Return True if attributes of the class itself can be set."""
+    """Return True if code can set attributes of the class itself."""
     return flags_of(cls) & (_HEAP_TYPE | _IMMUTABLE) == _HEAP_TYPE
 
 
 def module_name(cls: type) -> str:
-    """Return the module of a class; a class made by code without a `__name__` may have none.
+    """Return the module of a class; empty if code without a `__name__` made the class.
 
     >>> module_name(dict)
     'builtins'
@@ -77,7 +77,7 @@ def class_fingerprint(cls: type) -> tuple:
 
 
 def remembered(cls: type, compute: Callable[[type], tuple], known: Known) -> tuple:
-    """`compute(cls)`, the same object as long as it is equal; made anew when the class changed."""
+    """Return `compute(cls)`, cached until the class changes; equal results stay one object."""
     version = words.class_version(cls) if words.sees_classes() else 0
     before = known.get(cls)
     if before is not None and version and before[0] == version:
@@ -116,7 +116,7 @@ def _behaves(name: str, value: Any) -> bool:
 
 
 def _functions(value: Any) -> tuple:
-    """Return the functions that a class attribute runs."""
+    """Return the functions that a class attribute runs, with the type that wraps them."""
     if is_a(value, (staticmethod, classmethod)):
         return (type(value), value.__func__)
     if is_a(value, property):
@@ -127,19 +127,17 @@ def _functions(value: Any) -> tuple:
 
 
 def function_of(x: Any) -> Any:
-    """Return the function that a method runs; anything else as it is, without asking a
-    `__getattr__` of the user's."""
+    """Return the function behind a method, else `x`; run no `__getattr__` of the user's."""
     return x.__func__ if issubclass(type(x), (MethodType, staticmethod, classmethod)) else x
 
 
 def first_argument(code: CodeType, frame: FrameType) -> Any:
-    """Return the first argument of a call that begins, also where `*args` takes it; None if there
-    is none."""
+    """Return the first argument of a call that begins, even in `*args`; None if there is none."""
     if code.co_argcount:
         return frame.f_locals.get(code.co_varnames[0])
     if not code.co_flags & inspect.CO_VARARGS:
         return None
-    # An inner function's variable is not there yet, since its cell is not made.
+    # Missing where an inner function uses the variable: its cell is not made yet.
     given = frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount])
     return given[0] if given else None
 
@@ -153,8 +151,7 @@ def _reference(value: Any) -> Any:
 
 
 def code_in_class(cls: type, code: Any) -> tuple[type, str] | None:
-    """Return the base of a class and the name under which a function with this code is found
-    there."""
+    """Return (base, name) where a class has a function with this code; None if it has none."""
     for base in bases_of(cls):
         for name, value in names_in(base).items():
             for function in _functions(value):
@@ -177,7 +174,7 @@ def is_method_named(cls: type, code: Any, names: Iterable[str]) -> bool:
 
 
 def known_names(cls: type) -> frozenset[str]:
-    """Return the attributes that methods of a class of ours name.
+    """Return the names that methods of a class mention.
 
     >>> class Counter:
     ...     def __init__(self):
@@ -195,13 +192,12 @@ def _names_in_methods(cls: type) -> tuple[str, ...]:
 
 
 def subclasses(pairs: Iterable[tuple[type, type]]) -> list[bool | None]:
-    """Return, for each pair of classes, whether the first counts as a subclass of the second; None
-    if asking fails."""
+    """Return `issubclass(*pair)` for each pair of classes; None where it raises TypeError."""
     return [_is_subclass(*pair) for pair in pairs]
 
 
 def _is_subclass(cls: type, abstract: type) -> bool | None:
     try:
         return issubclass(cls, abstract)
-    except TypeError:  # a protocol that has attributes
+    except TypeError:  # a protocol with attributes refuses
         return None

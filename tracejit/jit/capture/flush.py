@@ -1,9 +1,9 @@
 """End of a segment: the recorded ops are compiled and run, deferred tensors become concrete.
 
-In: a tracer, the results somebody holds. Out: nothing, or the roots of the memory that was asked
-for. Memory, versions, generators and shared tensors are as the recorded ops leave them, and what
-waited for values is printed. Called by the tracer when a value is needed, and when an entry is
-made.
+In: a tracer, its deferred tensors that are alive. Out: `flush` returns nothing, `finish` the
+outputs of the program. Memory, versions, generators and shared tensors are as the recorded ops
+leave them, and output that waited for values is shown. Called by the tracer when a value is needed,
+and when an entry is made.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def flush(tracer: Tracer) -> None:
     known = len(tracer.identity_results)
     if fresh or tracer.written() or positions(alive, fresh):
         sources = tracer.input_sources()
-        inputs = [v for v in tracer.graph.inputs if v in sources]  # no tangents
+        inputs = [v for v in tracer.graph.inputs if v in sources]  # tangents have none
         finish(tracer, inputs, [sources[v] for v in inputs], alive, fresh, [])
     else:
-        with HeldInterrupts():
+        with HeldInterrupts():  # nothing to run: what is alive are views of the caller's memory
             _settle(tracer, alive, [], [], {})
         _show(tracer)
     with tracer.paused():
@@ -58,8 +58,10 @@ def finish(
     fresh: list[FunctionalStorage],
     extra: list[Value],
 ) -> list[Tensor]:
-    """Run the graph from `inputs`; `results` become concrete. Returns the roots of `fresh`, then
-    `extra`."""
+    """Compile and run the graph from `inputs`; `results` become concrete.
+
+    Return the program's outputs: the contents of `fresh`, then `extra`, then positions of views.
+    """
     written = tracer.written()
     graph = tracer.graph
     graph.location, graph.detached = None, False
@@ -86,17 +88,16 @@ def finish(
 
 
 def positions(results: list[Tensor], fresh: list[FunctionalStorage]) -> list[Value]:
-    """Return the positions of views that only the program knows, as far as no piece of fresh memory
-    holds them."""
+    """Return the positions of views that only the program knows, but for those in fresh memory."""
     held = {memory.value for memory in fresh}
     found = [x for t in results for _, operands, _ in t._traced.views for x in operands]
     return list(dict.fromkeys(x for x in found if x not in held))
 
 
 def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
-    """Correct the versions after the segment has run: count no writes that did not happen.
+    """Subtract conditional writes that did not happen, once the segment has run.
 
-    Versions of the caller's memory, and those in what the tape keeps of it, are corrected.
+    Correct the versions of the caller's memory, and those that the tape saved with its tensors.
     """
     for memory in written:
         storage = memory.input_tensor._storage
@@ -108,8 +109,7 @@ def _uncount(tracer: Tracer, written: Iterable[FunctionalStorage]) -> None:
 
 
 def _apart(tracer: Tracer, fresh: list[FunctionalStorage]) -> list[Value]:
-    """Return the contents of each piece of memory as a value of its own: no input, and no
-    other's."""
+    """Return a value of its own for each piece of memory: clone inputs and shared values."""
     own: dict[Value, None] = {}
     for memory in fresh:
         value = memory.value
@@ -139,14 +139,14 @@ def _settle(
 
 
 def _placed(memory: FunctionalStorage, root: Tensor) -> Tensor:
-    """Lay out a program's result for a piece of memory as plain code does."""
+    """Lay out a program's result as eager mode lays out this piece of memory."""
     if memory.strides is None or memory.strides is UNKNOWN:
         return root
     return laid_out(root, substitute(memory.strides, memory.value.graph.scope.hints))
 
 
 def _show(tracer: Tracer) -> None:
-    """Print and log what was waiting for its values, in order."""
+    """Do the output that waited for its values, in order."""
     output, tracer.output = tracer.output, []
     for effect in output:
         with tracer.paused():

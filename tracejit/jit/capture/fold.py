@@ -1,10 +1,11 @@
-"""Values of recorded tensors that follow from constants and sizes alone.
+"""Constant folding: values of recorded tensors that no unknown input of the call decides.
 
-In: a deferred tensor whose value Python needs. Out: a tensor that holds it, computed by eager mode,
-if neither an input of the graph nor a random number decides it. Every replay would find the same,
-so the recording goes on. From now on, guards watch the sizes it is made of, and contents of small
-inputs that are no arguments. Else None. Called where a branch is taken, a number or a list is read,
-a shape depends on values.
+In: a deferred tensor whose value Python needs. Out: a tensor that holds the value, computed in
+eager mode; else None. Sizes, runtime numbers, and small tensors that are no arguments may decide
+the value. Guards then watch these sizes, numbers and contents: every replay would find the same
+value, so the recording goes on. If any other input of the graph or a random number decides, the
+result is None. Called where a branch is taken, a number or a list is read, a shape depends on
+values.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from tracejit.jit.ir.sizes import SymInt
 
 
 def fold_constant(tracer: Any, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
-    """Compute the value of a deferred tensor as a concrete tensor, or None; `of_sizes`: also where
-    the program then depends on sizes."""
+    """Return the value of a tensor as a concrete tensor; None if an unknown input decides it.
+
+    `of_sizes`: sizes, runtime numbers and small tensors may decide as well, and are guarded then.
+    """
     if tracer.mapped or tensor._traced is None and (tracer.knows is None or not of_sizes):
         return None
     known: dict[Value, Any] = tracer.constant_values
@@ -58,8 +61,10 @@ def run_on_constants(tracer: Any, op: Op, operands: tuple, attributes: dict) -> 
 
 def _inputs(value: Value, known: dict[Value, Any], of_sizes: bool,
             may: Callable[[Value], bool] | None) -> list[Value] | None:
-    """Return the graph's inputs of which nodes make it, that are not known; None if regions or
-    sizes take part, or an input that it may not depend on."""
+    """Return the inputs that decide a value and are not known yet.
+
+    Return None if a region takes part, a size without `of_sizes`, or an input that `may` refuses.
+    """
     seen, stack, inputs = {value}, [value], []
     while stack:
         one = stack.pop()
@@ -96,6 +101,6 @@ def _computed(node: Node, known: dict[Value, Any]) -> dict[Value, Tensor]:
 
 
 def _run(op: Op, operands: list[Any], attributes: dict) -> Any:
-    """Run an op by eager mode; sizes and numbers are asked for what they are."""
+    """Run an op in eager mode; its sizes and numbers become plain, and are guarded."""
     return dispatch(
         op, with_numbers(tuple(operands), concretize), with_numbers(attributes, concretize))

@@ -1,8 +1,8 @@
 """Functions that another compiler made: their calls are opaque.
 
-In: functions, and code that runs. Out: whether a compiler such as numba runs it, and the break that
-says so. Called by `calls`, which gives them plain numbers, and by `watcher`, which leaves their
-work alone.
+In: functions, and code that runs. Out: True for functions of a compiler such as numba; reasons and
+hints of the graph breaks at their calls. Called by `calls`, `plain_arguments` and `wants_numbers`,
+which give them plain numbers, and by `state` and `runtime.session`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OR_TENSORS = _HINT + ", or write it with tensors"
 
 
 def is_compiled(function: Any) -> bool:
-    """Return True for what a compiler's decorators make: its type is one of the compiler's.
+    """Return True for a function made by a compiler's decorator: its type is one of the compiler's.
 
     >>> is_compiled(len), is_compiled(lambda: 0)
     (False, False)
@@ -46,22 +46,22 @@ def unseen_call(function: Any) -> tuple[str, str]:
 
 
 def unseen_call_of(function: Any) -> tuple[str, str]:
-    """Return the same for a call of what `is_compiled` tells."""
+    """Return the reason and the hint of a break at a call of a compiled function."""
     plain = attribute_of(function, "py_func", function)
     known = f"{attribute_of(plain, '__qualname__', title(function))} (made by another compiler)"
     return f"the function calls {known}; tracejit cannot see what it reads or changes", _OR_TENSORS
 
 
 def hides_calls(function: Any) -> bool:
-    """Return True for a compiled function whose calls by code that is not rewritten go unseen."""
+    """Return True for a compiled function whose calls no watcher sees, unless code is rewritten."""
     if ANNOUNCED or not is_compiled(function) or issubclass(type(function), type):
         return False
-    of_types = ".types" in module_name(type(function))  # numba's, which only make signatures
+    of_types = ".types" in module_name(type(function))  # numba's types only make signatures
     return not of_types and class_attribute(type(function), "__call__") is not ABSENT
 
 
 def unseen_read() -> tuple[str, str]:
-    """Return the same for code that reads such a function, where nobody can tell if it calls it."""
+    """Return the reason and the hint of a break where code reads, and may call, such a function."""
     return ("another compiler made this function, and this version of Python does not show its "
             "calls",
             _OR_TENSORS)

@@ -1,6 +1,7 @@
-"""Values in words: what a guard says of what it found, and of what is there now.
+"""Texts of values: the old and the new one that guards and recompile records name.
 
-In: a value of the caller's. Out: a text, for which no code of the user's runs. Called by `guards`.
+In: a value of the caller's. Out: its text, made by no code of the user's. Called by `guards`,
+`entry`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _SHOWN = 100  # elements
 
 
 def kind_text(tensor: Tensor) -> str:
-    """Describe in words what is guarded of a tensor."""
+    """Describe in words what guards check of a tensor."""
     rank = len(tensor._shape)
     return f"{tensor._dtype.name}, {rank} dimensions, requires_grad={tensor._requires_grad}"
 
 
 def describe(value: Any) -> str:
-    """Describe a value in a recompile record."""
+    """Describe a value in a recompile record; cut long texts."""
     if is_a(value, Tensor):
         return f"{kind_text(value)}, shape {list(value._shape)}"
     text = shown(value)
@@ -38,7 +39,7 @@ def describe(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the text of a value without calling a `__repr__` of the user's."""
+    """Return the text of a value, or a shorter one where that would run the user's `__repr__`."""
     cls = type(value)
     if is_exactly(value, _HOLDERS) and not tells(value):
         return f"{name_of_class(cls)} of {len(value)}"
@@ -55,7 +56,7 @@ def _repr_of(cls: type) -> Any:
 
 
 def tells(value: Any) -> bool:
-    """Return True if a text of a value runs no code of the user's."""
+    """Return True if `repr(value)` runs no code of the user's, and shows no long container."""
     cls = type(value)
     if is_exactly(value, _HOLDERS):
         inside = [*value, *value.values()] if cls is dict else value

@@ -1,8 +1,22 @@
 """Guards: one generated Python function per entry that finds the inputs and checks what was read.
 
-In: the `ReachableState` tree of a recorded call and the tensors (and runtime floats) that the graph
-lifted. Out: `GuardSet.find(arguments)` -> graph inputs and what their binding depends on, or the
-number of the source that differs. `explain` names path, old and new.
+In: the `ReachableState` tree of a recorded call, and the sources and numbers of its graph inputs.
+Out: `GuardSet.find(arguments)` -> graph inputs and what their binding depends on, or the number of
+the failed check. `explain` names path, old and new. Called by `build.py` and `entry.py`.
+
+Before you add a rule here: teach a new `how` to `Source.read` too; `explain` and snapshots use
+that. No line may run the user's code or change what it reads: `x[k]` once made a defaultdict's
+entry, `getattr` ran `__getattr__`. Ask `item`, `elements`, `slot_of`, `class_attribute`. Guards are
+made after the call: compare with what the source recorded (`length`, `keys`). `==` alone takes -0.0
+for 0.0 and True for 1. Put a number guarded by value into `guarded_numbers`: where it changes, the
+next recording makes it a runtime number. Hold tensors, keys and other instances by `weak_key`, or
+not at all. Call `_variable_of` before a span begins: all lines in a span are checks of its source.
+A snapshot replaces these checks: give `snapshot.py` rows for yours, or raise `Uncovered`. It also
+drops any other line whose variables are all covered, unless `Lines` has a table for it, as
+`aliases`. Sizes and strides are guarded by `bind`; what a binding depends on must be in
+`_size_key`. In tests/capture, `programs_staleness.py` and `programs_distinct.py` show stale
+entries, `test_snapshots.py` changes that a snapshot hides. `test_looking.py` shows user code that
+runs, `test_lifetime.py` objects kept alive.
 """
 
 from __future__ import annotations
@@ -82,12 +96,12 @@ class GuardFailure:
 
 
 class GuardSet:
-    """Generated check of one entry."""
+    """Check of one entry, generated as Python; `fast_guards` is the short way through it."""
 
     def __init__(
         self,
         state: ReachableState,
-        inputs: list[Any],  # sources, and runtime numbers
+        inputs: list[Any],  # of graph inputs: sources, and expressions of runtime numbers
         reached: list[Source],
         is_call_sym: Callable[[Source], bool],
         aliases: list[tuple[Source, Source]],
@@ -97,11 +111,11 @@ class GuardSet:
         numbered: Sequence[Source] = (),
         offsets: Container[int] = (),
     ):
-        self.offsets = offsets  # ids of tensors for which it matters where in a storage they start
+        self.offsets = offsets  # ids of tensors whose start in a storage was read
         self.is_call_sym = is_call_sym
         self.entered = state.entered
         self.lifted = {id(p.value) for p in inputs if is_a(p, Source)}
-        self.guarded_numbers: list[tuple[Source, Any]] = []  # by value
+        self.guarded_numbers: list[tuple[Source, Any]] = []  # number that is compared
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
             "ABSENT": ABSENT,
@@ -126,7 +140,7 @@ class GuardSet:
         }
         self.variables: dict[int, str] = {}
         self.sources: list[Source] = []
-        self.spans: list[tuple[int, int]] = []  # of each source: its read, the end of its checks
+        self.spans: list[tuple[int, int]] = []  # by source: line of its read, end of its checks
         self.aliases: dict[int, tuple[Source, Source]] = {}  # by the line that compares them
         self.described: list[tuple[Source | Asked | None, str]] = []
         self._flags()
@@ -154,7 +168,7 @@ class GuardSet:
             self._alias(one, other)
         must_differ = self._distinct(distinct)
         plain = self._without_methods(state.modules() if state.reads else ())
-        del self.is_call_sym, self.entered, self.tensor_sources  # the caller's
+        del self.is_call_sym, self.entered, self.tensor_sources  # hold objects of the caller's
         found = f"({', '.join(names)}{',' if names else ''})"
         result = f"return {found}, ({''.join(key + ', ' for key in keys if key)}), None, None"
         self.source = check_text("check(arguments)", [*self.lines, result], "0")
@@ -170,9 +184,9 @@ class GuardSet:
         del self.variables, self.lines, self.spans
 
     def find(self, arguments: tuple) -> Any:
-        """Return (inputs, what their binding depends on, the snapshot that vouches for the others,
-        where what it does not vouch for lies). Return the number of the source that differs if one
-        does. Called where the fast guards found nothing; they may do so after this."""
+        """Run the whole check. Return (graph inputs, what their binding depends on, None, None), or
+        the number of the failed check. `FastGuards.fast` gives a snapshot and addresses for the two
+        None. A check that passes may make a snapshot."""
         found = self.check(arguments)
         if type(found) is tuple and self.fast_guards.patience:
             self.fast_guards.remember(arguments, self.check)
@@ -204,7 +218,7 @@ class GuardSet:
         since = "" if inference else "ever.inference and "
         differs = f"{since}active.inference is not {inference}"
         self._fail(differs, None, f"inference mode is {inference}")
-        if not everywhere:  # else the state walker looks at each of them
+        if not everywhere:  # else they are a root, whose contents are guarded
             self._fail("everywhere", None, "no hooks of all modules")
         default = self._constant(get_default_dtype())
         self._fail(
@@ -228,8 +242,8 @@ class GuardSet:
         )
 
     def _registered(self, asked: Iterable[tuple[type, type]]) -> None:
-        """Guard which classes count as subclasses of abstract ones: `register` changes neither of
-        the two."""
+        """Guard the answers to `issubclass` with abstract classes: `register` changes them, and
+        neither of the two classes shows it."""
         pairs = tuple(asked)
         if pairs:
             given, known = self._constant(pairs), self._constant(subclasses(pairs))
@@ -238,7 +252,7 @@ class GuardSet:
             self._fail(condition, None, "the classes registered with abstract ones")
 
     def _variable_of(self, source: Source) -> str:
-        """Emit the code that reads and checks a source once; returns its variable."""
+        """Emit the read and the checks of a source, once. Return its variable."""
         known = self.variables.get(id(source))
         if known is not None:
             return known
@@ -247,14 +261,15 @@ class GuardSet:
             self._variable_of(source.first)
         name = self.variables[id(source)] = f"v{len(self.sources)}"
         self.sources.append(source)
-        at = len(self.lines)
+        at = len(self.lines)  # after the reads of other sources, which have spans of their own
         self.lines.append(f"{name} = {read}")
         self._check(source, name)
         self.spans.append((at, len(self.lines)))
         return name
 
     def _size_key(self, source: Any, name: str) -> str:
-        """Return an expression for what a binding depends on of an input; "": nothing."""
+        """Return an expression for the part of an input that its binding depends on; "" for none.
+        That is a tensor's shape (and strides, if it is not contiguous), or the value of an int."""
         if is_a(source, Source) and source.kind == "tensor":
             contiguous = source.value._strides is None
             return f"{name}._shape" if contiguous else f"({name}._shape, {name}._strides)"
@@ -310,7 +325,7 @@ class GuardSet:
         if source.how == "func":
             return f"{parent}.__func__"
         cls = type(source.parent.value)  # type: ignore[union-attr]
-        if cls is defaultdict:  # which would make what is missing
+        if cls is defaultdict:  # whose `[]` makes an entry for a missing key
             return f"{parent}.get({self._key(source.key)}, ABSENT)"
         if reads_itself(cls) or class_attribute(cls, "__missing__") is not ABSENT:
             return f"item({parent}, {self._key(source.key)})"
@@ -335,8 +350,8 @@ class GuardSet:
         return constant if weak is key else f"{self._constant(referent)}({constant})"
 
     def _distinct(self, sources: Sequence[Source]) -> dict[int, Sequence[Source]]:
-        """Objects that were different ones must be so: the code may have asked, or have changed one
-        of them. The line, and what it compares."""
+        """Guard that the objects at these sources all differ: the user's code may have compared
+        them, or the call changes one. Return the line and its sources."""
         if len(sources) < 2:
             return {}
         names = [f"id({self._variable_of(source)})" for source in sources]
@@ -345,8 +360,9 @@ class GuardSet:
         return {len(self.lines) - 1: sources}
 
     def _without_methods(self, modules: Iterable[Source]) -> dict[int, Sequence[Source]]:
-        """Modules that replaced no method of theirs which code of ours calls must have none on
-        replay. The line, and whose attributes it asks for."""
+        """Guard that modules replace no method that tracejit's own code calls. Return the line and
+        its sources. A module that had replaced one is left out: that attribute has its own check.
+        """
         found = [p for p in modules if not any(
             how == "attr" and key in METHODS and child.kind != "absent"
             for (how, key), child in p.children.items())]  # fmt: skip
@@ -422,7 +438,7 @@ class GuardSet:
                 source,
                 f"function {value.__qualname__}",
             )
-            if value.__code__ in self.entered:  # and reads globals
+            if value.__code__ in self.entered:  # it ran, and reads these globals
                 found = self._constant(value.__globals__)
                 self._fail(f"{name}.__globals__ is not {found}", source, "in the same module")
         elif kind == "class":
@@ -454,7 +470,7 @@ class GuardSet:
             self._fail(f"{name} is not {value}", source, f"== {value}")
             return
         cls, own = self._constant(type(value)), kind_of_container(type(value))
-        if own is not type(value) and not tells(value):  # with an `__eq__` of the user's, maybe
+        if own is not type(value) and not tells(value):  # `!=` may be the user's
             unequal = f"not {self._constant(identical)}({name}, {constant})"
             self._fail(f"{name} is not {constant} and {unequal}", source, f"== {shown(value)}")
             return
@@ -511,7 +527,7 @@ class GuardSet:
             )
 
     def explain(self, number: int, arguments: tuple) -> GuardFailure:
-        """Path, old and new of the source that differs."""
+        """Return path, old and new of the check with this number; 0: reading a source raised."""
         if number == 0:
             return GuardFailure("state", "as recorded", "a part of it is gone")
         source, what = self.described[number - 1]
@@ -526,7 +542,7 @@ class GuardSet:
 
 
 def _leaf_text(name: str, leaf: bool) -> str:
-    """Return the condition that a tensor is no longer a leaf, or has become one."""
+    """Return the condition under which a tensor is no leaf any more, or has become one."""
     unless = f"{name}._node is not None and " if leaf else ""
     return f"{unless}is_leaf({name}) is not {leaf}"
 
@@ -539,19 +555,19 @@ def _contents_of(cell: Any) -> Any:
 
 
 def counter_of(tensor: Tensor) -> str:
-    """Name what counts a tensor's writes if its storage does not."""
+    """Return in words what counts a tensor's writes; "" for its storage, as usual."""
     if made_in_inference(tensor):
         return "made in inference mode"
     return "" if counting_family(tensor) is None else "from .data"
 
 
 def made_in_inference(tensor: Tensor) -> bool:
-    """Return True if autograd refuses to have anything to do with this tensor."""
+    """Return True if the tensor was made in inference mode: autograd refuses it."""
     return tensor._view is not None and family_of(tensor).inference
 
 
 def stands_outside(tensor: Tensor) -> int:
-    """Return the standing of a caller's view, whatever the call does to what it sees."""
+    """Return `standing` of a caller's view, without the writes of the recorded call."""
     if tensor._view is None:
         return 0
     tracer, active.tracer = active.tracer, None
@@ -562,7 +578,7 @@ def stands_outside(tensor: Tensor) -> int:
 
 
 def is_leaf(tensor: Tensor) -> bool:
-    """Return True if nothing made this tensor on the tape."""
+    """Return True if no node of the tape made this tensor."""
     return grad_fn_of(tensor) is None
 
 
@@ -576,7 +592,7 @@ def holds(container: Iterable[Any], known: tuple) -> bool:
 
 
 def read_from(source: Source, arguments: tuple) -> Any:
-    """Return what is at a source now."""
+    """Return the value at a source now; ABSENT where an attribute, entry or variable is gone."""
     if source.how == "argument":
         return arguments[source.key]
     if source.how == "global":
@@ -592,7 +608,7 @@ def read_from(source: Source, arguments: tuple) -> Any:
 
 
 def try_read_from(source: Source, arguments: tuple) -> Any:
-    """As `read_from`; ABSENT also where what led to the source is gone."""
+    """Do as `read_from`, but return ABSENT where it raises: a parent is of another kind now."""
     try:
         return read_from(source, arguments)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):

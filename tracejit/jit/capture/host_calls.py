@@ -1,8 +1,8 @@
-"""Calls that recorded code puts off until the program has run, and their replacements.
+"""Replacements of functions whose calls may wait until the program has run.
 
-In: a function that rewritten code is about to call. Out: what stands in for it: printing, logging,
-texts and numbers that may be pending, constructors of C classes, which need plain numbers. Called
-by `calls`.
+In: a function that rewritten code is about to call. Out: its replacement, or None: for printing,
+logging, texts and numbers that may be pending, and constructors of C classes, which get plain
+numbers. Called by `calls`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def replacement(function: Any) -> Callable[..., Any] | None:
 
 
 def _constructor(cls: type) -> Callable[..., Any] | None:
-    """Classes written in C look into what they are given: they get plain numbers."""
+    """Return what calls a class written in C with plain numbers, or None: C looks into
+    arguments."""
     own = [function_of(class_attribute(cls, name)) for name in ("__init__", "__new__")]
     if module_name(cls) == "builtins" or any(type(f) is FunctionType for f in own):
         return None

@@ -1,8 +1,8 @@
-"""Numbers made in a captured function of what only the program knows: pending until it has run.
+"""Replacements of `float`, `int`, `min` and `max` in recorded code, which keep pending numbers
+pending.
 
-In: calls of `float`, `int`, `min` and `max` in recorded code, handed over by the rewriting runtime.
-Out: the number; a pending one where it is made of numbers of the recording, and nothing of it could
-raise.
+In: the arguments of the call, handed over by `host_calls.py`. Out: the number. It is pending if it
+is made of numbers of this recording that are pending, and the operation cannot raise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracejit.jit.capture.tree import number_kind
 
 
 def deferred_float(*args: Any) -> Any:
-    """`float(x)`, pending where x is, or where it is a tensor of one element."""
+    """Return `float(x)`: pending if x is a pending number, or a tensor without dimensions."""
     tracer = deferring_tracer()
     x = args[0] if len(args) == 1 else None
     if tracer is not None and type(x) is Tensor and not x.shape:
@@ -38,7 +38,7 @@ def deferred_float(*args: Any) -> Any:
 
 
 def deferred_int(*args: Any, **keywords: Any) -> Any:
-    """`int(x)`, pending where x is an int that is, or a tensor that holds one."""
+    """Return `int(x)`: pending if x is a pending int, or a tensor of ints without dimensions."""
     tracer = deferring_tracer()
     x = args[0] if len(args) == 1 and not keywords else None
     if tracer is not None and type(x) is Tensor and not x.shape:
@@ -50,7 +50,7 @@ def deferred_int(*args: Any, **keywords: Any) -> Any:
 
 
 def deferred_min(*args: Any, **keywords: Any) -> Any:
-    """`min(...)`, pending where it chooses from pending numbers of one kind.
+    """Return `min(...)`: pending where one of several numbers is, and all are of one kind.
 
     >>> deferred_min(2.0, 1.0), deferred_min([3, 1])
     (1.0, 1)
@@ -60,7 +60,7 @@ def deferred_min(*args: Any, **keywords: Any) -> Any:
 
 
 def deferred_max(*args: Any, **keywords: Any) -> Any:
-    """`max(...)`, pending where it chooses from pending numbers of one kind."""
+    """Return `max(...)`: pending where `min(...)` is."""
     found = _chosen(_most, args, keywords)
     return max(*args, **keywords) if found is None else found
 

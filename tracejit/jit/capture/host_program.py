@@ -1,8 +1,8 @@
-"""Work of a replay on the host once its program has run: pending numbers, texts and output.
+"""Host side of a replay after its program ran: pending numbers, texts and output.
 
-In: the pending values that specs and recorded output need. Out: `HostProgram`, the steps of a
-replay in order, and its effects; `settle`, which puts the plain values where a recorded call left
-pending ones. Called when an entry is made, and when a recorded call ends.
+In: the pending values that specs and recorded output use. Out: `HostProgram`, the steps of a replay
+in order, and its effects. `settle` puts plain values where a recorded call left pending ones.
+Called by `epilogue.py` when an entry is made, and by `session.py` when a recorded call ends.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Step = Callable[[Any], Any]  # of a ReplayFrame
 
 
 class HostProgram:
-    """Pending values that a replay needs, each after what it is made of."""
+    """Steps that compute the pending values of a replay, operands first."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.positions: dict[int, int] = {}
-        self.kept: list[AfterSym] = []  # their ids are in use
+        self.kept: list[AfterSym] = []  # `positions` has their ids
 
     def output_spec(self, pending: AfterSym, builder: Any) -> Step:
-        """Return how a replay makes a pending value, from what it has computed by then."""
-        known = pending.known  # what refers to `pending` itself is made plain after the call
+        """Return the function by which a replay gets a pending value; add the steps for it."""
+        known = pending.known  # `pending` itself is replaced after the call
         if known is not UNKNOWN:
             return lambda frame: known
         for x in in_order(pending, set(self.positions)):
@@ -57,22 +57,22 @@ class HostProgram:
         return lambda frame: computed(shape, [part(frame) for part in parts])  # type: ignore[arg-type]
 
     def effects(self, output: list[Any], builder: Any) -> list[Step]:
-        """Return a replay's first steps: compute the values, then print and log in order. No spec
-        is asked for after this."""
+        """Return a replay's first effects: compute the values, then print and log in program order.
+        `output_spec` may not be called after this."""
         shown = [effect.output_spec(builder) for effect in output]
         self.positions.clear()
         self.kept.clear()
         return [self.run, *shown] if self.steps or shown else []
 
     def run(self, frame: Any) -> None:
-        """Compute the values: nothing the caller can see is changed yet."""
+        """Compute the values into `frame.host`. Nothing that the caller can see has changed yet."""
         frame.host = values = []
         for step in self.steps:
             values.append(step(frame))
 
 
 class _Shape:
-    """Facts that its step needs to know of a pending value."""
+    """Parts of a pending value that `computed` reads; a step so keeps no operand alive."""
 
     __slots__ = ("op", "reads_number")
 
@@ -81,22 +81,23 @@ class _Shape:
 
 
 def settle(pending: Iterable[Any]) -> None:
-    """Plain values wherever a call whose segments have run left pending ones (weak references)."""
-    # What was not computed is held by garbage alone: else the call would not have a program.
+    """Put plain values wherever a call, its segments run, left pending ones (weak references)."""
+    # Only garbage holds what was not computed: without an entry all of it was.
     alive = [x for x in (r() for r in pending) if x is not None and is_computed(x)]
     if alive:
         _replace({id(x): x.concretize() for x in alive}, alive)
 
 
 def settle_numbers(numbers: Iterable[Any]) -> None:
-    """Put plain values where a recorded call left numbers that loops computed."""
+    """Put plain values wherever a call left numbers of loops and branches (weak references)."""
     alive = [x for x in (r() for r in numbers) if x is not None and x.tensor._traced is None]
     if alive:
         _replace({id(x): x.concretize() for x in alive}, alive)
 
 
 def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
-    """Make the arguments of a library's function plain numbers before it runs."""
+    """Make pending arguments of a library's function plain before it runs; this ends the
+    segment."""
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
         tracer.add_break_later(
@@ -105,7 +106,7 @@ def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
 
 
 def give_up(tracer: Any) -> None:
-    """Run what is waiting and make numbers plain before something unseen happens."""
+    """Run the segment and make pending values plain, for code that the tracer cannot see."""
     recording = tracer is active.tracer
     if recording and not tracer.speculation_depth:
         tracer.flush()
@@ -122,7 +123,7 @@ def _holds_pending(x: Any, depth: int = 3) -> bool:
 
 
 def _replace(values: dict[int, Any], objects: list[Any]) -> None:
-    """Put `values[id(x)]` where an x among `objects` is held; tuples are made anew."""
+    """Put `values[id(x)]` wherever an x of `objects` is held; rebuild tuples that hold one."""
     ours = {id(values), id(objects)}
     tuples = []
     for holder in referrers(objects):

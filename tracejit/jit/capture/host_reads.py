@@ -1,14 +1,14 @@
-"""Numbers read out of tensors while a function is recorded, which need not be known yet.
+"""Pending values: numbers read from tensors in a recorded call, known after the program has run.
 
-In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending numbers: floats and ints whose
-value is the segment's result. One that only flows into what a replay can repeat on the host never
-ends the segment. Such are a list, an attribute, the return value, arithmetic, a text. Code that
-needs the value itself asks `concretize()`, which runs the segment.
+In: `.item()` of a tensor, asked through `Tracer.item`. Out: pending floats and ints, whose value a
+segment computes. Such a number ends no segment while a replay can repeat on the host what is done
+with it. It may go to a list, an attribute, the return value, arithmetic, a text. Code that depends
+on the value calls `concretize()`, which runs the segment.
 
 Arithmetic of pending numbers is remembered, not recorded in the graph. Python does it on each
-replay, so it is Python's own, bit for bit. Only operations that can never raise are remembered,
-since a replay does them after the program has written what it writes. `host_program.py` makes the
-replay's steps of them.
+replay, so it is Python's own, bit for bit. Only operations that never raise are remembered: a
+replay does them after its program has written memory. `host_program.py` makes the replay's steps of
+them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tracejit.core.ops.pointwise_record import cast, copy
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64
 from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
+from tracejit.jit.capture.plain_attributes import PlainAttributes
 from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
 from tracejit.jit.capture.scalars import CallSymFloat, CallSymInt, SymNumber
 from tracejit.jit.ir.sizes import SymInt
@@ -39,12 +40,11 @@ _NEVER_RAISE = ("add", "sub", "mul", "neg", "abs", "and_", "or_", "xor", "invert
 
 
 @stands_in
-class AfterSym:
+class AfterSym(PlainAttributes):
     """Value that the host knows only when the program has run: `op(*operands)`. `op` is a Python
     operator's name or a function. Where `op` is None, the one operand (a tensor, a SymInt) holds
     the value. `bits` bounds the length of an int."""
 
-    kind: type = object
     on_host = False  # no replay knows it before the program runs
     reads_number = True  # a leaf is the element of its tensor, not the tensor
 
@@ -53,7 +53,7 @@ class AfterSym:
         self.operands = tuple([x.waiting() if is_a(x, SymNumber) else x
                                for x in operands])
         self.known: Any = UNKNOWN
-        self.value: Any = None  # in the current graph
+        self.value: Any = None  # of the graph in which an op last used it
         tracer.pending.append(weakref.ref(self))
 
     @property  # type: ignore[misc]
@@ -61,7 +61,7 @@ class AfterSym:
         return self.kind
 
     def concretize(self, reason: str = "needed at once") -> Any:
-        """Return the value. Where it is not there yet, the segment ends here."""
+        """Return the value. The segment ends here if that is not known yet, nor constant."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
                 active.tracer.break_graph(None, "the function calls item(), and its number is "
@@ -73,13 +73,13 @@ class AfterSym:
 
     @property
     def hint(self) -> Any:
-        """Return the value, where it can be had without the recording that it belongs to; else
-        itself."""
+        """Value; or the object itself if no tracer is active and a tensor that it is made of is
+        deferred."""
         over = active.tracer is None and any(map(_is_deferred, leaves(self)))
         return self if over else self.concretize()
 
     def output_spec(self, builder: Any) -> Callable[[Any], Any]:
-        """Return how a replay makes it again."""
+        """Return the function by which a replay computes the value again."""
         return builder.host.output_spec(self, builder)
 
     def __repr__(self) -> str:
@@ -119,13 +119,13 @@ class AfterSymNumber(AfterSym):
         return self.call
 
     def graph_value(self, tracer: Any) -> Any:
-        """Return the number in the current segment, where a tensor op takes it as an operand."""
+        """Return the number as a value of the current segment, for a tensor op."""
         if self.value is None or self.value.graph is not tracer.graph:
             self.value = _in_graph(self, tracer)
         return self.value
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        """Remember it where it cannot raise; else do it now."""
+        """Remember the operation where it cannot raise; else compute it now."""
         return remembered(op, operands)
 
     def comparison(self, op: str, left: Any, right: Any) -> bool:
@@ -168,7 +168,7 @@ class AfterSymStr(AfterSym):
 
 
 class AfterSymObject(AfterSym):
-    """Material of texts, never seen by the user: tensors as they were, containers."""
+    """Part of a text that the user never sees: a tensor as it was, a container."""
 
     reads_number = False
 
@@ -180,7 +180,8 @@ AFTER_SYMS = frozenset([*NUMBERS, AfterSymStr, AfterSymObject])
 
 # -- reading --------------------------------------------------------------------------------------
 def read(tracer: Any, tensor: Tensor) -> Any:
-    """`tensor.item()` (one element): pending where the recording may still become a program."""
+    """Return `tensor.item()` (one element): pending while the call may still become an entry. Bools
+    and complex numbers never are: they end the segment unless constants decide them."""
     dtype = tensor._dtype
     if not tracer.defers() or dtype is bool_ or dtype.is_complex:
         known = tracer.fold_constant(tensor)
@@ -199,7 +200,7 @@ def snapshot(tracer: Any, tensor: Any) -> Tensor:
 
 
 def is_computed(pending: AfterSym) -> bool:
-    """Return True if everything it is made of is there."""
+    """Return True if the value is known, or no tensor that it is made of is deferred."""
     return pending.known is not UNKNOWN or not any(map(_is_deferred, leaves(pending)))
 
 
@@ -208,8 +209,8 @@ def _is_deferred(x: Any) -> bool:
 
 
 def _are_constants(tracer: Any, pending: AfterSym) -> bool:
-    """Return True if all that it is made of is known without a run. Constants become concrete
-    here."""
+    """Return True if constants alone decide a pending value. Put these constants, concrete, in
+    place of its tensors."""
     for x in in_order(pending, set()):
         if x.op is None and _is_deferred(x.operands[0]):
             known = tracer.fold_constant(x.operands[0])
@@ -233,8 +234,8 @@ def leaves(pending: AfterSym) -> Iterator[Any]:
 
 
 def in_order(pending: AfterSym, done: set[int]) -> Iterator[AfterSym]:
-    """Yield the pending values it depends on, each after what it is made of. Skip those that are
-    known and those whose id is in `done`, which the others join."""
+    """Yield the pending values that are not known yet, `pending` last, each after its operands.
+    Skip those whose id is in `done`; add to it the ids of all others."""
     stack = [pending]
     while stack:
         x = stack[-1]
@@ -250,8 +251,8 @@ def in_order(pending: AfterSym, done: set[int]) -> Iterator[AfterSym]:
 
 
 def fill_in(pending: AfterSym, asks: bool) -> None:
-    """Learn `known`, here and in everything it is made of; the tensors are concrete. `asks`: the
-    program depends on the numbers and sizes it is made of."""
+    """Set `known` of a pending value and of all that it is made of; their tensors are concrete.
+    `asks`: guard the runtime numbers and sizes among them."""
     for x in in_order(pending, set()):
         x.known = computed(x, [_known(y, asks) for y in x.operands])
         x.operands, x.value = (), None
@@ -266,7 +267,7 @@ def _known(x: Any, asks: bool) -> Any:
 
 
 def computed(pending: AfterSym, values: list[Any]) -> Any:
-    """Compute it, given what it is made of."""
+    """Compute a pending value, given the values of its operands."""
     if pending.op is None:
         (leaf,) = values
         return number_of(leaf) if pending.reads_number and is_a(leaf, Tensor) else leaf
@@ -274,12 +275,12 @@ def computed(pending: AfterSym, values: list[Any]) -> Any:
         return evaluate(pending.op, values)
     tracer: Any = active.tracer
     with nullcontext() if tracer is None else tracer.paused():
-        return pending.op(*values)  # a text of tensors that are known by now
+        return pending.op(*values)  # it may print tensors: that is not recorded
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
 def remembered(op: str, operands: tuple) -> Any:
-    """Remember a Python operator on numbers, some of them pending."""
+    """Apply an operator to numbers, some pending: later if it cannot raise, else now."""
     tracer: Any = active.tracer
     parts = tuple([_part(tracer, x) for x in operands])
     waiting = [x for x in parts if is_exactly(x, NUMBERS) and x.known is UNKNOWN]
@@ -300,8 +301,8 @@ def _part(tracer: Any, x: Any) -> Any:
 
 
 def _bits(op: str, parts: tuple) -> int:
-    """Bound the length of the result if an int; more than MAX_BITS where the operation may
-    raise."""
+    """Return a bound for the length of the result if it is an int; more than MAX_BITS where the
+    operation may raise."""
     sizes = [_length(x) for x in parts]
     if op in _DIVISIONS:
         return max(sizes) if _never_zero(parts[1]) else MAX_BITS + 1
@@ -319,7 +320,7 @@ def _length(x: Any) -> int:
 
 
 def longest(numbers: Iterable[Any]) -> int:
-    """Bound the length of the longest of some ints."""
+    """Return a bound for the length in bits of each of some ints."""
     return max(map(_length, numbers))
 
 
@@ -368,7 +369,7 @@ AfterSymStr.__hash__ = AfterSym.__hash__  # type: ignore[method-assign]
 
 
 def joined(*parts: Any) -> Any:
-    """Texts one after the other, some of them pending."""
+    """Join texts, some of them pending."""
     tracer: Any = active.tracer
     if tracer is None or not tracer.defers():
         return "".join([str(x) for x in parts])
@@ -381,8 +382,8 @@ def _concatenate(*parts: str) -> str:
 
 # -- as an operand of a tensor op ------------------------------------------------------------------
 def _in_graph(number: AfterSymNumber, tracer: Any) -> Any:
-    """Return the graph value of a number. One without such a value is asked for and enters as a
-    constant."""
+    """Return a number as a value of the graph. A number that the graph cannot compute is
+    concretized and enters as a constant."""
     made: Any = None
     for x in in_order(number, set()):
         if x.op is not None and all(map(_is_known, x.operands)):
@@ -411,7 +412,7 @@ def _is_known(x: Any) -> bool:
 
 
 def of_array_of(number: AfterSymNumber) -> Tensor:
-    """Make a rank-0 tensor of a known number, in its width."""
+    """Make a rank-0 tensor of a known number: float64, or int64."""
     return of_array(number.element_type.numpy.type(number.known).reshape(()))
 
 
@@ -441,7 +442,7 @@ def _float_operand(tracer: Any, x: Any) -> Any:
 
 
 def _weak(tracer: Any, value: Any, dtype: Any) -> Any:
-    """Make a value a Python number's: in its width, promoting like one."""
+    """Make a value promote like a Python number, in the width of that number."""
     if value.type.dtype is not dtype:
         value = tracer.graph.append(cast, (value,), {"dtype": dtype})
     value.is_weak = True

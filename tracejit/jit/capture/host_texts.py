@@ -1,9 +1,9 @@
-"""Texts made in a captured function of what only the program knows: pending until it has run.
+"""Replacements of `str`, `repr`, `format` and the like in recorded code, which make pending texts.
 
-In: calls of `str`, `repr`, `format`, `"".join`, f-strings and `%` in recorded code, handed over by
-the rewriting runtime. Out: the text; a `AfterSymStr` where numbers or tensors of the recording are
-in it, which a replay makes again. What cannot be made later is made on the spot, which ends the
-segment.
+In: calls of `str`, `repr`, `format`, `"".join`, f-strings and `%`, handed over by the rewriting
+runtime. Out: the text. It is an `AfterSymStr` if pending numbers or tensors of the recording are in
+it; a replay makes it again. A text that a replay might not be able to make is made at once, which
+ends the segment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracejit.jit.ir.sizes import SymInt
 
 
 def deferred_str(*args: Any, **keywords: Any) -> Any:
-    """`str(x)`, pending where x is."""
+    """Return `str(x)`: pending if `_pends(x)` and a replay can make the text."""
     tracer = deferring_tracer()
     if tracer is not None and len(args) == 1 and not keywords and _pends(args[0]):
         try:
@@ -33,7 +33,7 @@ def deferred_str(*args: Any, **keywords: Any) -> Any:
 
 
 def deferred_repr(x: Any) -> Any:
-    """`repr(x)`, pending where x is."""
+    """Return `repr(x)`: pending where `str(x)` is."""
     tracer = deferring_tracer()
     if tracer is not None and _pends(x):
         try:
@@ -44,7 +44,7 @@ def deferred_repr(x: Any) -> Any:
 
 
 def _pends(x: Any, depth: int = 3) -> bool:
-    """Return True if a text of it shows what is not known yet, or differs from call to call."""
+    """Return True if the text of `x` shows a tensor, a size, or a number that is not plain."""
     if is_exactly(x, AFTER_SYMS) or is_a(x, (SymNumber, Tensor)) or type(x) is SymInt:
         return True
     if depth and is_exactly(x, (list, tuple)):
@@ -53,7 +53,7 @@ def _pends(x: Any, depth: int = 3) -> bool:
 
 
 def deferred_format_of(x: Any, spec: Any = "") -> Any:
-    """`format(x, spec)`, pending where x is."""
+    """Return `format(x, spec)`: pending if `x` is, and no value of its type makes it raise."""
     tracer = deferring_tracer()
     spec = spec.concretize() if type(spec) is AfterSymStr else spec
     if tracer is None or type(spec) is not str or not _pends(x):
@@ -68,7 +68,7 @@ def deferred_format_of(x: Any, spec: Any = "") -> Any:
 
 
 def _formats(x: Any, spec: str) -> bool:
-    """Return True if every value of x's type can be formatted so."""
+    """Return True if `format` with this spec raises for no value of x's type."""
     sample = _sample(x)
     if sample is None or spec.endswith("c"):
         return False
@@ -87,7 +87,7 @@ def _sample(x: Any) -> Any:
 
 def deferred_format(parts: Sequence[Any]) -> Any:
     """Format an f-string. `parts` are texts and (value, conversion, spec) with conversion one of
-    None, "s", "r", "a". The text is pending where a value is.
+    None, "s", "r", "a". The text is pending where a part is.
 
     >>> deferred_format(["loss ", (0.25, None, ".3f")])
     'loss 0.250'
@@ -124,7 +124,7 @@ USER_CALL_WRAPPERS.update(c for c in format_method.__code__.co_consts if is_a(c,
 
 
 def join_method(separator: str) -> Callable[..., Any]:
-    """`separator.join`, pending where a part is."""
+    """Return what stands for `separator.join`: its text is pending where a part is."""
 
     def deferred(*args: Any) -> Any:
         tracer = deferring_tracer()
@@ -147,7 +147,7 @@ USER_CALL_WRAPPERS.update(c for c in join_method.__code__.co_consts if is_a(c, C
 
 
 def deferred_percent(template: str, arguments: Any) -> Any:
-    """`template % arguments`, pending where an argument is."""
+    """Return `template % arguments`: pending where an argument is, unless they are a dict."""
     tracer = deferring_tracer()
     if tracer is None or type(template) is not str or not _pends(arguments):
         return template % arguments
@@ -164,7 +164,8 @@ def deferred_percent(template: str, arguments: Any) -> Any:
 def _made_later(
     tracer: Any, make: Callable[..., str], template: str, values: Sequence[Any]
 ) -> Any:
-    """`make(*values)`, tried with values of the same types: it must not raise later."""
+    """Return `make(*values)` as a pending text if `make` works for samples of the same types. Else
+    make it now: a replay must not raise."""
     try:
         parts = [read(tracer, x) if type(x) is Tensor and not x.shape else freeze(tracer, x)
                  for x in values]  # fmt: skip

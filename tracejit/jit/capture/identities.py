@@ -1,8 +1,8 @@
-"""Objects that a recorded call told apart or changed: what guards say of identity.
+"""Identity guards: which objects a recorded call told apart, or changed.
 
-In: the names of the code that was entered, the objects that `id` and `hash` were asked for, what
-effects change. Out: sources at which no two objects may be one on replay, keys that must be what is
-at other sources, objects whose numbers count. Kept by the tracer, asked when an entry is made.
+In: names of the code that was entered, objects that `id` and `hash` were asked for, objects that
+effects change. Out: sources whose objects must all differ on replay, pairs of sources that must
+hold one object, sources whose object counts by number. Kept by the tracer, asked by `build.py`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _EQUATED = ("object", "function", "partial")  # kinds that are equal to themselv
 
 
 class IdentityReads:
-    """Questions that the code of one recorded call may ask about which objects are one."""
+    """Ways in which the code of one recorded call may ask which objects are one."""
 
     def __init__(self) -> None:
         self.compared = False  # any objects: `x is y`, `x in seen`
         self.equated = False  # those without an equality of their own: `x == y`
-        self.looked_up = False  # keys
+        self.looked_up = False  # keys: `table[x]`
         self.of_modules = False  # modules and what they hold: `named_parameters`
-        self.any_number = False  # `id` and `hash` may be asked for anything
-        self.asked: set[int] = set()  # ids of what they were asked for
+        self.any_number = False  # `id` and `hash` may be called unseen
+        self.asked: set[int] = set()  # ids of objects they were called with
 
     def add_names(self, names: CodeNames, shows_calls: bool) -> None:
-        """More code of the user's was entered; of rewritten code `numbering` sees the calls."""
+        """Take in the names of code that is entered. `shows_calls`: it is rewritten, so `numbering`
+        sees its calls of `id` and `hash`."""
         self.compared |= names.identities
         self.equated |= names.equalities
         self.looked_up |= names.lookups
@@ -42,7 +43,8 @@ class IdentityReads:
         self.any_number |= not shows_calls and not names.globals.isdisjoint(NUMBERING)
 
     def numbering(self, function: Callable[[Any], int]) -> Callable[[Any], int]:
-        """`id` or `hash`, to be called by recorded code."""
+        """Return the `id` or `hash` that recorded code calls; it notes which objects it is asked
+        for."""
 
         def number(*args: Any) -> int:
             of_object: tuple[Any, ...] = (Tensor.__hash__, object.__hash__)
@@ -53,13 +55,15 @@ class IdentityReads:
         return number
 
     def numbered(self, state: ReachableState) -> list[Source]:
-        """Return the sources of objects whose numbers the call may have computed with."""
+        """Return the sources of objects whose `id` or `hash` the call may have used."""
         return [p for p in state.objects() if self.any_number or id(p.value) in self.asked]
 
     def same(
         self, state: ReachableState, changed: Sequence[Any]
     ) -> Iterator[tuple[Source, Source]]:
-        """Keys of dicts, and where else the same object is found; sources of one variable."""
+        """Yield pairs of sources that must hold one object on replay. One kind is a dict's key and
+        another source of it. The other is one variable of two closures, where the call changed one
+        of that name."""
         for source in self._keys(state):
             other = state.source_of(source.value)
             if other is not None:
@@ -71,7 +75,7 @@ class IdentityReads:
                 yield source, other
 
     def _keys(self, state: ReachableState) -> Iterator[Source]:
-        """Keys that are objects, beside those that the state has sources for."""
+        """Yield sources for dict keys that are objects, unless the code tells no objects apart."""
         if not (self.compared or self.looked_up):
             return
         for source in state.sources:
@@ -84,9 +88,9 @@ class IdentityReads:
         self, state: ReachableState, sources: list[Source], changed: Sequence[Any],
         graded: Sequence[Any],
     ) -> list[Source]:
-        """Return those of the sources at which no two objects may be one. The code may compare
-        them, or what an effect changes (`changed`; `graded`: its gradient) would be seen in the
-        other."""
+        """Return those of the sources at which no two objects may be one on replay. The code may
+        compare them, or an effect on one of `changed` (or the gradient of one of `graded`) would
+        show in another."""
         cells = {id(p.value): p for p in _cells(state, changed)}
         sources = [*sources, *cells.values()]
         keys = [p for p in self._keys(state) if state.source_of(p.value) is None]
@@ -106,7 +110,7 @@ class IdentityReads:
 
 
 def _identified(key: Source) -> Iterator[Source]:
-    """Yield the parts of a key that equal themselves alone."""
+    """Yield sources for those parts of a key that equal themselves alone."""
     if key.kind == "tensor" or key.kind in _EQUATED:
         yield key
     elif key.kind == "method":
@@ -117,8 +121,8 @@ def _identified(key: Source) -> Iterator[Source]:
 
 
 def _cells(state: ReachableState, changed: Sequence[Any]) -> list[Source]:
-    """Find closure variables that may be one with some that the call changed: those of the same
-    name."""
+    """Return sources for closure variables: each that the call changed, and all of the same name,
+    which may be one on replay."""
     if not any(type(x) is CellType for x in changed):
         return []
     found: dict[str, list[Source]] = {}

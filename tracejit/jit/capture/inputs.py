@@ -1,4 +1,4 @@
-"""Objects that graph inputs stand for: tensors of the caller, generators, numbers in containers.
+"""Records of what graph inputs stand for: the caller's tensors, generators, numbers in containers.
 
 In: objects the tracer met. Out: records that remember what they were before the call. Read when an
 entry is made: each source must be found again on replay.
@@ -21,7 +21,8 @@ from tracejit.jit.ir.graph import Value
 
 
 class LiftedInput:
-    """Concrete tensor (or the generator's state) that became an input of the graph."""
+    """Tensor of the caller that became an input of the graph, and its `tensor_history` before the
+    call."""
 
     __slots__ = ("tensor", "value", "traced", "before")
 
@@ -31,8 +32,13 @@ class LiftedInput:
 
 
 class RngInput:
-    """Generator the recording draws from: its state at the start (`value`), the number of draws, a
-    state (`tensor`) and the number of draws since."""
+    """Generator the recording draws from.
+
+    value, words   its state when first drawn from: the graph input, and a copy on the host
+    count          draws in all
+    tensor         a state as a tensor, from which draws count on
+    offset         draws since that state
+    """
 
     __slots__ = ("generator", "tensor", "value", "words", "count", "offset")
 
@@ -43,7 +49,8 @@ class RngInput:
         self.offset = 0
 
     def any(self) -> bool:
-        """Return True if there were any draws; a loop that draws has an iteration at least."""
+        """Return True if there were any draws; a count that is a size comes from a loop that
+        runs."""
         return type(self.count) is not int or self.count > 0
 
     def untouched(self) -> bool:
@@ -52,14 +59,14 @@ class RngInput:
 
 
 def hooks_of(tensor: Tensor) -> tuple:
-    """Return the functions that run when a gradient arrives at this tensor."""
+    """Return the functions that run when a gradient arrives at this tensor, or was accumulated."""
     hooks = tensor._hooks
     return () if hooks is None else (*hooks.before.values(), *hooks.accumulated.values())
 
 
 def tensor_history(tensor: Tensor) -> tuple:
     """Return what a call may change of a tensor beside its memory: its gradient, and the rest."""
-    if tensor._view is not None and tensor._traced is None:  # what was written outside counts
+    if tensor._view is not None and tensor._traced is None:  # writes before the call count
         tracer, active.tracer = active.tracer, None
         try:
             refresh(tensor)
@@ -73,7 +80,7 @@ def tensor_history(tensor: Tensor) -> tuple:
 
 
 class NumberSource(NamedTuple):
-    """Place where a number was read: an entry of a container."""
+    """Entry of a container at which a number was read."""
 
     container: Any
     key: Any
@@ -84,7 +91,7 @@ class NumberSource(NamedTuple):
 
 
 def values_of(sources: Sequence[Any]) -> list[Any]:
-    """Graph inputs as a segment takes them: tensors, numbers, generator states."""
+    """Return graph inputs as a segment takes them: tensors, numbers, generator states."""
     return [
         x.hint if is_a(x, SymNumber) else x.words if type(x) is RngInput else x
         for x in sources

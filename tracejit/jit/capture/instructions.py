@@ -2,8 +2,8 @@
 
 In: code objects. Out: `Step`s, under the names that CPython 3.11 has for them. Pairs in one
 instruction are two steps, small numbers are constants, a slice is made before it is looked up.
-Called by all that judges code by its instructions. Where the canary fails they judge nothing:
-`holds("instructions")` is False, and each of them takes the worst for granted.
+Called by all files that judge code by its instructions. `_reads_code` is the canary: where it
+fails, `holds("instructions")` is False, and its users assume the worst of any code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RENAMED = {
     "FORMAT_SIMPLE": "FORMAT_VALUE",
     "FORMAT_WITH_SPEC": "FORMAT_VALUE",
 }
-_INTRINSICS = {5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"}  # of CALL_INTRINSIC_1; they run no call
+_INTRINSICS = {5: "UNARY_POSITIVE", 6: "LIST_TO_TUPLE"}  # of CALL_INTRINSIC_1; they call nothing
 _PAIRS = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST", "LOAD_FAST"),
@@ -44,9 +44,9 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 class Step(NamedTuple):
     """Instruction of a code object.
 
-    called   it loads a function that a call follows, with its own place on the stack
+    called   it loads a function to be called, and the second stack entry that a call needs
     effect   how much deeper the stack is afterwards, where nothing jumps
-    jumps    what runs next may be elsewhere
+    jumps    it may continue at another instruction
     entered  others jump here
     """
 
@@ -62,14 +62,14 @@ class Step(NamedTuple):
 
 
 def steps(code: CodeType) -> list[Step]:
-    """List the instructions that do something.
+    """List a code object's instructions without those that do nothing.
 
         >>> [(s.opname, s.argval) for s in steps((lambda x: x.scale[3]).__code__)]
         [('LOAD_FAST', 'x'), ('LOAD_ATTR', 'scale'), ('LOAD_CONST', 3), ('BINARY_SUBSCR', None), \
     ('RETURN_VALUE', None)]
     """
     found: list[Step] = []
-    entered = False  # a jump may lead to an instruction that does nothing
+    entered = False  # kept past instructions that do nothing: a jump may lead to one
     for one in dis.get_instructions(code):
         entered |= one.is_jump_target
         if one.opname in _SILENT:
@@ -102,9 +102,9 @@ def _plain(one: dis.Instruction, code: CodeType, entered: bool, before: list[Ste
     elif name == "BINARY_OP" and one.argrepr == "[]":
         yield step("BINARY_SUBSCR", effect)
     elif name == "CALL_KW":
-        before[-1] = before[-1]._replace(opname="KW_NAMES", effect=0)  # was loaded as a constant
+        before[-1] = before[-1]._replace(opname="KW_NAMES", effect=0)  # names: a constant before
         yield step("CALL", effect + 1, value)
-    elif name == "CALL":  # with what 3.11 counts as PRECALL
+    elif name == "CALL":  # 3.11 has a PRECALL before it, which takes the arguments
         yield step("CALL", -(arg or 0) - 1, value)
     elif name == "CALL_INTRINSIC_1":
         yield step(_INTRINSICS.get(arg or 0, name), effect, value)
@@ -117,7 +117,7 @@ def _plain(one: dis.Instruction, code: CodeType, entered: bool, before: list[Ste
 
 
 def constants(code: CodeType) -> set[Any]:
-    """Collect the texts and integers in the code: small integers are no `co_consts` since 3.14.
+    """Collect the texts and ints in the code: small ints are no `co_consts` since 3.14.
 
     >>> sorted(constants((lambda x: x[3] + 400).__code__))
     [3, 400]
@@ -153,7 +153,7 @@ def _reads_code() -> bool:
 
 
 def _keeps_depth(code: CodeType) -> bool:
-    """Return True if a call takes off the stack what was put there for it."""
+    """Return True if a call with two arguments takes four values off the stack and leaves one."""
     run = steps(code)
     first = next(k for k, s in enumerate(run) if s.argval == "getattr")
     return [s.effect for s in run[first + 1 : first + 4]] == [1, 1, -3] and run[first].effect == 2

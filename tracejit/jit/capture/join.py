@@ -1,9 +1,9 @@
 """Join of the two sides of a branch: what each gives becomes one result of a `cond` node.
 
-In: the recorded regions of both sides; values, memory and signals they leave. Out: the node; values
-made of its results. Tensors of both sides must agree in dtype and shape, Python numbers in their
-type. One side alone may give a value, because the other leaves the function or goes on. Zeros that
-nothing reads stand for it on the other side. Called by `cond.py`.
+In: the recorded regions of both sides; the values, memory and exits that they leave. Out: the node,
+and values made of its results. Tensors of both sides must agree in dtype and shape, Python numbers
+in their type. A value may come from one side only, if the other leaves the function or goes on.
+Zeros that nothing reads stand for it on the other side. Called by `cond.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ JoinedValue = tuple[TreeSpec, list[int]]  # a value of both sides: its structure
 
 
 class BranchJoin:
-    """Pairs of tensors that two sides give for the same place; `record` makes the node."""
+    """Pairs of tensors, one of each side, for the node's results; `record` makes the node."""
 
     def __init__(self, parent: Tracer, flag: Tensor, one: SubgraphTracer, other: SubgraphTracer):
         self.parent, self.flag, self.sides = parent, flag, (one, other)
@@ -64,13 +64,14 @@ class BranchJoin:
         self.pairs: list[tuple[Tensor, Tensor]] = []
         self.known: dict[tuple[int, int], int] = {}
         self.from_one_side: dict[int, int] = {}  # a pair's number -> the side that gives it
-        self.numbers: dict[int, tuple[type, bool]] = {}  # of Python numbers: type, bounded?
+        self.numbers: dict[int, tuple[type, bool]] = {}  # pairs of numbers: type, is it bounded?
         self.strides: list[Any] = []  # of pairs
         self.results: list[Any] = []
 
     # -- what both sides give --------------------------------------------------------------------
     def of(self, one: Any, other: Any, what: str) -> JoinedValue:
-        """Take both values apart; the numbers of their tensors among the pairs."""
+        """Pair the tensors of a value of both sides. Return its structure and the numbers of the
+        pairs; `what` names the value in errors."""
         leaves: tuple[list[Tensor], list[Tensor]] = [], []
         mine, others = [tree_flatten(value, into, claim)
                         for value, into, claim in zip((one, other), leaves, self.claim_created)]
@@ -105,7 +106,7 @@ class BranchJoin:
         return self.known[key]
 
     def _lie(self, pair: tuple[Tensor, Tensor], what: str, from_one_side: int | None) -> Any:
-        """Return the strides of a result that is one of the pair."""
+        """Return the strides of the result of a pair, or of its only side."""
         cases = [region.traced(t) for region, t in zip(self.sides, pair)]
         found = [known_strides(traced) for traced in cases]
         if from_one_side is not None:
@@ -120,7 +121,7 @@ class BranchJoin:
         return number
 
     def _held(self, side: int, number: Any, kind: type) -> Tensor:
-        """Make a Python number of a side a tensor of its region."""
+        """Make a number of a side a tensor of its region."""
         with speculate(self.sides[side]), no_grad():
             return number_tensor(self.sides[side], number, kind)
 
@@ -142,7 +143,7 @@ class BranchJoin:
 
     # -- what one side gives ---------------------------------------------------------------------
     def only(self, side: int, value: Any, what: str) -> JoinedValue:
-        """As `of`, for what counts only if `side` is taken."""
+        """Do as `of` for a value that counts only if `side` is taken."""
         leaves: list[Any] = []
         graph = self.sides[side].graph
         spec = tree_flatten(value, leaves, self.claim_created[side], lambda x: made_in(x, graph))
@@ -174,10 +175,10 @@ class BranchJoin:
 
     # -- the node --------------------------------------------------------------------------------
     def record(self, together: Sequence[Sequence[JoinedValue]]) -> None:
-        """Make the node; from now on memory holds what the taken side left there. `together`: what
-        somebody may look at side by side."""
+        """Make the node; from now on written memory holds what the taken side left there.
+        `together`: lists of values that code may see side by side."""
         parent, (one, other) = self.parent, self.sides
-        with forbid_breaks(parent.root):  # the sides are made of the graph so far
+        with forbid_breaks(parent.root):  # the sides use values of this segment
             kept = [a is b and one.is_outer(a) for a, b in self.pairs]
             places = [k for k, same in enumerate(kept) if not same]
             rest = [self.pairs[k] for k in places]
@@ -210,7 +211,7 @@ class BranchJoin:
         with no_grad():
             choices.remember(parent, self.flag, results, [*others])
         if gradient is not None:
-            gradient.attach(results)  # keeps results: it must be known how often they were written
+            gradient.attach(results)  # last: it notes how often results were written
         fresh = dict(zip(places, results))
         self.results = [self._result(k, fresh.get(k, pair[0]))
                         for k, pair in enumerate(self.pairs)]
@@ -218,8 +219,8 @@ class BranchJoin:
     def _happened(
         self, written: Iterable[FunctionalStorage]
     ) -> tuple[list[Any], list[list[Tensor]]]:
-        """Tell for each piece of memory if it is written: a bool, a flag, or the number of a pair
-        of flags. The pairs of the sides' flags come second."""
+        """Return for each piece of memory whether it is written: a bool, a flag, or the number of a
+        pair of the sides' flags. The second result has these pairs."""
         found: list[Any] = []
         pairs: list[list[Tensor]] = []
         for memory in written:
@@ -237,7 +238,7 @@ class BranchJoin:
         return found, pairs
 
     def _shaped(self, like: Tensor, tensor: Tensor) -> Tensor:
-        """Return what the other side gives, its sizes written as those of the first side's
+        """Return the other side's tensor, its sizes written as those of `like`, the first side's
         tensor."""
         one, other = self.sides
         shape = one.traced(like).shape
@@ -253,7 +254,7 @@ class BranchJoin:
 
     def _gradient(self, rest: list[tuple[Tensor, Tensor]], from_one_side: list[int | None],
                   keys: list[Value]) -> Any:
-        """Return how gradients flow through the node; None where they do not."""
+        """Return what puts the node's gradient on the tape; None where no gradient flows."""
         tracked = [k for k, (a, b) in enumerate(rest)
                    if (a._requires_grad or b._requires_grad) and a._dtype.category >= FLOATING]
         outer = [tensor for region in self.sides for tensor in region.outer_tensors()]
@@ -270,11 +271,11 @@ class BranchJoin:
                                           [[pair[side] for pair in rest] for side in (0, 1)])
 
     def built(self, given: JoinedValue) -> Any:
-        """Return the value that both sides gave."""
+        """Return a value as it is after the branch, made of the node's results."""
         return self.built_anew(given)[0]
 
     def built_anew(self, given: JoinedValue) -> tuple[Any, list[Any]]:
-        """Return the value that both sides gave, and the containers made for it."""
+        """Do as `built`; return also the containers made for the value."""
         spec, numbers = given
         own: list[Any] = []
         value = tree_unflatten(spec, iter([self.results[k] for k in numbers]), own)
@@ -283,7 +284,7 @@ class BranchJoin:
 
 
 class JoinedExit:
-    """End of a branch, given how its sides end; made before the node is."""
+    """Exit of a branch, joined from the exits of its sides before the node is made."""
 
     def __init__(self, join: BranchJoin, one: ControlExit, other: ControlExit):
         self.join, self.signals = join, (one, other)
@@ -297,8 +298,8 @@ class JoinedExit:
             self.value = self._value()
 
     def _flag(self, name: str) -> Any:
-        """Return what both sides say: the number of their pair, a tensor, or False where neither
-        can."""
+        """Return the flag `name` of both exits as the number of a pair, a tensor, or False where
+        neither exit can have it."""
         found = [_decided(signal, name) for signal in self.signals]
         if self.returns or all(x is False for x in found):
             return False
@@ -325,11 +326,11 @@ class JoinedExit:
 
     @property
     def values(self) -> list[JoinedValue]:
-        """List what may be returned."""
+        """Values that the branch may return."""
         return [] if self.same or self.value is None else [self.value]
 
     def signal(self) -> ControlExit:
-        """Return the signal, when the node is there."""
+        """Return the exit; the node is made by now."""
         if self.same:
             return self.signals[0]
         built = (None, []) if self.value is None else self.join.built_anew(self.value)
@@ -341,7 +342,7 @@ class JoinedExit:
 
 
 def _decided(signal: ControlExit, name: str) -> Any:
-    """Tell if a signal says "broke" or "returned": a bool, or a tensor."""
+    """Return the flag `name` of an exit, "broke" or "returned": a bool, or a tensor."""
     if is_a(signal, TracedExit):
         return getattr(signal, name)
     return is_a(signal, Return) if name == "returned" else signal is BREAK

@@ -1,9 +1,9 @@
-"""Contents of the caller's small tensors, where a value decides what Python does.
+"""Guards on contents of the caller's small tensors, where a value decides what Python does.
 
-In: inputs of the graph that a value is made of which Python needs. Out: `KnownContents`, by which
-an entry serves only calls in which these tensors hold the same. So the recording goes on where it
-would end otherwise. Called by `fold` and the entry maker; `jit` lets it be no more where the
-contents turn out to differ between calls.
+In: the graph inputs that decide a value Python asks for. Out: `KnownContents`, by which an entry
+serves only calls in which these tensors hold the same. So the recording goes on where the segment
+would end otherwise. Called by `fold` and `build.py`. After `DIFFERED` misses for other contents,
+the jit makes no more such entries.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tracejit.jit.ir.graph import Value
 
 LARGEST = 1024  # elements: comparing them takes about as long as finding the tensor
 OTHER_CONTENTS = "other contents"
-DIFFERED = 2  # entries that did not serve a call since contents differed: no more are made
+DIFFERED = 2  # calls that missed for this: then no more entries depend on contents
 
 
 class KnownContents:
-    """Contents that one graph input must have: what `learn` found when it was needed."""
+    """Contents that one graph input must have: those that `learn` found when it was recorded."""
 
     def __init__(self, number: int, source: Source, known: Tensor):
         self.number, self.name = number, source.text
@@ -44,7 +44,7 @@ class KnownContents:
 
 def knowable(tracer: Any) -> Callable[[Value], bool] | None:
     """Return a test of an input: may an entry depend on what it holds? It may for the caller's
-    numbers and small tensors. Return None if it may not at all."""
+    numbers and small tensors. Return None if the entry may depend on no contents at all."""
     root = tracer.root is tracer and not tracer.speculation_depth and not tracer.differentiating
     if not root or not tracer.cacheable or tracer.breaks or tracer.knows is None:
         return None
@@ -54,7 +54,8 @@ def knowable(tracer: Any) -> Callable[[Value], bool] | None:
 
 
 def learn(tracer: Any, inputs: Sequence[Value]) -> None:
-    """Remember what such inputs hold; numbers are guarded."""
+    """Make the contents of such inputs constants of the recording. Numbers are guarded by value,
+    tensors become `KnownContents`."""
     numbers = {value: number for number, value in tracer.scalars}
     tensors = {item.value: item.tensor for item in tracer.lifted_tensors()}
     with tracer.paused(), no_grad():
@@ -68,13 +69,14 @@ def learn(tracer: Any, inputs: Sequence[Value]) -> None:
 
 
 def _is_small(tracer: Any, x: Tensor) -> bool:
-    """Return True for few elements on the CPU, at a source where they are likely to stay."""
+    """Return True for few elements on the CPU that no array shows, at a source that `stays`."""
     known = x._device is CPU and x._storage is not None and math.prod(x._shape) <= LARGEST
     return known and id(x._storage) not in tracer.exported_storages and tracer.knows(x)
 
 
 def stays(source: Source | None) -> bool:
-    """Return True if a tensor at this source is no argument, nor in a container of arguments."""
+    """Return True if a source is no argument, nor an element of one: its tensor is likely to
+    stay."""
     at = source
     while at is not None and at.how == "item" and at.parent is not None:
         at = at.parent

@@ -1,8 +1,8 @@
-"""Reads by functions of the standard library of what they are given, where their code says more.
+"""Table of what library functions read of their arguments, where their code says too much.
 
 In: code objects. Out: the names of the attributes that a function, and all that it calls, may ask
-for. Called by `watcher`, which looks no further into these: `inspect.signature` would seem to ask
-every object of the process for anything. Also what a replay asks the process again: what tells
+for. Called by `watcher`, which looks no further into these: by its code, `inspect.signature` would
+ask every object of the process for anything. Also what a replay asks the process again: what tells
 threads apart, and that no exception is being handled.
 """
 
@@ -64,7 +64,8 @@ _OF_THREADS: dict[Any, Callable[[None], int]] = {
 
 
 def asked_again(function: Any) -> Callable[[None], Any] | None:
-    """Return what a replay asks in place of a call of this C function, or None."""
+    """Return what a replay asks, for the same answer, in place of a call of this C function, or
+    None."""
     if function in _OF_EXCEPTIONS:
         return handles_none if handles_none(None) else None
     return _OF_THREADS.get(function)

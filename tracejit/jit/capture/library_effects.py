@@ -1,8 +1,8 @@
-"""Functions of tracejit's own that change Python objects: `Module.train`, `LRScheduler.step`.
+"""Effects of tracejit's own functions on Python objects: `Module.train`, `LRScheduler.step`.
 
-In: a code object of ours. Out: True if it may set attributes, or change containers that others
-have. A trial may not run it then, for nothing could take that back. The tracer follows tensors,
-whatever changes them. Called by `speculation`.
+In: a code object of ours. Out: True if it may set attributes, or change containers that it did not
+make. A trial may not run such code, for nothing could take the change back. Writes to tensors do
+not count: the tracer follows them. Called by `speculation`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tracejit.jit.capture.location import PACKAGE, REWRITTEN
 # Rooms whose objects the user holds, and changes by calling their methods.
 _NAMES = ("amp", "backends", "cuda", "cpu", "distributions", "nn", "optim", "sparse", "utils")
 _ROOMS = tuple(os.path.join(PACKAGE, room) + os.sep for room in _NAMES)
-_TELLS = os.path.join(PACKAGE, "optim", "state.py")  # the tracer itself
-# These fill what others of ours have just made.
+_TELLS = os.path.join(PACKAGE, "optim", "state.py")  # it tells the tracer what it changes
+# They fill containers that our own code has just made.
 _QUIET = frozenset({"_flatten", "_backward_hooks", "Listing.named_modules"})
-# Settings of the process: `set_default_dtype`; and what is named so but sets none.
+# Functions that change settings of the process, as `set_default_dtype`; others named like them.
 _SETTINGS = ("set_", "use_", "enable_", "disable_", "seed", "manual_seed")
 _NO_SETTINGS = frozenset({"set_", "set_data", "set_history", "set_item", "set_momentum"})
 _CHANGES = frozenset(
@@ -31,7 +31,7 @@ _SETTERS = frozenset({"setattr", "delattr"})
 
 
 def changes_objects(code: CodeType) -> bool:
-    """Return True if a function of ours may leave objects changed that it did not make itself.
+    """Return True if a function of ours may change settings, or objects that it did not make.
 
     >>> import tracejit
     >>> changes_objects(tracejit.nn.Module.train.__code__)
@@ -47,7 +47,7 @@ def changes_objects(code: CodeType) -> bool:
     return _changes(place, code.co_name, code.co_firstlineno)
 
 
-@functools.lru_cache(4096)  # by what tells a function: hashing its code takes longer
+@functools.lru_cache(4096)  # by name and line: hashing code takes longer
 def _changes(filename: str, name: str, line: int) -> bool:
     node = _functions(filename).get((name, line))
     return node is not None and _Changes(node).found
@@ -55,7 +55,7 @@ def _changes(filename: str, name: str, line: int) -> bool:
 
 @functools.lru_cache(256)
 def _functions(filename: str) -> dict[tuple[str, int], ast.AST]:
-    """Find the functions of a file, by name and first line, decorators included."""
+    """Return the functions of a file by name and first line, decorators included."""
     with open(filename, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     found: dict[tuple[str, int], ast.AST] = {}
@@ -67,8 +67,8 @@ def _functions(filename: str) -> dict[tuple[str, int], ast.AST]:
 
 
 class _Changes(ast.NodeVisitor):
-    """Looks for statements that change what somebody else has. `own`: names of containers made
-    here."""
+    """Search of one function for statements that change what it did not make. `own`: its variables
+    that hold only containers and objects made there."""
 
     def __init__(self, node: ast.AST):
         self.found = False
@@ -85,7 +85,7 @@ class _Changes(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Skip a function within: it is looked at when it runs."""
+        """Skip an inner function: it is judged when it runs."""
 
     visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
 

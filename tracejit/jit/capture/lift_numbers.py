@@ -2,9 +2,9 @@
 
 In: the sources the state walker finds, the names the executed code stores, the sources whose number
 was seen to change. Out: `NumberLifter.look()`, called before each code object's first run, puts a
-runtime scalar where such a number lies; `restore()`, called however the call ends, leaves plain
-numbers everywhere. A number is only replaced when its source is first seen, so that nobody can have
-read it before. Called by `runtime.session`.
+runtime scalar where such a number lies. `restore()`, called however the call ends, leaves plain
+numbers everywhere. A number is replaced only when its source is first seen: no code can have read
+it before. Called by `runtime.session`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from tracejit.jit.capture.watcher import CONVERSIONS, CodeNames, names_of
 
 _NUMBERS = (int, float)
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
-# Modules of classes in C that take nothing for a number but a number.
+# Modules whose C classes take plain numbers alone.
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
 TELL_INTS = {"type", "int"}  # `type(n) is int`
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
@@ -60,45 +60,45 @@ Path = tuple[tuple[str, Any], ...]
 
 
 class NumberLifter:
-    """Sources of one recorded call that hold runtime scalars."""
+    """Runtime scalars of one recorded call, and the sources at which they lie."""
 
     def __init__(
         self, sym_env: Any, state: ReachableState, varying: frozenset[Path], spread: frozenset[int]
     ):
         self.sym_env, self.state, self.varying = sym_env, state, varying
-        self.hidden = True  # nobody notices that a number is a runtime scalar
-        self.spread = spread  # arguments that the function is given in other containers
+        self.hidden = True  # the code cannot notice that a number is a runtime scalar
+        self.spread = spread  # numbers of `*args`, `**kwargs`: a call makes new ones
         self.roots: dict[int, SymNumber] = {}  # by id of the source
-        self.seen: dict[tuple, SymNumber | None] = {}  # by what is stored there
+        self.seen: dict[tuple, SymNumber | None] = {}  # by `_slot`; None: left as it is
         self.classes: dict[int, type] = {}
         self.stored: set[str] = set()
         self.rebound: set[str] = set()
         self.subscripts: set[Any] = set()
         self.keys: set[str] = set()
-        self.cached = False  # whether a function with a cache of arguments was found
+        self.cached = False  # a function of `lru_cache` was found
         self.looked = 0
 
     # -- before code runs ------------------------------------------------------------------------
     def argument(self, source: Source) -> SymNumber:
-        """Make the runtime scalar that is passed for a number."""
+        """Return the runtime scalar that is passed for a number argument."""
         number = self.roots[id(source)] = self.sym_env.root(source.value, source)
-        number.original = source.value  # which the caller still has
+        number.original = source.value  # the caller's object stays at the source
         return number
 
     def varies(self, source: Source) -> bool:
-        """Return True if the number there was seen to change."""
+        """Return True if the number there was seen to change between calls."""
         return path_of(source) in self.varying
 
     def add_names(self, names: CodeNames) -> None:
-        """Code may run that stores to these names."""
+        """Take in the names of code that may run, and may store to these."""
         self.stored |= names.stored
         self.rebound |= names.rebound
         self.subscripts |= names.subscripts
         self.keys |= names.keys
 
     def read_elsewhere(self, source: Source) -> bool:
-        """Return True if other code may have read a number in a tuple, where nothing can replace
-        it."""
+        """Return True for a number in a tuple, which nothing can replace, if other code may have
+        read it there. The tuple's key is among the entries that code names."""
         owner = source.parent
         if owner is None or source.how != "item" or not is_a(owner.value, tuple):
             return False
@@ -108,7 +108,7 @@ class NumberLifter:
         """Replace numbers at the sources found since the last time."""
         sources = self.state.sources[self.looked :]
         self.looked = len(self.state.sources)
-        for source in sources:  # code that may run later counts already: afterwards is too late
+        for source in sources:  # names of code that may run later count now: later is too late
             if source.kind == "function":
                 self.add_names(names_of(source.value.__code__))
             elif source.kind == "object":
@@ -131,7 +131,7 @@ class NumberLifter:
         if not self.hidden:
             return
         if source.parent is not None and source.parent.key in ("__defaults__", "__kwdefaults__"):
-            return  # a call has read them before anybody looks
+            return  # a call binds defaults before the watcher sees its code
         if source.parent is not None and source.parent.how == "argument":
             if source.parent.key in self.spread:
                 return
@@ -155,7 +155,8 @@ class NumberLifter:
                 self.seen[slot] = number
 
     def _found_again(self, source: Source) -> None:
-        """Take in a second source of a number that was replaced already."""
+        """Take in a source at which a runtime scalar lies already. No entry is made if the call
+        itself stored it there."""
         number, root = source.value, self.seen.get(_slot(source) or ())
         source.value = number.hint
         if root is not None and number is root:
@@ -164,7 +165,7 @@ class NumberLifter:
             self.state.unmodelled(source.text, "new code reads a number that this call stored")
 
     def _stored(self, source: Source) -> bool:
-        """Return True if code that was found gives this source new values."""
+        """Return True if code found so far may give this source a new value."""
         if source.how in ("attr", "slot", "type"):
             return source.key in self.stored
         if source.how == "item":
@@ -179,20 +180,21 @@ class NumberLifter:
         return self.roots.get(id(source)) is value
 
     def give_up(self, frame: FrameType, arguments: tuple) -> None:
-        """Code begins whose result a cache keeps, for others too: it meets plain numbers alone."""
+        """Make all numbers plain, guarded by value: a cache keeps the result of the code that
+        begins."""
         if self.hidden:
             self.hidden = False
             for number in self.roots.values():
-                number.concretize()  # which is guarded by its value then
+                number.concretize()  # from now on guarded by value
             put_plain(self.state.sources, arguments)
         given = frame.f_locals
         for name, value in list(given.items()):
             if (fresh := plain_numbers(value, True)) is not value:
-                given[name] = fresh  # written back when the profiler's call is over
+                given[name] = fresh  # reaches the frame when the profile function ends
 
     def restore(self, arguments: tuple, swept: bool) -> None:
-        """Plain numbers wherever the call left runtime scalars; `swept`: also where nobody
-        looked."""
+        """Put plain numbers wherever the call left runtime scalars; `swept`: also where no source
+        leads."""
         put_plain(self.state.sources, arguments)
         numbers = [weakref.ref(n) for n in (*self.sym_env.shared.values(), *self.sym_env.roots)]
         self.sym_env.close()
@@ -203,15 +205,15 @@ class NumberLifter:
 
 
 def put_plain(sources: Iterable[Source], arguments: tuple) -> None:
-    """Plain numbers at these sources, instead of runtime scalars and sizes."""
+    """Put plain numbers at these sources, instead of runtime scalars and sizes."""
     seen: set[int] = set()
     for source in sources:
         own = instance_dict(_owner(source, arguments)) if source.kind == "own_names" else None
         if type(own) is dict and any(type(name) is not str for name in own):
-            concretize_tree(own)  # texts that waited for numbers
+            concretize_tree(own)  # names that are pending texts
     for source in _with_made(sources, arguments):
         if source.parent is not None and source.parent.value is not None:
-            owner = source.parent.value  # which may be elsewhere by now
+            owner = source.parent.value  # no source may lead to it any more
             now = source.read(owner)
             if (fresh := concretize_tree(now, seen)) is not now:
                 _set(source, owner, fresh)
@@ -221,7 +223,8 @@ def put_plain(sources: Iterable[Source], arguments: tuple) -> None:
 
 
 def _with_made(sources: Iterable[Source], arguments: tuple) -> Iterator[Source]:
-    """Yield the sources, and those of attributes that are there now and were not."""
+    """Yield the sources, and new ones for attributes that were not there when names were
+    recorded."""
     for source in sources:
         if source.kind not in ("missing_names", "own_names"):
             yield source
@@ -233,26 +236,26 @@ def _with_made(sources: Iterable[Source], arguments: tuple) -> Iterator[Source]:
 
 
 def _owner(source: Source, arguments: tuple) -> Any:
-    """Return the object whose attribute names a source tells, or ABSENT."""
+    """Return the object at the parent of a source, or ABSENT."""
     parent: Any = source.parent
     return try_read_from(parent, arguments) if parent.value is None else parent.value
 
 
 def objects_at(sources: Iterable[Source], arguments: tuple) -> set[int]:
-    """Return the ids of objects that are at sources."""
+    """Return the ids of the user's objects that are at sources now."""
     found = (try_read_from(source, arguments) for source in _with_made(sources, arguments))
     return {id(x) for x in found if is_object(x)}
 
 
 def plain_inside(value: Any, sources: Iterable[Source], arguments: tuple, known: set[int]) -> Any:
-    """`value` with plain numbers, also in objects that are not `known`, which the call made: those
-    that `value` holds, or that were put to sources."""
+    """Return `value` with plain numbers, also in objects that the call made. Their ids are not
+    `known`; `value` holds them, or the call put them to sources."""
     left = [try_read_from(source, arguments) for source in _with_made(sources, arguments)]
     return concretize_objects([value, left], known)[0]
 
 
 def plain_exception(error: BaseException | None) -> None:
-    """Plain numbers in what an exception holds, and in those it came from."""
+    """Make the numbers that an exception holds plain, also in those it came from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -262,16 +265,16 @@ def plain_exception(error: BaseException | None) -> None:
 
 
 def suspends(function: Any) -> bool:
-    """Return True if a call only begins to run the function: the rest comes when the recording is
-    over."""
+    """Return True for generators and coroutines: a call only begins them, the rest runs when the
+    recording is over."""
     code = attribute_of(attribute_of(function, "__func__", function), "__code__")
     return code is not None and bool(code.co_flags & _SUSPENDED)
 
 
 def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
-    """Return True if a function, or what it names, may call a method of a number's type on it. Also
-    if, where it runs unrewritten, it may ask for its `type` or which object it is. `adapt` rewrites
-    functions that have a source."""
+    """Return True if a function, or what it names, may notice runtime scalars: it calls methods of
+    a number's type. Where it runs unrewritten, it may also ask for types or identity, or give
+    numbers to C. `adapt` rewrites functions that have a source."""
     for found in _reached(function):
         if type(found) is not FunctionType:
             if adapt is None and _makes_of_numbers(found):
@@ -285,8 +288,8 @@ def asks_for_types(function: Any, adapt: Callable[[Any], Any] | None) -> bool:
 
 
 def tells_ints(function: Any) -> bool:
-    """Return True if a function that runs unrewritten, or what it names, may tell an int from what
-    stands for one."""
+    """Return True if a function that runs unrewritten, or what it names, may tell an int from a
+    stand-in."""
     return any(names_of(found.__code__).globals >= TELL_INTS
                for found in _reached(function) if type(found) is FunctionType)
 
@@ -298,7 +301,7 @@ def _makes_of_numbers(found: Any) -> bool:
 
 
 def _reached(function: Any) -> Iterator[Any]:
-    """Yield a function, and what it and those that it names name."""
+    """Yield a function, and whatever it names by globals and closure variables, at any depth."""
     todo: list[Any] = [function]
     seen: set[Any] = set()
     while todo:
@@ -324,7 +327,7 @@ def _contents(cell: CellType) -> Any:
 
 
 def methods_of(cls: type) -> frozenset[CodeNames]:
-    """Return the names in the methods of a class, constructors aside."""
+    """Return the names that the methods of a class mention, constructors aside."""
     found = _methods.get(cls)
     if found is None:
         names: set[CodeNames] = set()
@@ -338,7 +341,7 @@ def methods_of(cls: type) -> frozenset[CodeNames]:
 
 
 def path_of(source: Source) -> Path:
-    """Return the way from a root to a source: the same in each recording of a function."""
+    """Return the path from a root to a source: the same in each recording of a function."""
     steps: list[tuple[str, Any]] = []
     at: Source | None = source
     while at is not None:
@@ -358,8 +361,8 @@ def changed_numbers(guarded: Iterable[tuple[Source, Any]], arguments: tuple) -> 
 
 
 def _slot(source: Source) -> tuple | None:
-    """Identify what is written when this source gets a new value; None where it cannot be
-    replaced."""
+    """Return a key for the place that a write to this source changes; None where a number there
+    cannot be replaced."""
     if source.how == "global":
         return id(source.container), source.key
     if source.how == "cell":
@@ -381,7 +384,7 @@ def _slot(source: Source) -> tuple | None:
 
 
 def _holder(owner: Any, name: str) -> type | None:
-    """Return the class of the user's that gives the attribute, or None."""
+    """Return the class that gives the attribute if it is the user's, or None."""
     cls = owner if is_a(owner, type) else type(owner)
     holder = next((base for base in bases_of(cls) if name in names_in(base)), None)
     return holder if holder is not None and is_user_class(holder) else None
@@ -398,8 +401,8 @@ def _is_shared(owner: Any) -> bool:
 
 
 def _speaks_unseen(cls: type) -> bool:
-    """Return True if C code asks instances for numbers by a method that the watcher does not know
-    when it runs. Such a function has another name and may read a number from an attribute."""
+    """Return True if C code may ask instances for a number by a function the watcher does not know
+    by its name. It may read that number from an attribute."""
     methods = (class_attribute(cls, name) for name in CONVERSIONS)
     return any(type(m) is FunctionType and m.__code__.co_name not in CONVERSIONS for m in methods)
 

@@ -1,8 +1,8 @@
-"""Tensors of the caller become inputs of the graph, with symbols for their sizes and strides.
+"""Lifting: tensors of the caller become inputs of the graph, with symbols for sizes and strides.
 
-In: a concrete tensor that recorded code uses for the first time. Out: its `FunctionalTensor` state;
-tensors over the same place are one input, unless gradients tell them apart, and memory that
-overlaps otherwise has `overlaps_other` set. Called by the tracer.
+In: a concrete tensor that recorded code uses for the first time. Out: its `FunctionalTensor` state.
+Tensors over the same elements are one input, unless one of them requires grad. Memory that overlaps
+in another way has `overlaps_other` set. Called by the tracer.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def lift(tracer: Tracer, tensor: Any) -> FunctionalTensor:
 def _input_like(tracer: Tracer, tensor: Any) -> Value:
     """Make a new input of the graph with the tensor's dtype, and symbols for its sizes and strides.
 
-    The windows of a parameter are numbers, guarded. Otherwise every layer would add a symbol to
-    what a convolution makes of an image's sizes. Its count of elements would be a product of such
-    sums.
+    A parameter's windows (sizes from dimension 2 on) become guarded ints. As symbols, every layer
+    would add one to what a convolution makes of an image's sizes. The count of elements would be a
+    product of such sums.
     """
     k = len(tracer.graph.inputs)
     scope = tracer.graph.scope

@@ -1,7 +1,7 @@
-"""Line of the user's program that an op came from.
+"""Line of the user's program that an op came from, and whose code a code object is.
 
-In: the current Python stack. Out: a `Location`, the innermost frame outside tracejit's own files.
-Called by the tracer for every node and by break records.
+In: the current Python stack. Out: a `Location`, the innermost frame that is not tracejit's or a
+compiler's. Called by the tracer for every node and by break records.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tracejit.jit.ir.graph import Location
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(os.path.dirname(_HERE)) + os.sep
-REWRITTEN = (  # own files whose control flow becomes regions, as the user's
+REWRITTEN = (  # own files that are rewritten as the user's are
     os.path.join(PACKAGE, "amp", "finite_step.py"),
     os.path.join(PACKAGE, "nn", "recurrence.py"),
 )
-# Files of einops: functions of their arguments, but for caches of what patterns and shapes mean.
+# Files of einops that are pure, but for caches of patterns and shapes.
 _EINOPS = {"einops.py", "packing.py", "parsing.py", "_backends.py", "_torch_specific.py"}
 _MACHINERY = ("<frozen importlib", "<frozen zipimport", "<frozen abc>")
 _HOOKS = ("__subclasshook__", "_check_methods")  # what `isinstance(x, Iterator)` runs
 _CAPTURING = tuple(os.path.join(PACKAGE, "jit", room) + os.sep for room in ("capture", "runtime"))
-# The captured function is called here.
+# It calls the captured function: frames above are not the call's.
 _CALLS = os.path.join(PACKAGE, "jit", "capture", "signature.py")
 _SIZES = os.path.join("tracejit", "jit", "ir", "sizes.py")
 INSTALLED = os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep
@@ -43,8 +43,8 @@ _naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules"
 
 
 def is_internal_code(code: CodeType) -> bool:
-    """Return True if a code object belongs to tracejit or to what counts as pure. Pure are einops
-    and the machinery Python itself adds, such as import and the methods of dataclasses."""
+    """Return True if a code object is tracejit's, or counts as pure. Pure are einops and what
+    Python adds itself, such as import and the methods of dataclasses."""
     known = _own.get(id(code))
     if known is None:
         name = code.co_filename
@@ -61,15 +61,15 @@ def is_of_compiler(code: CodeType) -> bool:
 
 
 def _is_einops(filename: str) -> bool:
-    """Return True if a file belongs to the einops that is imported and holds pure functions."""
+    """Return True if a file belongs to the einops that is imported and its functions are pure."""
     folder, name = os.path.split(filename)
     package = getattr(sys.modules.get("einops"), "__file__", None) or ""
     return name in _EINOPS and folder == os.path.dirname(package)
 
 
 def is_published(function: FunctionType) -> bool:
-    """Return True if a function is tracejit's own, found where it was defined: nothing else hangs
-    on it.
+    """Return True if a function is tracejit's own and its module has it under its name. Guards then
+    compare its identity alone.
 
     >>> import tracejit
     >>> is_published(tracejit.nn.functional.gelu)
@@ -82,7 +82,7 @@ def is_published(function: FunctionType) -> bool:
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
-    """Return the innermost frame of the user's own code."""
+    """Return the innermost frame of the user's code, from `depth` frames up."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and (is_internal_code(frame.f_code) or is_of_compiler(frame.f_code)):
         frame = frame.f_back
@@ -90,7 +90,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 def is_asked_by_user() -> bool:
-    """Return True if the user's own code, not tracejit's printing, asked what a size is."""
+    """Return True if the user's code, not tracejit's (as its printing), asks what a size is."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.endswith(_SIZES):
         frame = frame.f_back
@@ -98,9 +98,9 @@ def is_asked_by_user() -> bool:
 
 
 def in_capture(depth: int) -> bool:
-    """Return True if the function `depth` frames up does a step of capture's own work, where no
-    segment may end. Such steps write memory that others may share, or follow a branch, a loop or
-    the call."""
+    """Return True if no segment may end now: the function `depth` frames up works for capture or
+    the runtime. Such code writes memory that others may share, or follows a branch, a loop or the
+    call."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and is_internal_code(frame.f_code):
         name = frame.f_code.co_filename
@@ -113,7 +113,7 @@ def in_capture(depth: int) -> bool:
 
 
 def user_location(depth: int = 2) -> Location | None:
-    """File, line and text of the user's line that is running."""
+    """Return file, line and text of the user's line that is running."""
     frame = user_frame(depth)
     if frame is None:
         return None
@@ -129,7 +129,7 @@ def user_location(depth: int = 2) -> Location | None:
 
 @contextlib.contextmanager
 def naming_modules() -> Iterator[None]:
-    """Locations made within say which module of the captured one they were reached through."""
+    """Let locations name the submodule of the captured module whose method runs."""
     token = _naming_modules.set(True)
     try:
         yield
@@ -138,7 +138,7 @@ def naming_modules() -> Iterator[None]:
 
 
 def _module_name(frame: FrameType | None) -> str:
-    """Return the innermost module's name in the outermost module of which a method runs."""
+    """Return the name that the outermost module on the stack has for the innermost one, or ""."""
     owners: list[Any] = []
     while frame is not None and frame.f_code.co_filename != _CALLS:
         owner = frame.f_locals.get("self")

@@ -3,7 +3,7 @@
 In: any object or class. Out: which classes it is of, what is in its `__dict__` and its slots, what
 its class has. Types are asked through the slots of `type` alone: `isinstance`, `getattr`, `hasattr`
 and `x.__dict__` run `__class__` properties, `__getattr__`, `__getattribute__`, and metaclasses.
-Called wherever capture looks at what is not its own.
+Called wherever capture looks at objects of the user's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 
 def stands_in(cls: type) -> type:
-    """Class decorator: what `__class__` instances give counts for `is_a`."""
+    """Let `is_a` believe the `__class__` of instances. Used as a class decorator."""
     global _stand_ins
     _stand_ins = (*_stand_ins, cls)
     return cls
@@ -85,7 +85,7 @@ def is_exactly(x: Any, kinds: Any) -> bool:
 
 
 def class_attribute(cls: type, name: str) -> Any:
-    """Return what a class, or the first of its bases that has the name, has under it."""
+    """Return what a class has under a name, unbound, its bases included; ABSENT for nothing."""
     for base in bases_of(cls):
         found = names_in(base)
         if name in found:
@@ -99,7 +99,7 @@ def has_in_class(x: Any, name: str) -> bool:
 
 
 def is_iterator(x: Any) -> bool:
-    """Return True if `iter(x)` is x, as far as the class tells."""
+    """Return True if the class has the methods of an iterator."""
     return has_in_class(x, "__next__") and has_in_class(x, "__iter__")
 
 
@@ -109,7 +109,7 @@ def is_thread_local(cls: type) -> bool:
 
 
 def instance_dict(x: Any) -> Any:
-    """Return an object's `__dict__`; None where it has none, whatever `__getattr__` makes up. Of a
+    """Return an object's `__dict__`; None where it has none, whatever its class makes up. Of a
     `threading.local` it is that of the running thread.
 
     >>> class Empty:
@@ -132,25 +132,25 @@ def instance_dict(x: Any) -> Any:
 
 
 def _behind_property(x: Any) -> Any:
-    """Return the `__dict__` of an object whose class hides it."""
-    ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: with types of its own
+    """Return the `__dict__` of an object whose class has another attribute of that name."""
+    ask: Any = ctypes.pythonapi["PyObject_GenericGetDict"]  # by item: types of our own
     ask.restype, ask.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p]
-    return ask(id(x), None)  # ctypes asks an object itself for its class
+    return ask(id(x), None)  # as an address: ctypes would ask an object for its class
 
 
 def slots_of(x: Any) -> list[MemberDescriptorType]:
-    """Return the descriptors of an object's `__slots__`, those that a subclass hides among them."""
+    """Return the descriptors of an object's `__slots__`, also those that a subclass hides."""
     members = (d for base in bases_of(type(x)) for d in names_in(base).values())
     return [d for d in members if type(d) is MemberDescriptorType]
 
 
 def filled_slots(x: Any) -> list[tuple[MemberDescriptorType, Any]]:
-    """Return the descriptors of an object's slots that hold something, and what they hold."""
+    """Return (descriptor, value) for each slot of an object that holds a value."""
     found = []
     for slot in slots_of(x):
-        if not flags_of(slot.__objclass__) & _MADE_AT_RUN_TIME:  # as `SimpleNamespace.__dict__`
+        if not flags_of(slot.__objclass__) & _MADE_AT_RUN_TIME:  # C's: `SimpleNamespace.__dict__`
             continue
-        with contextlib.suppress(AttributeError):  # an empty one
+        with contextlib.suppress(AttributeError):  # the slot is empty
             found.append((slot, slot.__get__(x)))
     return found
 
@@ -185,12 +185,12 @@ def attribute_of(x: Any, name: str, default: Any = None) -> Any:
 
 
 def is_stand_in(x: Any) -> bool:
-    """Return True for what stands for a number or a list of the user's."""
+    """Return True if `x` stands for a number, a text or a list of the user's."""
     return issubclass(type(x), _stand_ins)
 
 
 def class_of(x: Any) -> type:
-    """Return an object's type; of a stand-in that of what it stands for."""
+    """Return an object's type; for a stand-in, the type that it stands for."""
     return x.__class__ if is_stand_in(x) else type(x)
 
 
@@ -204,7 +204,7 @@ def reads_plainly(x: Any) -> bool:
 
 
 class ByClass(Generic[Kept]):
-    """Facts about classes, each kept as long as it lives. A metaclass is not asked for a hash."""
+    """Cache by class, which it does not keep alive. It asks no metaclass for a hash."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[weakref.ref, Kept]] = {}
@@ -224,10 +224,8 @@ class ByClass(Generic[Kept]):
 
 
 def module_title(module: Any) -> str:
-    """Return a module's `__name__`, which a lazy module gives away without being loaded.
-
-    The package of ours is itself where scripts find it under another name.
-    """
+    """Return a module's `__name__` without loading a lazy module. It is "tracejit" for our package
+    under any other name too."""
     own = instance_dict(module)
     if own.get("__package__") == "tracejit" and "__path__" in own:
         return "tracejit"
@@ -235,7 +233,7 @@ def module_title(module: Any) -> str:
 
 
 def title(function: Any) -> str:
-    """Return the qualified name of a function, or of the class of what has none.
+    """Return the qualified name of a function; for an object without a name, its class.
 
     >>> title("".join), title(3)
     ('str.join', 'a int')

@@ -1,7 +1,7 @@
 """Reasons to record the body of a rolled loop once more: what one attempt learnt for the next.
 
-In: the name of a variable and which of its elements. Out: an exception with that place. Raised by
-`loop_body.py`, caught by `loops.py`.
+In: the name of a variable, and the number of one of its tensors. Out: an exception with both.
+Raised by `loop_body.py`, caught by `loops.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tracejit.jit.capture.breaks import RegionRefused
 
 
 class Retrace(RegionRefused):
-    """Request to record the body once more, knowing this of element `k` of a variable."""
+    """Request to record the body once more, knowing something of tensor `k` of a variable."""
 
     what = ""
 
@@ -20,7 +20,7 @@ class Retrace(RegionRefused):
 
 
 class LiftNumber(Retrace):
-    """Python number that changes from iteration to iteration: it must be in the graph."""
+    """Python number that changes in an iteration: it becomes a value of the graph."""
 
     what = "changes"
 
@@ -32,12 +32,12 @@ class StrideChange(Retrace):
 
 
 class GradPromotion(Retrace):
-    """Variable that requires grad after an iteration, so it must from the start."""
+    """Variable that requires grad after an iteration: it then does so from the start."""
 
     what = "requires grad after an iteration"
 
 
 class GrowingList(Retrace):
-    """List that grows through a name that is bound again, to the same list (`+=`)."""
+    """List that grows through a name that is bound again (`+=`): the body does not carry it."""
 
     what = "is a list that grows"

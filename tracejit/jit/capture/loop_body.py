@@ -2,8 +2,8 @@
 
 In: the body as a function, the variables it assigns. Out: a region and its `CarriedVar`s: variables
 that start an iteration as placeholders and end it as something else of the same type. Raises
-`RegionRefused` where that is not so, `PeelIteration` where it will be so after one iteration.
-Called by `loops.py`; the gradient (`jit/autodiff/loop_vjp.py`) reads what is found here.
+`RegionRefused` where that is not so, `PeelIteration` where it may be so after one iteration. Called
+by `loops.py`; the gradient (`jit/autodiff/loop_vjp.py`) reads what is found here.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from tracejit.jit.ir.graph import Value
 
 
 class PeelIteration(RegionRefused):
-    """Variable that has its type only after the first iteration."""
+    """Request to run an iteration before the loop: a variable has its type only after that."""
 
 
 @dataclass(eq=False)
 class CarriedVar:
-    """Tensor (or number) of a variable, at the start and the end of an iteration."""
+    """Tensor, or number, of a variable: before the loop, at an iteration's start and end."""
 
     name: str
     outer: Any  # what it is before the loop: a Tensor, an int, a float
@@ -64,17 +64,17 @@ class CarriedVar:
     end: Any = None
     filled: bool = False  # `outer` is zeros that nobody reads
     strides: Any = None  # after the loop
-    # after one iteration it is what that one was before the loop
+    # another variable: after one iteration this is what that was before the loop
     first_of: CarriedVar | None = None
 
     @property
     def requires_grad(self) -> bool:
-        """Return True if the placeholder required grad when the iteration started."""
+        """Flag: the placeholder required grad when the iteration started."""
         return self.origin is not None
 
     @property
     def rebased(self) -> bool:
-        """Return True if a write in place gave the placeholder another history."""
+        """Flag: a write in place gave the placeholder another history."""
         node = None if self.origin is None else self.origin._node
         return self.start._node is not node
 
@@ -85,10 +85,10 @@ class CarriedVar:
 
 @dataclass(eq=False)
 class ScannedInput:
-    """Tensor of the parent; each iteration sees one slice of it."""
+    """Tensor of the parent of which each iteration sees one slice, `item`."""
 
     source: Tensor
-    whole: Tensor  # the parent's, leading dimension: iterations
+    whole: Tensor  # what all iterations see of it, stacked along dimension 0
     item: Tensor
     input: Value
     origin: Tensor | None
@@ -96,7 +96,7 @@ class ScannedInput:
 
 @dataclass(eq=False)
 class StackedStore:
-    """`target[i] = row`: each iteration writes one slice of a tensor of the parent."""
+    """Store `target[i] = row`: each iteration writes one slice of a tensor of the parent."""
 
     target: Tensor
     dim: int
@@ -105,7 +105,7 @@ class StackedStore:
     rows: Tensor  # the row of this iteration
 
     def write(self, whole: Tensor, trip_count: Any) -> None:
-        """Write the rows of all iterations, in the order of the iterations."""
+        """Write the stacked rows of all iterations to the target, after the loop."""
         if self.step < 0:
             whole = whole.flip(0)
         first = self.start if self.step > 0 else self.start + self.step * (trip_count - 1)
@@ -126,7 +126,7 @@ class LoopBodyTrace:
     variables: Variables
     trip_count: Any = None  # None: an open loop, whose end is decided by a value
     promoted: frozenset = frozenset()  # variables that require grad though they start without
-    lifted: frozenset = frozenset()  # numbers that change
+    lifted: frozenset = frozenset()  # Python numbers that change
     stride_changes: frozenset = frozenset()  # variables whose strides change
     growing_lists: frozenset = frozenset()  # lists that only grow
     max_trips: Any = None  # how many iterations there can be, where that is known
@@ -144,16 +144,16 @@ class LoopBodyTrace:
 
     @property
     def counted(self) -> bool:
-        """Return True for an open loop that knows how many iterations there can be."""
+        """Flag: the loop is open, but has a bound for its iterations."""
         return self.trip_count is None and self.max_trips is not None
 
     def of_views(self) -> bool:
-        """Return True if a variable that changes was a view before the loop."""
+        """Return True if a variable that changes held a view before the loop."""
         return any(s.is_tensor and self.parent.traced(s.outer).views and s.end is not s.start
                    for s in self.carried_vars)
 
     def record(self, run: Callable[[LoopBodyTrace], ControlExit]) -> None:
-        """Run the body once. `run` gives how it ends."""
+        """Record the body once; `run` returns the exit. Put the variables back afterwards."""
         self.region = LoopBodyTracer(self.parent, self.name)
         self.region.body = self
         self.position: Any = None
@@ -183,7 +183,7 @@ class LoopBodyTrace:
     # -- the start of an iteration ---------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
         self.started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = {}
-        self.containers: dict[str, Any] = {}  # lists and dicts that stand for the variable's
+        self.containers: dict[str, Any] = {}  # copies, with placeholders, of lists and dicts
         for name, value in before.items():
             if value is UNBOUND or (name, 0) in self.growing_lists:
                 continue
@@ -193,7 +193,7 @@ class LoopBodyTrace:
                 self.variables.set({name: var.start})
                 continue
             leaves: list[Tensor] = []
-            # A body that may never run leaves the list itself.
+            # After no iteration the variable is its old list: only a counted loop may copy it.
             changing = value if self.trip_count is not None else UNBOUND
             spec = tree_flatten(value, leaves, partial(is_, changing))
             carried_vars = [
@@ -208,7 +208,7 @@ class LoopBodyTrace:
                     self.containers[name] = start
 
     def tensor_var(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> CarriedVar:
-        """Add a tensor that an iteration starts from."""
+        """Add a carried tensor: make the placeholder that an iteration starts from."""
         if outer.__dict__:
             raise RegionRefused(f"{name} has attributes of its own")
         start = self.region.placeholder(outer, requires_grad)
@@ -220,7 +220,7 @@ class LoopBodyTrace:
         return var
 
     def _origin(self, start: Tensor) -> Tensor | None:
-        """Another tensor with the placeholder's history: the placeholder may be written."""
+        """Return a second tensor with the placeholder's history: the placeholder may be written."""
         if not start._requires_grad:
             return None
         origin = self.region.tensor_of(self.region.traced(start).read())
@@ -237,7 +237,7 @@ class LoopBodyTrace:
 
     # -- within ----------------------------------------------------------------------------------
     def index(self, start: Any, step: int) -> LoopIndex:
-        """`start + step * position`, of this iteration."""
+        """Return `start + step * position`, where `position` counts the iterations."""
         value: Any = self.position.value if self.counted else self.position
         graph = self.region.graph
         if step != 1:
@@ -247,7 +247,8 @@ class LoopBodyTrace:
         return LoopIndex(value, self, start, step)
 
     def scanned_item(self, container: Tensor, dim: int, index: LoopIndex) -> Tensor | None:
-        """`container.select(dim, index)` as a scan; None where the tensor is of the loop itself."""
+        """Return `container.select(dim, index)` as a scan. Return None in an open loop, for a
+        tensor of the loop itself, and for an index out of range or of both signs."""
         if self.trip_count is None or self._is_inner(container):
             return None
         size = container.shape[dim]
@@ -266,7 +267,7 @@ class LoopBodyTrace:
         return False
 
     def scan(self, source: Tensor, dim: int, start: Any, step: int) -> Tensor:
-        """Return this iteration's slice of a tensor of the parent."""
+        """Return this iteration's slice of a tensor of the parent; in an open loop a copy of it."""
         if self.trip_count is None:
             return part_at(source, dim, as_tensor(self.index(start, step).value).reshape((1,)))
         for known in self.scans:
@@ -288,7 +289,7 @@ class LoopBodyTrace:
         return item
 
     def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
-        """`target.select(dim, index).copy_(item)`, in every iteration."""
+        """Record `target.select(dim, index).copy_(item)`: the rows are written after the loop."""
         if self.trip_count is None or active.tracer is not self.region or self._is_inner(target):
             raise RegionRefused("it writes a tensor at an index that is not known in advance")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
@@ -316,7 +317,7 @@ class LoopBodyTrace:
         self.stores.append(StackedStore(target, dim, start, index.step, rows))
 
     def append(self, container: list, element: Any) -> None:
-        """`container.append(element)`, in every iteration."""
+        """Record `container.append(element)`: the list grows after the loop."""
         if active.tracer is not self.region or not is_a(element, Tensor):
             raise RegionRefused(
                 "it appends under a condition, or it appends something that is no tensor")
@@ -357,7 +358,7 @@ class LoopBodyTrace:
         return (name, 0) in self.lifted
 
     def _new(self, name: str, value: Any) -> None:
-        """Take in a variable without a value before the loop."""
+        """Take in a variable that has no value before the loop."""
         if is_a(value, LoopIndex):
             self.indices[name] = value
         elif (value is not UNBOUND
@@ -382,8 +383,8 @@ class LoopBodyTrace:
         self.results[name] = (spec, carried_vars)
 
     def _check_histories(self) -> None:
-        """Refuse a placeholder written with a history if what it stands for may not be: a leaf, one
-        of several views."""
+        """Refuse a write that gives a placeholder a history where eager mode allows none: to a
+        leaf, to one of several views."""
         for var in self.carried_vars:
             if var.requires_grad and var.rebased:
                 reason = leaf_error(var.outer) if var.outer._requires_grad else None
@@ -397,7 +398,7 @@ class LoopBodyTrace:
                     raise RegionRefused(f"{var.name}: {reason}")
 
     def _may_be_another(self, tensor: Tensor) -> bool:
-        """Return True if a value before the loop decides which tensor this is."""
+        """Return True if a value before the loop decides whose memory this tensor shares."""
         parent = self.parent
         return parent.remains(lambda: bool(parent.sharing.partners(parent.traced(tensor).memory)))
 
@@ -429,17 +430,17 @@ class LoopBodyTrace:
 
     def agree_strides(self, var: CarriedVar, end: Tensor) -> bool:
         """Return True if a variable's tensor has the same strides before and after an iteration.
-        Set its strides after the loop."""
+        Set `var.strides` to those after the loop."""
         before, after = self.parent.traced(var.outer), self.region.traced(end)
         var.strides = known_strides(after)
         if same_strides(after.shape, known_strides(before), var.strides):
             return True
-        if self.trip_count is None and not var.filled:  # it may be the outer tensor
+        if self.trip_count is None and not var.filled:  # after no iteration it is the outer tensor
             var.strides = merged_strides(var.name, before, after)
         return False
 
     def _check_memory(self) -> None:
-        """Memory that is written must be known to the loop in one way only."""
+        """Refuse if memory that the body writes is also read, carried or scanned in another way."""
         written = self.region.written_outside()
         targets = {self.parent.traced(s.target).memory for s in self.stores}
         if len(targets) < len(self.stores):
@@ -469,12 +470,12 @@ class LoopBodyTrace:
         self._check_apart()
 
     def _may_be(self, memory: FunctionalStorage) -> list[FunctionalStorage]:
-        """Memory of the parent, and what may be the same."""
+        """Return memory of the parent, and all that may be the same."""
         return [memory, *(other for other, _ in self.parent.sharing.partners(memory))]
 
     def _check_apart(self) -> None:
-        """Refuse unless what an iteration leaves is separate memory: it becomes so after the
-        loop."""
+        """Refuse if results of an iteration share memory, with each other or with tensors made
+        outside: after the loop each result has its own."""
         region = self.region
         starts = {region.traced(s.start).memory: s for s in self.carried_vars if s.is_tensor}
         ends = {id(s.end): region.traced(s.end).memory for s in self.carried_vars
@@ -509,15 +510,15 @@ class LoopBodyTrace:
     def _check_elements(
         self, elements: list[FunctionalStorage], variables: list[FunctionalStorage]
     ) -> None:
-        """Refuse to stack what may be another tensor, whatever a branch in the body gave."""
+        """Refuse an element of a list that may be another tensor, by a branch in the body."""
         for memory in elements:
             for other, _ in self.region.sharing.memories.of(memory):
                 if other in elements or other in variables or other in self.region.copies:
                     raise RegionRefused("a tensor's value decides which tensor it appends")
 
     def _check_fresh(self, var: CarriedVar, starts: dict[FunctionalStorage, CarriedVar]) -> None:
-        """Refuse a variable unless, some iterations later, it is a tensor that an iteration
-        made."""
+        """Refuse a variable that may hold one of the tensors from before the loop for good: follow
+        which variable it takes its tensor from."""
         seen: set[int] = set()
         while var.is_tensor and var.end is not var.start:
             following = starts.get(self.region.traced(var.end).memory)
@@ -530,14 +531,14 @@ class LoopBodyTrace:
 
 
 def asked_number(value: Any) -> Any:
-    """Return a plain number to fill with. Refuse one that changes."""
+    """Return a plain number that a row is filled with; refuse any other."""
     if is_a(value, SymNumber) or not is_a(value, (int, float, bool)):
         raise RegionRefused("it fills a row with a number that changes")
     return value
 
 
 def _sliced(source: Tensor, dim: int, start: Any, step: int, trip_count: Any) -> Tensor:
-    """Return what iterations see of a tensor, iterations first."""
+    """Return a tensor whose slices, in order, are what the iterations see of `source`."""
     moved = source if dim == 0 else source.movedim(dim, 0)
     if step > 0:
         if type(start) is int and start == 0 and step == 1 and moved.shape[0] == trip_count:

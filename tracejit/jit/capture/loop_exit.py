@@ -1,8 +1,8 @@
-"""End of a loop that a value may leave: by `break`, by `return`, or at its end.
+"""Exit of a loop that a value may leave: by `break`, by `return`, or at its end.
 
-In: a recorded body whose signal may be `TracedExit`. Also how the iteration before the loop ended,
-if that is for the program to know as well. Out: further variables and carried flags of the loop's
-node; when the node is there, the signal for what follows the loop. Called by `loops.py`.
+In: a recorded body whose signal may be a `TracedExit`; the exit of the iteration before the loop,
+if the program decides that too. Out: further variables and carried flags of the loop's node. When
+the node is made, the signal for what follows the loop. Called by `loops.py`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tracejit.jit.capture.tree import (
 )
 from tracejit.jit.ir.graph import Value
 
-RETURNED = "returned"  # the name of one that is no variable of the user's
+RETURNED = "returned"  # name of carried values that are no variable of the user's
 NAMES = ("broke", RETURNED)
 
 
 class LoopExits:
-    """Values that a body that may leave its loop carries besides its variables.
+    """Values that the body of a loop with exits carries besides its variables.
 
-    flags  name, what it is before the loop (a Tensor), in the body, at an iteration's end
+    flags  value before the loop (a Tensor), value in the body, value at an iteration's end
     parts  of the returned value: a variable of the loop, or what is the same whenever it returns
     """
 
@@ -91,7 +91,7 @@ class LoopExits:
                       else self._number(leaf, first) for leaf, first in zip(leaves, firsts)]
 
     def _kept(self) -> None:
-        """Only the iteration before the loop may return."""
+        """Take the returned value of the iteration before the loop: the body returns none."""
         self.spec, self.parts = _taken_before(self.before.value, False)
 
     def _taken(self, all_numbers: bool) -> tuple[TreeSpec, list[Any]]:
@@ -112,8 +112,8 @@ class LoopExits:
         return tensor._traced is not None and tensor._traced.tracer is self.body.region
 
     def _part(self, leaf: Tensor, first: Tensor | None) -> Any:
-        """Return what a tensor of the returned value is after the loop. `first`: what it is where
-        the iteration before the loop returned."""
+        """Return a tensor of the returned value as it is after the loop: a variable, or the tensor
+        itself. `first`: the same part where the iteration before the loop returned."""
         if not self._inside(leaf):
             return self._the_same(leaf, first)
         for var in self.body.carried_vars:
@@ -144,8 +144,8 @@ class LoopExits:
         return var
 
     def _check_fresh(self, leaf: Tensor, start: CarriedVar | None) -> None:
-        """Refuse a returned tensor unless it is one of the iteration's own, or a variable as it
-        found it."""
+        """Refuse a returned tensor unless the iteration made it, or it is a variable as the
+        iteration found it."""
         body, region = self.body, self.body.region
         memory = region.traced(leaf).memory
         starts = {region.traced(s.start).memory for s in body.carried_vars if s.is_tensor}
@@ -171,7 +171,7 @@ class LoopExits:
 
     # -- after the loop --------------------------------------------------------------------------
     def ended(self, flags: list[Tensor], values: dict[int, Any]) -> ControlExit:
-        """Return how the loop ended, given what the node made of flags and variables."""
+        """Return the loop's exit, given what the node made of flags and (by id) of variables."""
         if not self.names:
             return None
         found = dict(zip(self.names, flags))
@@ -184,7 +184,7 @@ class LoopExits:
 
 
 def _taken_before(value: Any, all_numbers: bool) -> tuple[TreeSpec, list[Any]]:
-    """Flatten what an iteration before the loop returns, in containers made for it."""
+    """Flatten what the iteration before the loop returns; its containers may be made anew."""
     leaves: list[Any] = []
     spec = tree_flatten(
         value, leaves, lambda container: True,

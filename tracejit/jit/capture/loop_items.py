@@ -1,8 +1,8 @@
-"""Iterables of rolled loops, and how tensors are indexed by the loop's index.
+"""Iterables of rolled loops, and tensors indexed by the loop's index.
 
-In: what stands behind `in` of a `for`; `x[i]` with the loop's index in the body. Out: the number of
-iterations and the item of one iteration; `x[i]` of a tensor made outside becomes a *scan*: each
-iteration gets its slice, without a gather. Called by `loops.py` and `control.py`.
+In: the iterable of a `for`; `x[i]` with the loop's index in the body. Out: the number of iterations
+and the item of one iteration. `x[i]` of a tensor made outside becomes a *scan*: each iteration gets
+its slice, without a gather. Called by `loops.py` and `control.py`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ from tracejit.jit.capture.scalars import CallSymInt
 from tracejit.jit.capture.settling import ended_to_hints
 from tracejit.jit.ir.sizes import SymInt
 
-WORTH = 16  # constant numbers of iterations from which a loop is rolled
+WORTH = 16  # iterations, if that is a constant, from which a loop is rolled
 
 
 class LoopIterable:
-    """Iterable a loop can be rolled over: `trip_count` iterations. `item(body)` is for inside the
-    region, `first()` for outside. `rest()`: the same without the first; `plainly()`: as Python
-    iterates it. Of a range: `start`, `step`."""
+    """Iterable that a loop can be rolled over, of `trip_count` items.
+
+    item(body)    the item of an iteration, in the region
+    first()       the first item, outside the region
+    rest()        a LoopIterable of the items after the first
+    plainly()     the items as Python iterates them
+    start, step   of a range
+    """
 
     start: Any = 0
     step = 0
@@ -40,7 +45,7 @@ class LoopIterable:
 
 
 def worth_rolling(iterable: Any) -> LoopIterable | None:
-    """Return how to roll a loop over this; None where it is better run as Python."""
+    """Return how to roll a loop over this; None where Python had better run it."""
     found = _rolled(iterable)
     if found is None or type(found.trip_count) is int and found.trip_count < WORTH:
         return None
@@ -78,8 +83,8 @@ def _over_range_call(arguments: tuple) -> LoopIterable | None:
 
 
 def over_range(start: Any, stop: Any, step: int) -> LoopIterable:
-    """`range(start, stop, step)`; sizes may be symbolic, also of a segment that is over; `step` is
-    an int."""
+    """Roll `range(start, stop, step)`. `step` is an int; the others may be sizes, also of a segment
+    that is over."""
     start, stop = ended_to_hints((start, stop))
     length = stop - start if step > 0 else start - stop
     if length < 0:
@@ -93,7 +98,7 @@ def over_range(start: Any, stop: Any, step: int) -> LoopIterable:
 
 
 def over_tensor(x: Tensor, first: int) -> LoopIterable:
-    """Iterate over the slices of a tensor along its first dimension, from number `first` on."""
+    """Roll over the slices of a tensor along its first dimension, from number `first` on."""
     trip_count = x.shape[0] - first
     return LoopIterable(trip_count, lambda body: body.scan(x, 0, first, 1), lambda: x[first],
                         lambda: over_tensor(x, first + 1), lambda: iter(x[first:]))
@@ -142,7 +147,7 @@ def _zipped(found: list[LoopIterable]) -> LoopIterable:
 
 
 def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
-    """Return an element whose place only the program knows, counted from the end where negative."""
+    """Return an element at an index that only the program knows; refuse one out of range."""
     size = container.shape[dim]
     if not is_a(index, LoopIndex) or index.body.max_trips is None:
         raise RegionRefused("it indexes a tensor by a number that may be out of range")
@@ -157,19 +162,18 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
 
 
 def part_at(container: Tensor, dim: int, where: Tensor) -> Tensor:
-    """`container.select(dim, where)`, where only the program knows where (one element) that is."""
+    """Return `container.select(dim, where)` as a copy; `where` is a tensor of one index."""
     tracer: Any = active.tracer
     return tracer.gathered_view(container, dim, container.index_select(dim, where).squeeze(dim))
 
 
 def mentions_index(key: Any) -> bool:
-    """Return True if a key is or holds an int that only the graph knows, in a region. Elsewhere its
-    value can be had."""
+    """Return True if a key is or holds an int that is known to the graph alone."""
     return known_to_graph(key) or type(key) is tuple and any(map(known_to_graph, key))
 
 
 def item_at(container: Tensor, key: Any) -> Any:
-    """`container[key]` where `key` is or holds an index of a loop."""
+    """Return `container[key]` where `key` is or holds an index of a loop."""
     keys = key if type(key) is tuple else (key,)
     if len(keys) > 1 and (type(keys[0]) is int or is_a(keys[0], GraphSymInt)):
         first = item_at(container, keys[0]) if is_a(keys[0], GraphSymInt) else container[keys[0]]
@@ -198,7 +202,7 @@ def item_at(container: Tensor, key: Any) -> Any:
 
 
 def store_at(container: Tensor, key: Any, item: Any) -> None:
-    """`container[key] = item` where `key` is or holds an index of a loop: one row."""
+    """Do `container[key] = item` where `key` is or holds a loop's index: a row per iteration."""
     keys = key if type(key) is tuple else (key,)
     position = next(p for p, k in enumerate(keys) if is_a(k, GraphSymInt))
     others = (*keys[:position], *keys[position + 1:])

@@ -1,9 +1,9 @@
 """Python numbers inside a rolled loop, and after a loop or branch: indices, counters, choices.
 
-In: what `range` gives, int and float variables that a body changes or a branch chooses. Out:
+In: what `range` gives; int and float variables that a body changes or a branch chooses. Out:
 numbers whose value is in the graph. In a region they add and subtract there. Their comparison is a
 bool of the graph, which rewritten control flow understands. Code that asks for the value itself (an
-index into a list, text) refuses the region. Called by `loop_body.py`, `loops.py`, `join.py`.
+index into a list, text) gets the region refused. Called by `loop_body.py`, `loops.py`, `join.py`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tracejit.jit.capture.scalars import CallSymFloat, CallSymInt, SymNumber
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import SymInt
 
-SMALL = 1 << 31  # counters that change by less than this do not overflow an int64
-LARGE = 1 << 62  # ints below this may grow for a while
-SMALL_STEP = 1 << 15  # indices that step by less than this may be added up
+SMALL = 1 << 31  # counters with smaller steps do not overflow an int64
+LARGE = 1 << 62  # smaller ints can grow for long before they overflow
+SMALL_STEP = 1 << 15  # indices with smaller steps may be added up as counters
 DTYPES = {int: int64, float: float64, bool: bool_}
 _BITS = {"and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor"}
 _INT_OPS = {"add": "add", "sub": "sub", "neg": "neg"}
@@ -34,8 +34,7 @@ _FLOAT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "neg": "neg"}
 
 
 class GraphSymNumber:
-    """Base of `GraphSymInt` and `GraphSymFloat`: a value of the graph instead of one of the
-    host."""
+    """Base of the numbers of a region: their value is in the graph, the host knows none."""
 
     on_host = False
     bounded = True  # whether it stays small however often the loop runs
@@ -52,11 +51,11 @@ class GraphSymNumber:
             "it needs the value of a number that changes in each iteration")
 
     def graph_value(self, tracer: Any) -> Value:
-        """Return its value in the graph of `tracer`, the loop's own or one within."""
+        """Return its value in the graph of `tracer`: that of the region, or of one within."""
         return tracer._operand(self)
 
     def comparison(self, op: str, left: Any, right: Any) -> Any:
-        """Make a bool of the graph: the answer differs from iteration to iteration."""
+        """Return the answer as a bool of the graph: it differs from iteration to iteration."""
         return GraphSymBool(_compared(op, *_as_ints((left, right))))
 
     def __bool__(self) -> bool:
@@ -67,7 +66,7 @@ class GraphSymNumber:
 
 
 class GraphSymInt(GraphSymNumber, CallSymInt):
-    """Int of the loop."""
+    """Int of a region."""
 
     bounded = False
 
@@ -79,7 +78,7 @@ class GraphSymInt(GraphSymNumber, CallSymInt):
 
 
 class GraphSymBool(GraphSymNumber, CallSymInt):
-    """Bool of the loop: the answer to a comparison."""
+    """Bool of a region: the answer to a comparison."""
 
     element_type, kind = bool_, bool
 
@@ -89,7 +88,7 @@ class GraphSymBool(GraphSymNumber, CallSymInt):
         return _int_arithmetic(op, operands)
 
     def as_int(self) -> GraphSymInt:
-        """0 or 1."""
+        """Return it as an int: 0 or 1."""
         made = GraphSymInt(_applied("convert", (self,), {"dtype": int64}))
         made.bounded = True
         return made
@@ -99,7 +98,7 @@ class GraphSymBool(GraphSymNumber, CallSymInt):
 
 
 class GraphSymFloat(GraphSymNumber, CallSymFloat):
-    """Float of the loop; float64, as Python's."""
+    """Float of a region; float64, as Python's."""
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
         return _float_arithmetic(op, operands)
@@ -108,7 +107,7 @@ class GraphSymFloat(GraphSymNumber, CallSymFloat):
 def _int_arithmetic(op: str, operands: tuple) -> Any:
     if any(x.__class__ is float for x in operands):
         return _float_arithmetic(op, operands)
-    chosen = op == "mul" and any(type(x) is GraphSymBool for x in operands)  # it or nothing
+    chosen = op == "mul" and any(type(x) is GraphSymBool for x in operands)  # the number or 0
     operands = _as_ints(operands)
     growing = [x for x in operands if not is_bounded(x)]
     if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
@@ -119,7 +118,7 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
 
 
 def _as_ints(operands: tuple) -> tuple:
-    """Operands of Python's arithmetic, which takes bools for ints."""
+    """Return operands with bools as ints, as Python's arithmetic takes them. Refuse large ints."""
     if not all(_within(x, LARGE) for x in operands):
         raise RegionRefused("it uses an int that is too large")
     return tuple([x.as_int() if type(x) is GraphSymBool else int(x) if type(x) is bool else x
@@ -127,7 +126,7 @@ def _as_ints(operands: tuple) -> tuple:
 
 
 def _compared(op: str, left: Any, right: Any) -> Value:
-    """Compare as Python does: an int that float64 would round is compared as it is."""
+    """Compare exactly, as Python does: an int that float64 would round is compared as an int."""
     operands = left, right
     if {x.__class__ for x in operands} != {int, float}:
         return _applied(op, operands)
@@ -135,7 +134,7 @@ def _compared(op: str, left: Any, right: Any) -> Value:
     value = _applied(op, floats)
     if all(map(is_bounded, operands)):
         return value
-    rounded = _applied("eq", floats)  # then the float is a whole number
+    rounded = _applied("eq", floats)  # then the float is whole, and rounding may hide a difference
     whole = tuple([x if x.__class__ is int else _whole(x) for x in operands])
     return _applied("where", (rounded, _applied(op, whole), value))
 
@@ -146,7 +145,7 @@ def _as_float(x: Any) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    """Convert a float that is a whole number to an int; anything for others."""
+    """Convert a float that is a whole number to an int; give anything for other floats."""
     if is_a(x, SymNumber):
         return _applied("convert", (x,), {"dtype": int64})
     return int(x) if abs(x) < LARGE else 0
@@ -170,14 +169,14 @@ def is_bounded(x: Any) -> bool:
 
 
 def _within(x: Any, most: int) -> bool:
-    """Return False if an int is known now and not less than `most` in magnitude. Guards as
-    `is_bounded`."""
+    """Return False for an int that is known now and at least `most` in magnitude. For a number of
+    the caller, the answer guards the program."""
     known = type(x) is int or is_a(x, CallSymInt) and x.on_host
     return not known or bool(-most < x) and bool(x < most)
 
 
 def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
-    """Make a number a tensor of the graph at work."""
+    """Make a number a tensor of the active tracer's graph."""
     if not is_a(number, SymNumber):
         if kind is int and abs(number) >= LARGE:
             raise RegionRefused("it uses an int that is too large")
@@ -204,19 +203,19 @@ def _applied(op: str, operands: tuple, attributes: dict | None = None) -> Value:
 
 
 def as_tensor(value: Any) -> Tensor:
-    """Return a tensor that holds a value of the graph at work."""
+    """Return a tensor that holds a value of the active tracer's graph."""
     tracer: Any = active.tracer
     tensor = tracer.tensor_of(value)
     return tensor
 
 
 def tested(value: Any) -> Any:
-    """Return what decides a branch or a loop: the tensor of a bool of the graph."""
+    """Return the tensor of a bool of the graph, to branch on; any other value as it is."""
     return number_tensor(active.tracer, value, bool) if type(value) is GraphSymBool else value
 
 
 class LoopIndex(GraphSymInt):
-    """`start + step * position`: where the loop is. `body` is the loop being recorded."""
+    """Index of a loop, `start + step * position`. `body` is the loop being recorded."""
 
     def __init__(self, value: Value, body: Any, start: Any, step: int):
         super().__init__(value)
@@ -247,11 +246,11 @@ def number_in(value: Value, kind: type) -> Any:
 
 
 def number_result(parent: Any, tensor: Tensor, kind: type, bounded: bool = False) -> Any:
-    """Return a Python number that a loop or a branch computed. `bounded`: it is small."""
+    """Return the Python number that a loop or a branch computed. `bounded`: it stays small."""
     if parent.root is not parent:
         made = number_in(parent.traced(tensor).read(), kind)
     elif kind is bool:
-        return tensor.item()  # a plain one: it ends the segment
+        return tensor.item()  # bools are never pending: this ends the segment
     else:
         made = RegionSymInt(tensor) if kind is int else RegionSymFloat(tensor)
     made.bounded = bounded
@@ -264,8 +263,8 @@ def _in_region() -> bool:
 
 
 class RegionSymNumber:
-    """Number that a loop or a branch has computed: a tensor of the graph, and what the host will
-    read."""
+    """Number that a loop or a branch has computed: a tensor of the graph, and a pending number that
+    the host will read from it."""
 
     value: Value | None
     op: str | None
@@ -283,11 +282,11 @@ class RegionSymNumber:
         return getattr(self.pending, "hint", self.pending)
 
     def tensors(self) -> list[Tensor]:
-        """List what it holds."""
+        """Return the tensors that it holds, which are no escaped results of the call."""
         return [self.tensor, *getattr(self.pending, "operands", ())]
 
     def concretize(self) -> Any:
-        """Return the value: the segment ends here, unless it has run."""
+        """Return the value; end the segment if it has not run yet."""
         concretize = getattr(self.pending, "concretize", None)
         return self.pending if concretize is None else concretize()
 
@@ -298,7 +297,7 @@ class RegionSymNumber:
         return value
 
     def arithmetic(self, op: str, operands: tuple) -> Any:
-        """Python's own, on the host, when the program has run; in a region, in the graph."""
+        """Compute in the graph of a region; outside, on the host when the program has run."""
         if _in_region():
             return super().arithmetic(op, operands)  # type: ignore[misc]
         return evaluate(op, [x.pending if is_a(x, RegionSymNumber) else x for x in operands])
@@ -321,7 +320,7 @@ class RegionSymInt(RegionSymNumber, GraphSymInt):  # type: ignore[override]
     def arithmetic(self, op: str, operands: tuple) -> Any:
         if op in ("add", "sub", "mul") and not _in_region() and all(map(_joins, operands)):
             growing = [x for x in operands if not is_bounded(x)]
-            if len(growing) < (1 if op == "mul" else 2):  # it fits an int64
+            if len(growing) < (1 if op == "mul" else 2):  # the result fits an int64
                 with no_grad():
                     tensors = [x.tensor if is_a(x, RegionSymInt) else x for x in operands]
                     return RegionSymInt(evaluate(op, tensors))
@@ -335,13 +334,13 @@ class RegionSymInt(RegionSymNumber, GraphSymInt):  # type: ignore[override]
 
 
 def _joins(x: Any) -> bool:
-    """Return True if an int may be a part of an int that the graph computes."""
+    """Return True if the graph may add an int to one that it computes."""
     plain = type(x) is int or type(x) is CallSymInt
     return is_a(x, RegionSymInt) or plain and _within(x, LARGE)
 
 
 def known_to_graph(x: Any) -> bool:
-    """Return True if `x` is an int whose value cannot be asked for here."""
+    """Return True if `x` is an int whose value no code here can ask for."""
     return is_a(x, GraphSymInt) and (_in_region() or not is_a(x, RegionSymInt))
 
 

@@ -1,7 +1,8 @@
-"""Region of a rolled loop's body: what recording one iteration may do that a branch may not.
+"""Region of a rolled loop's body: what an iteration may do that a branch may not.
 
-In: ops of the iteration. Out: a region's graph; random draws from a state that goes along, appends
-handed to the body, what branches within say of gradients. Made by `loop_body.py`.
+In: ops of the iteration. Out: a region's graph. Random draws take a state that is carried along.
+Appends go to the body, which also learns from branches where gradients lead. Made by
+`loop_body.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LoopBodyTracer(SubgraphTracer):
-    """Region of a body; knows the loop it belongs to."""
+    """Tracer of a loop's body; knows the loop it belongs to."""
 
     body: LoopBodyTrace
 
@@ -35,7 +36,7 @@ class LoopBodyTracer(SubgraphTracer):
         return self.body.trip_count is None and not (self.body.counted and self.body.before is None)
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
-        if one != other:  # the gradient of the loop knows what its variables lead to
+        if one != other:  # checked later: only the loop's gradient knows where variables lead
             self.leaf_constraints.append((one, other))
 
     def carries(self, tensor: Tensor) -> bool:

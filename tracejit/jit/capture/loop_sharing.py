@@ -1,8 +1,8 @@
 """Variables of a rolled loop that may be one tensor when it ends: `best = y if c else best`.
 
-In: a recorded body in which a branch gave a variable something that was there before. Out: flags
-that go from iteration to iteration, further carried values of the loop; after it, what `sharing.py`
-keeps. Raises `RegionRefused` where flags cannot tell. Called by `loops.py`.
+In: a recorded body in which a branch may give a variable a tensor that was there before. Out: flags
+that are carried from iteration to iteration, and, after the loop, what `sharing.py` keeps. Raises
+`RegionRefused` where flags cannot tell. Called by `loops.py`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ from tracejit.jit.ir.graph import Value
 
 @dataclass(eq=False)
 class Edge:
-    """Possible content of a variable after an iteration: `other`. It is what a variable holds
-    before the iteration, what one holds after it (a tensor of the body), or a tensor made outside.
-    No flag: it is so always."""
+    """Possible content of a variable after an iteration: what a variable holds before it, a tensor
+    of the body, or a tensor made outside.
+
+    other   that CarriedVar or Tensor
+    flag    under which it is so; None: always
+    """
 
     other: Any
     flag: Tensor | None
@@ -35,8 +38,8 @@ class Edge:
 
 @dataclass(eq=False)
 class Held:
-    """Flag that says if `var` holds `other`: a tensor made before the loop, or what the variable
-    `other` holds."""
+    """Flag that says if `var` holds `other`: a tensor made before the loop, or what another
+    variable holds."""
 
     var: CarriedVar
     other: Any
@@ -45,7 +48,7 @@ class Held:
 
 
 class LoopSharing:
-    """Flags of a loop. `flags`: (before the loop, within an iteration, after it)."""
+    """Flags of a loop, each as (value before the loop, within an iteration, after it)."""
 
     def __init__(self, body: LoopBodyTrace):
         self.parent, self.region, self.trip_count = body.parent, body.region, body.trip_count
@@ -66,7 +69,7 @@ class LoopSharing:
                 self._settle_strides(held)
 
     def _settle_strides(self, held: Held) -> None:
-        """Two that may be one may lie in different ways."""
+        """Merge the strides of a variable and of what it may hold, where they differ."""
         var, other = held.var, held.other
         one = self.region.traced(var.end)
         another = (self.region.traced(other.end) if is_a(other, CarriedVar)
@@ -75,17 +78,17 @@ class LoopSharing:
             var.strides = merged_strides(var.name, one, another)
 
     def tells(self, var: CarriedVar) -> bool:
-        """Return True if flags tell what a variable is, also after no iteration."""
+        """Return True if flags tell what a variable holds after the loop, even if it never ran."""
         return bool(self.held) and var in self.changing
 
     def outside(self, var: CarriedVar) -> list[Tensor]:
-        """Tensors made before the loop that a variable may hold when it is over."""
+        """Return the tensors made before the loop that a variable may hold after it."""
         return [held.other for held in self.held.values()
                 if held.var is var and held.remains and not is_a(held.other, CarriedVar)]
 
     def remember(self, values: dict[int, Any], flags: Sequence[Tensor]) -> None:
-        """Remember the flags when the node is made. `values` are what the variables are now (by
-        their ids)."""
+        """Tell the parent what may be one, under the node's result `flags`. `values`: what
+        variables hold now, by their ids."""
         parent = self.parent
         for held, flag in [(h, f) for h, f in zip(self.held.values(), flags) if h.remains]:
             result = values[id(held.var)]
@@ -105,8 +108,8 @@ class LoopSharing:
                 yield Edge(starts.get(id(tensor), tensor), flag)
 
     def _check(self, var: CarriedVar, told: bool) -> None:
-        """RegionRefused where its memory may be another's and flags of tensors do not tell (`told`:
-        whether there are such)."""
+        """Refuse a variable that may be a tensor written in the loop, or that may share memory
+        without being one tensor. `told`: flags of tensors exist."""
         region = self.region
         met = [e.other.start if is_a(e.other, CarriedVar) else e.other
                for e in self.edges[id(var)]]
@@ -122,7 +125,7 @@ class LoopSharing:
 
     # -- what goes from iteration to iteration ---------------------------------------------------
     def _possible(self) -> dict[tuple[int, int], tuple[CarriedVar, Any]]:
-        """Find pairs: variables that may hold a tensor, or the same as another variable."""
+        """Find (variable, tensor or other variable) where the first may hold what the second is."""
         outside = {id(s.outer): s.outer for s in self.carried_vars}
         outside |= {id(e.other): e.other for edges in self.edges.values() for e in edges
                     if is_a(e.other, Tensor) and self.region.is_outer(e.other)}
@@ -167,7 +170,8 @@ class LoopSharing:
 
     def _after(self, var: CarriedVar, other: Any, now: Callable[[CarriedVar, Any], Any],
                flag: Callable[[Tensor | None], Any]) -> Any:
-        """Tell if the variable holds `other` after an iteration, given what was so before it."""
+        """Return whether the variable holds `other` after an iteration: a bool or a flag. `now`
+        tells what was so before it."""
         found: Any = False
         for one, when in self._holds(var, flag):
             for another, also in self._holds(other, flag):
@@ -175,7 +179,7 @@ class LoopSharing:
         return found
 
     def _holds(self, var: Any, flag: Callable[[Tensor | None], Any]) -> list[tuple[Any, Any]]:
-        """List what a variable may hold after an iteration, and when. A tensor made outside is
+        """List what a variable may hold after an iteration, and when; a tensor made outside holds
         itself."""
         if not is_a(var, CarriedVar):
             return [(var, True)]
@@ -188,7 +192,7 @@ def _at_first(var: CarriedVar, other: Any) -> bool:
 
 
 def _one(one: Any, other: Any, now: Callable[[CarriedVar, Any], Any]) -> Any:
-    """Tell if two are one: tensors, or what variables hold before an iteration."""
+    """Return whether two are one, a bool or a flag, given what variables held before (`now`)."""
     one, other = (x.outer if is_a(x, CarriedVar) and x.end is x.start else x for x in (one, other))
     if one is other:
         return True

@@ -47,13 +47,13 @@ from tracejit.jit.capture.tree import tree_unflatten
 from tracejit.jit.ir.graph import Graph, Value
 
 NO_ITERATION = "if no iteration runs, a variable is a view or another variable's tensor"
-ATTEMPTS = 16  # numbers lifted and variables promoted, one in each
+ATTEMPTS = 16  # each learns one thing: a number to lift, a variable to promote
 
 
 def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
               variables: Variables, before: TracedExit | None) -> ControlExit:
-    """`for item in rolled: body(item)`; how it ends. `before`: how the iteration before these did,
-    if that is for the program to know."""
+    """Record `for item in rolled: body(item)` as a node; return its exit. `before`: the exit of the
+    iteration before these, if the program decides it."""
     if rolled.trip_count < 1:
         return before
     if before is not None:
@@ -77,7 +77,7 @@ def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], Contro
 
 def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
                    variables: Variables, before: TracedExit | None) -> ControlExit:
-    """Record a counted loop that a value may end before."""
+    """Record a counted loop that a value may end early."""
 
     def run(b: LoopBodyTrace) -> ControlExit:
         signal = body(rolled.item(b))
@@ -110,8 +110,8 @@ def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], C
 def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
                 body: Callable[[], ControlExit], variables: Variables,
                 before: TracedExit | None) -> ControlExit:
-    """`while test(): body()`, where `decision` is what the test just gave; how it ends. `before` as
-    above."""
+    """Record `while test(): body()` as a node; return its exit. `decision` is the test's first
+    answer, `before` as in `trace_for`."""
     endless = False
 
     def run(b: LoopBodyTrace) -> ControlExit:
@@ -138,7 +138,7 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
     if recorded.permutes or recorded.of_views():
         raise RegionRefused(NO_ITERATION)
     signal = LoopBuilder(recorded, truth(decision)).add()
-    if endless and is_a(signal, TracedExit):  # nothing else ends it
+    if endless and is_a(signal, TracedExit):  # `while True`: only break or return ends it
         if signal.broke is False:
             return Return(signal.value)
     return signal
@@ -147,7 +147,7 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
 def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
               run: Callable[[LoopBodyTrace], ControlExit], max_trips: Any = None,
              before: TracedExit | None = None) -> LoopBodyTrace:
-    """Record the body as often as it takes to know what is carried."""
+    """Record the body until no `Retrace` asks for another attempt."""
     known: dict[type, set] = {
         kind: set() for kind in (GradPromotion, LiftNumber, StrideChange, GrowingList)}
     for _ in range(ATTEMPTS):
@@ -158,7 +158,7 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
             body.record(run)
             return body
         except Retrace as found:
-            body.appended.clear()  # an attempt that is given up holds nothing
+            body.appended.clear()  # a failed attempt keeps no element alive
             known[type(found)].add(found.place)
     raise RegionRefused("its variables change in too many ways")
 
@@ -175,7 +175,7 @@ class Carried:
 
 
 class LoopBuilder:
-    """Makes the node of a recorded body, and the state after it."""
+    """Maker of the node for a recorded body, and of the state after the loop."""
 
     def __init__(self, body: LoopBodyTrace, go: Any = None):
         self.body, self.go = body, go  # `go`: of a loop without a trip count, a tensor
@@ -215,10 +215,10 @@ class LoopBuilder:
         self.carried += [c for _, c in self.draws]
         self.stacked = [elements[0] for _, elements in body.appended.values()]
         self.stacked += [stored.rows for stored in body.stores]
-        self.lasts: dict[int, Tensor] = {}  # of elements that variables are too: the last one
+        self.lasts: dict[int, Tensor] = {}  # by id of an element that a variable holds too
 
     def _gives_history(self) -> bool:
-        """Return True if a result requires grad, as the body leaves it or, without iterations, as
+        """Return True if a result requires grad, as the body leaves it or, after no iteration, as
         it was."""
         changing = [s for s in self.body.carried_vars if s.is_tensor and s.end is not s.start]
         given = [*(s.end for s in changing),
@@ -227,7 +227,7 @@ class LoopBuilder:
         return any(x._requires_grad for x in given)
 
     def _may_hold(self, var: CarriedVar) -> list[Tensor]:
-        """Tensors made before the loop that a variable which changes may be after it."""
+        """Return the tensors made before the loop that a variable may be after it."""
         found = self.sharing.outside(var)
         if self.region.may_run_zero_times and not var.filled and not self.sharing.tells(var):
             found.append(var.outer)
@@ -240,7 +240,7 @@ class LoopBuilder:
         return bool(self._memory(var.start).mutations)
 
     def _happened(self, memory: FunctionalStorage, before: int) -> bool | Carried:
-        """Tell if each iteration writes memory: a bool, or what carries whether one did."""
+        """Return whether each iteration writes memory: a bool, or a carried flag that one did."""
         parent, region = self.parent, self.region
         happened = write_condition(region, memory, before)
         if not is_a(happened, Tensor):
@@ -252,7 +252,7 @@ class LoopBuilder:
             return Carried(init, known, region.traced(either).read())
 
     def _flag(self, memory: FunctionalStorage) -> bool | Tensor:
-        """Tell if memory was written in the loop: a bool, or the flag that says so."""
+        """Return whether memory was written in the loop: a bool, or the flag that says so."""
         happened = self.happened[memory]
         if is_a(happened, Carried):
             return happened.result
@@ -262,7 +262,7 @@ class LoopBuilder:
             return self.count >= 1
 
     def _store(self, var: CarriedVar, result: Tensor) -> None:
-        """Store a result in what the variable was before the loop: perhaps nothing was written."""
+        """Store the result of a variable written in place in the tensor it was before the loop."""
         happened = self._flag(self._memory(var.start))
         with self.parent.writing_under(happened), nullcontext() if var.rebased else no_grad():
             store(var.outer, result)
@@ -282,7 +282,7 @@ class LoopBuilder:
         return Carried(init, var.input, end, var)
 
     def _state(self, draws: RngInput) -> Carried:
-        """Carry the generator's state from one iteration to the next."""
+        """Carry the generator's state from iteration to iteration."""
         outer = self.parent.rng_input_of(draws.generator)
         init = _advanced(self.parent, outer.tensor, outer.offset)
         with speculate(self.region):
@@ -297,13 +297,13 @@ class LoopBuilder:
         return [Carried(init, body.position.value, body.following.value)]
 
     def add(self) -> ControlExit:
-        """Make the node; variables, lists and memory are as after the loop, which ended so."""
+        """Make the node; set variables, lists and memory as after the loop. Return its exit."""
         with refuse_on_bug():
             return self._add()
 
     def _add(self) -> ControlExit:
         parent, region, body = self.parent, self.region, self.body
-        with forbid_breaks(parent.root):  # the body is made of the graph so far
+        with forbid_breaks(parent.root):  # the body uses values of this segment
             gradient = self._gradient()
             residuals = [] if gradient is None else gradient.residuals
             init = {m.value for m, _ in self.memories}
@@ -331,7 +331,8 @@ class LoopBuilder:
         return self._leave(stacked)
 
     def parts(self, more: list[Value]) -> tuple[Op, list[Value], dict[str, Any], Graph]:
-        """Return what the node is made of; `more`: what its body gives besides."""
+        """Return the node's op, operands, attributes and body; `more`: further outputs of the
+        body."""
         parent, body = self.parent, self.body
         operands, inputs, outputs = self.given
         carried = len(self.carried)
@@ -347,8 +348,8 @@ class LoopBuilder:
         return REGISTRY["while_loop"], [go, *operands], {"carried": carried}, graph
 
     def _count_writes(self) -> None:
-        """Let a result count the writes to what it may be, already when history keeps it."""
-        known: dict[int, list[Tensor]] = {}  # by what an iteration ends with
+        """Give a result the write count of what it may be, before history keeps the result."""
+        known: dict[int, list[Tensor]] = {}  # by id of what variables hold after an iteration
         changing = [(c.var, c.result) for c in self.carried
                     if c.var is not None and c.var.is_tensor and c.var.end is not c.var.start]
         for var, _ in changing:
@@ -381,8 +382,8 @@ class LoopBuilder:
                 values[id(var)] = self._end(c, var, stacked, others, values)
                 others.append(var)
         self.sharing.remember(values, [c.result for c in self.flags])
-        for c, var in carried_vars:  # last: these may end the segment
-            if var.end is var.start and var.is_tensor:  # written: so is what it stood for
+        for c, var in carried_vars:  # last: a store, or a number, may end the segment
+            if var.end is var.start and var.is_tensor:  # written in place: so is the outer tensor
                 self._store(var, c.result)
                 values[id(var)] = var.outer
             elif not var.is_tensor:
@@ -395,13 +396,13 @@ class LoopBuilder:
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip_count)
         self.region.created_here.clear()
-        body.appended.clear()  # what is held here could never be let go of untaken
+        body.appended.clear()  # held here, a list could not go before its elements are made
         return self.exit.ended([c.result for c in self.exits], values)
 
     def _end(self, c: Carried, var: CarriedVar, stacked: list[Tensor], others: list[CarriedVar],
              values: dict[int, Any]) -> Tensor:
-        """Return what a variable is after the loop; after an iteration the `others` are that
-        too."""
+        """Return what a variable is after the loop; `others` are variables that an iteration ends
+        with the same tensor."""
         for other in others:
             if self.body.trip_count is not None or other.outer is var.outer:
                 return values[id(other)]
@@ -412,7 +413,7 @@ class LoopBuilder:
 
     def _tensor(self, c: Carried, var: CarriedVar, stacked: list[Tensor]) -> Tensor:
         for element, whole in zip(self.stacked, stacked):
-            if element is var.end:  # the last element of the list is this very tensor
+            if element is var.end:  # the variable is the list's last element
                 last = self.lasts[id(element)] = whole[self.body.trip_count - 1].clone()
                 return last
         self.parent.traced(c.result).memory.strides = var.strides
@@ -423,7 +424,7 @@ class LoopBuilder:
         return c.result
 
     def _may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
-        """After so many iterations a variable is what it, or another, was, memory and all."""
+        """Tell the parent that `result` is `other`, memory and all, where `flag` holds."""
         parent = self.parent
         memory, known = parent.traced(result).memory, parent.traced(other).memory
         parent.may_share(memory, known, flag)
@@ -431,7 +432,7 @@ class LoopBuilder:
 
 
 def _advanced(tracer: Tracer, state: Tensor, draws: int) -> Value:
-    """Return a generator's state (key, draws made) after further draws."""
+    """Return a generator's state, a (key, draws made) pair, after `draws` further draws."""
     with no_grad():
         after = state + iota(2) * draws if draws else state
     return tracer.traced(after).read()

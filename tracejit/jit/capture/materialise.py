@@ -1,7 +1,8 @@
 """Deferred tensors become concrete: the memory their segment produced, seen through their views.
 
-In: deferred tensors, the fresh root tensor of each piece of memory. Out: nothing; the tensors are
-changed. Called by the tracer when a segment has run.
+In: deferred tensors, and the tensor that the program made for each piece of fresh memory. Out:
+nothing; the deferred tensors are changed in place. Called by `flush` when a segment has run; a
+replay lays out results by `laid_out`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from tracejit.jit.ir.graph import Value
 
 def materialise(tensors: list[Tensor], roots: dict[FunctionalStorage, Tensor],
                 known: Mapping[Value, Tensor]) -> None:
-    """Give deferred tensors the memory their segment produced, seen through their views; `known`:
-    further operands of these."""
+    """Make deferred tensors concrete, in place.
+
+    `roots`: the tensor of each piece of fresh memory. `known`: concrete tensors for the further
+    operands of views.
+    """
     saved, active.tracer = active.tracer, None
     try:
         for tensor in tensors:
@@ -39,7 +43,7 @@ def materialise(tensors: list[Tensor], roots: dict[FunctionalStorage, Tensor],
 
 
 def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """Copy the elements to other memory with these strides."""
+    """Return a copy of `root` in new memory with these strides (in elements)."""
     steps = zip(root._shape, strides)
     span = 1 + sum((n - 1) * s for n, s in steps) if 0 not in root._shape else 0
     made = empty((span,), dtype=root._dtype, device=root._device)
@@ -51,7 +55,8 @@ def laid_out(root: Tensor, strides: tuple[int, ...]) -> Tensor:
 def apply_views(
     root: Tensor, views: tuple, traced: FunctionalTensor, known: Mapping[Value, Tensor]
 ) -> Any:
-    """Return the array views lead to, from the concrete memory they start at."""
+    """Return the array that recorded views of the concrete tensor `root` lead to, with the sizes of
+    the recorded call."""
     array: Any = alias(root)
     values = traced.memory.value.graph.scope.hints
     with no_grad():

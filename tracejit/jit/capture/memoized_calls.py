@@ -1,9 +1,9 @@
-"""Calls of functions that keep what they gave (`functools.lru_cache`): a replay asks them again.
+"""Calls of functions with a cache (`functools.lru_cache`): a replay asks the cache again.
 
 In: the functions with a cache that a recording found, and the calls that rewritten code makes of
-them. Out: `MemoizedCall`s, which a replay repeats where none of them would run its function. Any
-other call is a break: one that ran the function, was made by C code, or gave what may change.
-Called by `calls`, `state` and the entry maker.
+them. Out: `MemoizedCall`s and `MemoizedResults`, which a replay repeats if none of them would run
+its function. Any other call is a break: the function ran, its arguments are unknown, or its result
+may change. Called by `calls`, `state` and the runtime (`entry`, `build`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 
 
 class MemoizedCall:
-    """Call of a function with a cache, and what it gave."""
+    """Call of a function with a cache, and its result. Objects are held weakly."""
 
     def __init__(self, function: Any, arguments: tuple, keywords: dict, answer: Any):
         self.function = weakref.ref(function)
@@ -46,15 +46,16 @@ class MemoizedCall:
         self.typed = function.cache_parameters()["typed"]
         self.of_objects = any(type(x) is weakref.ref for x in (*self.arguments, *keywords.values()))
         self.key = None if self.of_objects else self._key()
-        self.differing: Any = ABSENT  # what the cache had when it gave another answer
+        self.differing: Any = ABSENT  # the cache's entry when it gave another answer
 
     def _given(self) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments; guards have found each object again."""
+        """Return the arguments and keywords of the call. Guards have found each object again."""
         keywords = {k: _strongly(x) for k, x in self.keywords.items()}
         return [_strongly(x) for x in self.arguments], keywords
 
     def _key(self) -> Any:
-        """Return the cache's key of the result. Objects are no keys: it would keep them alive."""
+        """Return the key under which the cache has the result. Keys with objects are made anew each
+        time: a kept one would hold the objects alive."""
         probe = functools.lru_cache(maxsize=None, typed=self.typed)(lambda *_, **__: None)
         arguments, keywords = self._given()
         probe(*arguments, **keywords)
@@ -71,7 +72,8 @@ class MemoizedCall:
         return type(found).__name__ == _IN_ORDER or identical(found, self.answer)
 
     def holds(self) -> bool:
-        """Return True if the function, which is called and has a result, gives the same."""
+        """Call the function, whose cache has a result, and return True if the result is the
+        recorded one."""
         function: Any = self.function()
         arguments, keywords = self._given()
         if identical(function(*arguments, **keywords), self.answer):
@@ -81,10 +83,10 @@ class MemoizedCall:
 
 
 class MemoizedResults:
-    """Results that a function keeps, where calls of it were made that no rewritten code made.
+    """Cached results of a function that code other than rewritten code called.
 
-    calls    how many these were: a replay makes as many, of a result that is kept
-    objects  that guards find again, by id: only those can have been arguments of the calls
+    calls    number of these calls: a replay makes as many
+    objects  objects that guards find again: only these can have been arguments
     """
 
     def __init__(self, function: Any, calls: int, objects: Sequence[Any]):
@@ -101,8 +103,11 @@ class MemoizedResults:
         self.size = function.cache_info()
 
     def are_plain(self) -> bool:
-        """Return True if results are values that never change, and few. A cache that drops some
-        must have room for many more, for a replay does not renew the very results."""
+        """Return True if the results never change and are few.
+
+        A bounded cache must have room for many more: a replay does not renew each result that the
+        recorded code asked for.
+        """
         size = self.size
         if size.maxsize is not None and size.maxsize < ROOM * size.currsize:
             return False
@@ -110,14 +115,15 @@ class MemoizedResults:
         return count + len(self.results) <= MOST and _are_plain(x for _, x in self.results)
 
     def may_hold(self) -> bool:
-        """Return True if the function still has these results. Does not call it."""
+        """Return True if the cache still has these results. Does not call the function."""
         function = self.function()
         cache = {} if function is None else _cache_of(function)
         found = [(cache.get(_key_of(key), ABSENT), result) for key, result in self.results]
         return all(x is not ABSENT and identical(_result_in(x), result) for x, result in found)
 
     def holds(self) -> bool:
-        """Ask for a result as often as the recorded code did."""
+        """Call the function as often as the recorded code did, so that its cache counts as many
+        hits."""
         function: Any = self.function()
         arguments, keywords = _given_by(_key_of(self.results[0][0]))
         for _ in range(self.calls):
@@ -126,21 +132,23 @@ class MemoizedResults:
 
 
 def objects_in(keys: Iterable[Any]) -> list[Any]:
-    """Return what keys of a cache are made of, but for plain values."""
+    """Return the objects in keys of a cache, without plain values and the mark before keywords."""
     parts = [x for key in keys for x in (key if type(key) is tuple else (key,))]
     return [x for x in parts if x is not _BETWEEN and not _are_plain([x])]
 
 
 def _key_of(key: Any) -> Any:
-    """Return the key as the cache has it, with the objects themselves."""
+    """Return a key as the cache has it: objects in place of weak references."""
     return tuple(map(_strongly, key)) if type(key) is tuple else key
 
 
 def first_changed(
     calls: Sequence[MemoizedCall | MemoizedResults]
 ) -> MemoizedCall | MemoizedResults | None:
-    """Return the first of some calls that gives another result. Calls are made again only if no
-    function would run."""
+    """Return the first call that would give another result, else None.
+
+    The calls are made again only if every cache still has its result, so that no function runs.
+    """
     for call in calls:
         if not call.may_hold():
             return call
@@ -154,13 +162,13 @@ class MemoizedCalls:
     """Functions with a cache that one recording found, and their calls."""
 
     def __init__(self, source_of: Callable[[Any], Any]) -> None:
-        self.source_of = source_of  # where guards find an object
-        self.found: dict[int, tuple[Any, Any]] = {}  # id -> function, its figures before
+        self.source_of = source_of  # the source at which guards find an object
+        self.found: dict[int, tuple[Any, Any]] = {}  # id -> function, `cache_info` before
         self.calls: list[MemoizedCall | MemoizedResults] = []
-        self.codes: set[Any] = set()  # what a cache that has no result runs
+        self.codes: set[Any] = set()  # code of functions with caches: runs if there is no result
 
     def find(self, function: Any) -> None:
-        """Code that runs may call this."""
+        """Add a function that the call's code may call."""
         code = attribute_of(attribute_of(function, "__wrapped__"), "__code__")
         if code is not None and code.co_filename == typing.__file__:
             return  # types of their arguments, which nothing changes
@@ -169,7 +177,10 @@ class MemoizedCalls:
             self.codes.add(code)
 
     def call(self, function: Any, arguments: tuple, keywords: dict, asked: set[int]) -> Any:
-        """Call the function; `asked`: ids of what must be the same object at a replay."""
+        """Call the function, and keep the call for replays if the cache had the result.
+
+        `asked`: receives the ids of arguments that must be the same objects in a replay.
+        """
         missed = function.cache_info().misses
         answer = function(*arguments, **keywords)
         kept = function.cache_info().misses == missed and holds("caches")
@@ -181,10 +192,11 @@ class MemoizedCalls:
         return answer
 
     def _is_key(self, x: Any) -> bool:
-        """Return True if guards find an object that equals itself alone and may be held.
+        """Return True if guards find the object again, it equals itself alone, and an entry can
+        hold it weakly.
 
-        A class that a cache knows is older than the call. Guards of what it was found by, such as
-        its instances, lead to the same one.
+        A class in a cache's key is older than the call. Guards of the source that led to it, such
+        as an instance, lead to the same class.
         """
         if is_a(x, type):
             return told_by_identity(x)
@@ -192,13 +204,13 @@ class MemoizedCalls:
         return self.source_of(x) is not None and told_by_identity(x) and bool(weak)
 
     def filled(self) -> bool:
-        """Return True if the recording made functions run whose results are kept from now on."""
+        """Return True if the recording filled caches: the next call finds the results there."""
         return holds("caches") and any(
             function.cache_info().misses != before.misses and _cache_of(function)
             for function, before in self.found.values())
 
     def runs(self) -> bool:
-        """Return True if a function whose results are kept is running."""
+        """Return True if the code of a function with a cache is on the stack."""
         codes = {attribute_of(attribute_of(function, "__wrapped__"), "__code__")
                  for function, _ in self.found.values()}
         frame: Any = sys._getframe(1)
@@ -207,8 +219,11 @@ class MemoizedCalls:
         return frame is not None
 
     def others(self, asked: set[int]) -> Iterable[str]:
-        """Names of functions of which there were calls that no replay can make again; `asked`: ids
-        of what must be the same object at a replay."""
+        """Yield the names of functions with calls that no replay can repeat.
+
+        Calls by code that was not rewritten are kept as `MemoizedResults` if their results are
+        certain. `asked`: receives the ids of objects that must be the same in a replay.
+        """
         for function, before in list(self.found.values()):
             known = sum(call.function() is function for call in self.calls)
             now = function.cache_info()
@@ -217,7 +232,7 @@ class MemoizedCalls:
                 keys = objects_in(_cache_of(function))
                 found = [x for x in keys if is_a(x, type) or self.source_of(x) is not None]
                 results = MemoizedResults(function, unseen, found)
-                certain = not function.cache_parameters()["typed"]  # where keys have types, too
+                certain = not function.cache_parameters()["typed"]  # else keys have types too
                 certain &= all(map(told_by_identity, keys)) and all(map(self._is_key, found))
                 if certain and results.results and results.are_plain():
                     asked.update(map(id, found))
@@ -227,14 +242,15 @@ class MemoizedCalls:
                 yield title(function)
 
 
-_IN_ORDER = "_lru_list_elem"  # the type of what holds a result in a cache that drops some
-_RESULT = 6 * ctypes.sizeof(ctypes.c_void_p)  # where that has it
-ROOM = 8  # times as many results as there are
-MOST = 256  # keys and results of a function that guards compare
+_IN_ORDER = "_lru_list_elem"  # type of entries of a bounded cache
+_RESULT = 6 * ctypes.sizeof(ctypes.c_void_p)  # offset of the result in such an entry
+ROOM = 8  # a bounded cache has room for so many times its results
+MOST = 256  # keys and results of a function, at most, that guards compare
 
 
 def asking_again(tracer: Any, function: Any) -> Callable[..., Any]:
-    """For rewritten code: numbers are keys of what the function keeps, so they are plain."""
+    """Wrap a function with a cache for rewritten code. Runtime numbers become plain, since they are
+    keys."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -254,11 +270,12 @@ USER_CALL_WRAPPERS.update(c for c in asking_again.__code__.co_consts if is_a(c, 
 
 
 CALLING: Any = (map, filter, sorted, functools.reduce, itertools.starmap, itertools.accumulate,
-                itertools.takewhile, itertools.dropwhile)  # C code that calls what it is given
+                itertools.takewhile, itertools.dropwhile)  # C code that calls its arguments
 
 
 def handing_on(tracer: Any, function: Any) -> Callable[..., Any]:
-    """For C code that calls a function with a cache: as `asking_again`."""
+    """Wrap C code such as `map`, which calls its arguments: those with a cache get
+    `asking_again`."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -276,7 +293,8 @@ USER_CALL_WRAPPERS.update(c for c in handing_on.__code__.co_consts if is_a(c, Co
 
 
 def _cache_of(function: Any) -> dict:
-    """Return the dict in which a function with a cache keeps results; asking it runs nothing."""
+    """Return the dict in which a function with a cache keeps results. Runs no code of the
+    user's."""
     own = function.__dict__
     return next(x for x in gc.get_referents(function) if type(x) is dict and x is not own)
 
@@ -298,14 +316,14 @@ def _keeps_in_a_dict() -> bool:
 
 
 def _result_in(found: Any) -> Any:
-    """Return the result that is kept as `found` in a cache."""
+    """Return the result in a cache's entry: a bounded cache wraps it in an object of its own."""
     if type(found).__name__ == _IN_ORDER:
         return ctypes.py_object.from_address(id(found) + _RESULT).value
     return found
 
 
 def _mark() -> Any:
-    """Return the object that stands before keywords in keys of caches."""
+    """Return the object that separates positional arguments from keywords in keys of caches."""
     probe = functools.lru_cache(maxsize=None)(lambda **_: None)
     probe(name=1)
     key = next(iter(_cache_of(probe)))
@@ -316,7 +334,7 @@ _BETWEEN = _mark()
 
 
 def _given_by(key: Any) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return arguments and keywords of which a cache makes this key."""
+    """Return arguments and keywords for which a cache makes this key."""
     if type(key) is not tuple:
         return (key,), {}
     if _BETWEEN not in key:
@@ -327,7 +345,7 @@ def _given_by(key: Any) -> tuple[Sequence[Any], dict[str, Any]]:
 
 
 def _weakly(x: Any) -> Any:
-    """Return an argument as an entry holds it."""
+    """Return an argument as an entry holds it: weakly, unless it is plain."""
     return x if x is _BETWEEN or _are_plain([x]) else weakref.ref(x)
 
 

@@ -1,12 +1,12 @@
-"""Words of memory where CPython keeps what guards compare: they tell whether an object changed.
+"""Words of memory in which CPython shows that an object changed.
 
 In: objects. Out: addresses of words: versions of dicts and classes, the elements of a list, the
 slots of an object. Every write to any dict gives it a version never used before. Called by
-`capture.snapshot`. Nothing here is written, only read.
+`snapshot`, `fingerprint` and the runtime's native checks. Nothing here is written, only read.
 
 The layout is that of 64-bit CPython 3.11 and 3.12. `supported` tries each kind of change once and
-says whether all of them are seen. Where one is not (3.13 writes attributes without a new version),
-guards are checked in Python alone. Versions of classes are asked for by themselves.
+tells if every change shows. If one does not, Python alone checks guards: 3.13 writes attributes
+without a new version. `sees_classes` tells if versions of classes can be used alone.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any
 
 from tracejit.jit.capture.looking import instance_dict
 
-TYPE = 8  # after the reference count: the class
+TYPE = 8  # the class, after the reference count
 SIZE = 16  # elements of a list or a tuple, entries of a dict
 DICT_VERSION = 24
 LIST_ITEMS = 24  # address of the elements
 TUPLE_ITEMS = 24  # the elements themselves
 CELL = 16
-FLOAT = 16  # the number itself
-INT_SIZE, INT_DIGITS = 16, 24  # how many digits of 30 bits, and a sign; two of them in a word
+FLOAT = 16  # the double itself
+INT_SIZE, INT_DIGITS = 16, 24  # count of 30-bit digits, and sign; two digits to a word
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 TYPE_VERSION = 384
 
@@ -43,14 +43,15 @@ def word(address: int) -> int:
 
 
 def slot_offset(descriptor: Any) -> int:
-    """Return where the objects of a class keep one of its `__slots__`, or of its members in C."""
+    """Return the offset in an object of the slot behind a descriptor: of `__slots__`, or a member
+    in C."""
     member = word(id(descriptor) + 40)  # PyMemberDef: name, type, offset
     return word(member + 16)
 
 
 @functools.cache
 def function_offset(name: str) -> int:
-    """Return where a function keeps its `__code__`, `__closure__`, `__defaults__`,
+    """Return the offset in a function of its `__code__`, `__closure__`, `__defaults__` or
     `__kwdefaults__`."""
     kept = object()
 
@@ -62,16 +63,17 @@ def function_offset(name: str) -> int:
 
 
 def dict_pointer(value: Any) -> int:
-    """Address of the word that holds the address of an object's `__dict__`; 0: there is none."""
+    """Return the address of the word that points to an object's `__dict__`; 0 if there is none."""
     find = ctypes.pythonapi._PyObject_GetDictPtr
     find.restype, find.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
-    own = instance_dict(value)  # makes it, where attributes were kept without one
+    own = instance_dict(value)  # makes the dict if attributes were kept without one
     at = find(id(value)) or 0
     return at if at and word(at) == id(own) else 0
 
 
 def class_version(cls: type) -> int:
-    """Return a number that changes with the attributes of a class and its bases; 0: it has none."""
+    """Return a number that changes with the attributes of a class and its bases; 0 if it has
+    none."""
     version = word(id(cls) + TYPE_VERSION) & 0xFFFFFFFF
     if not version:  # classes get one when an attribute is looked up
         with contextlib.suppress(AttributeError):
@@ -82,13 +84,14 @@ def class_version(cls: type) -> int:
 
 @functools.cache
 def supported() -> bool:
-    """Return True if this interpreter keeps its words where this file says."""
+    """Return True if this interpreter has the words at these offsets, and they show every
+    change."""
     return sees_classes() and all(p() for p in (_sees_attributes, _sees_entries, _sees_layout))
 
 
 @functools.cache
 def sees_classes() -> bool:
-    """Return True if `class_version` tells every change of a class, on 3.13 too."""
+    """Return True if `class_version` shows every change of a class, on 3.13 too."""
     return _is_known() and _sees_classes()
 
 
@@ -121,7 +124,7 @@ def _store(target: Any, value: Any) -> None:
 
 
 def _seen(read: Callable[[], int], changes: list[Callable[[], Any]]) -> bool:
-    """Return True if every change gives a number that was not there before."""
+    """Return True if after every change `read` gives a number that it never gave before."""
     known = {read()}
     for change in changes:
         change()
@@ -190,7 +193,7 @@ def _sees_classes() -> bool:
 def _sees_layout() -> bool:
     class Other(_Base):
         def method(self) -> None:
-            """Only to be bound."""
+            """Do nothing: the check only binds the method."""
 
     target, items, pair, slotted = _Sample(), [1, 2], (object(), object()), _Slotted()
     bound: Any = Other().method

@@ -1,9 +1,9 @@
-"""Reads of modules by tracejit's own code, where no code of the user's names it.
+"""Reads of modules by tracejit's own code, which the user's code does not name.
 
-In: code of ours that runs. Out: whether it tells modules and tensors apart, and the attributes that
-it reads of modules. Also the methods of theirs that it calls and an instance may have replaced.
-Called by `watcher`, which passes over that code otherwise. What it reads besides are the tables of
-modules, which the state walker looks at anyway.
+In: a code object of tracejit's. Out: the attributes that it reads of modules, and the kinds of
+objects that it tells apart. Also, in `METHODS`, the methods of modules that it calls: an instance
+may replace them. Called by `watcher`, which passes over that code otherwise, by `attributes` and
+`guards`. The code also reads the tables of modules, at which the state walker looks anyway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracejit.jit.capture.location import PACKAGE
 METHODS = frozenset(
     "named_parameters parameters named_buffers buffers named_modules modules named_children "
     "children _named_members apply train _apply get_submodule extra_repr _get_name state_dict "
-    "_save_to_state_dict _load_from_state_dict _own_tensors _hooks_of get_extra_state "
+    "_save_to_state_dict _load_from_state_dict _tj_own_tensors _tj_hooks_of get_extra_state "
     "set_extra_state".split()
 )
 
@@ -24,10 +24,10 @@ METHODS = frozenset(
 class Reads(NamedTuple):
     """Reads of modules by the functions of one file.
 
-    modules   they tell modules and what modules hold apart
-    objects   they tell any objects apart
-    names     attributes of modules, which may be missing
-    common    attributes of other objects or classes
+    modules  they tell modules, and objects that modules hold, apart by identity
+    objects  they tell any objects apart
+    names    attributes of modules, which may be missing
+    common   attributes of other objects or classes
     """
 
     modules: bool = False
@@ -51,7 +51,8 @@ _OF_MODULE = {PACKAGE + "nn/module.py": ("Module.__repr__", "Module.train")}
 
 
 def reads_of_modules(code: CodeType) -> Reads | None:
-    """Return what code of ours reads of modules; None: nothing but their tables.
+    """Return the reads by a code object of tracejit's; None if it reads nothing but tables of
+    modules.
 
     >>> from tracejit import nn
     >>> reads_of_modules(nn.Module.named_modules.__code__).modules
@@ -63,5 +64,5 @@ def reads_of_modules(code: CodeType) -> Reads | None:
 
 
 def has_methods(attributes: dict[str, object]) -> bool:
-    """Return True if a module's own attributes replace a method that code of ours calls."""
+    """Return True if a module's own attributes replace a method that code of tracejit's calls."""
     return not METHODS.isdisjoint(attributes)

@@ -1,7 +1,7 @@
-"""Host-side numbers of a replay: runtime numbers that are returned or written back.
+"""Numbers that a replay computes on the host: runtime numbers that are returned or written back.
 
-In: the numbers specs need, and where their roots lie. Out: one generated function of the arguments.
-Made by `runtime.session`, called at the start of each replay.
+In: the numbers that output specs need, and the sources of their roots. Out: one generated function
+of the arguments. Made by `runtime.build`, called at the start of each replay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tracejit.jit.capture.number_text import NumberText
 def reader(
     numbers: Sequence[Any], source_of: Callable[[Any], Source]
 ) -> Callable[[tuple], tuple] | None:
-    """`read(arguments)` -> what these numbers are in another call; None where there are none."""
+    """Return `read(arguments)`, which gives the values of these numbers in another call; None if
+    there are no numbers."""
     if not numbers:
         return None
     lines: list[str] = []
@@ -32,7 +33,7 @@ def reader(
 
 
 def _read(source: Source, lines: list[str], constants: dict[str, Any]) -> str:
-    """Add a line that reads a source; return the variable that holds the result."""
+    """Add a line that reads a source; return the variable with the result."""
     name, constant = f"r{len(constants)}", f"p{len(constants)}"
     constants[constant] = source
     lines.append(f"{name} = {_reading(source, constant, constants)}")

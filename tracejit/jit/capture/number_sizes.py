@@ -1,9 +1,9 @@
 """Ints that differ between calls as sizes: `x[:n]`, `x[n]`, `zeros(n)` in one program for any n.
 
-In: a `CallSymInt` of the recording, where an op takes a size. Out: a symbol that the int binds when
-the program runs, like one of a tensor's extents, or a polynomial of such symbols. Symbols are never
-negative: that, and that products of sizes stay within 64 bits, is asked of the int. Called by
-`CallSymInt.as_size`.
+In: a `CallSymInt` of the recording, where an op takes a size. Out: a symbol that the program binds
+to the int when it runs, like one of a tensor's extents; or a polynomial of such symbols. Guards
+keep the int in 0 .. 2**31 - 1: symbols are never negative, and products of sizes must stay within
+64 bits. Called by `CallSymInt.as_size`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLYNOMIAL = ("add", "sub", "mul", "neg")
 
 
 def size_of(tracer: Tracer, number: Any) -> Any:
-    """Return the size that stands for an int; its value, guarded, where none can."""
+    """Return the symbolic size that stands for an int; if none can, the int's value, guarded."""
     if type(number) is int:
         return number
     if tracer.static:

@@ -1,8 +1,8 @@
 """Expressions over runtime numbers, printed as straight-line Python.
 
-In: runtime numbers and the questions asked about them; a function that says which variable holds
-the number at a place. Out: lines for the guards' check (`guards.py`) and for what a replay computes
-to write back (`number_reader.py`).
+In: runtime numbers and the guards on them; a function that names the variable of a root. Out: lines
+for the guards' check (`guards.py`) and for the numbers that a replay writes back
+(`number_reader.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _KINDS = {int: "an int", float: "a float"}
 
 
 class NumberText:
-    """Prints each expression once, into `lines`; constants go to the namespace `constants`."""
+    """Printer of expressions: each once, into `lines`; constants go to the namespace `constants`.
+
+    `at`: returns the variable that holds a root, a number read from its source.
+    """
 
     def __init__(
         self, at: Callable[[Any], str], lines: list[str], constants: dict[str, Any]
@@ -33,7 +36,7 @@ class NumberText:
         self.literals: dict[tuple[type, str], str] = {}
 
     def of(self, operand: Any) -> str:
-        """Return the variable, or the literal, that holds an operand."""
+        """Return the variable that holds an operand, after lines that compute it."""
         if not is_call_sym(operand):
             return self._literal(operand)
         pending = [operand]
@@ -70,8 +73,8 @@ class NumberText:
         return name
 
     def fails(self, guard: SymGuard) -> str:
-        """Return a condition that is true where the answer is another one now ("": lines
-        suffice)."""
+        """Return a condition that is true if the guard fails now; "" if its lines suffice, which
+        raise then."""
         variables = [self.of(x) for x in guard.operands]
         first = variables[0]
         if guard.what == "value":
@@ -91,13 +94,14 @@ class NumberText:
 
 
 class Asked(NamedTuple):
-    """Question in words: where guards name a place, it stands for an expression."""
+    """Question about numbers in words. Where texts of guards name a source, it stands for an
+    expression."""
 
     text: str
 
 
 def asked_text(guard: SymGuard) -> tuple[Asked, str]:
-    """Put a question, and its answer, in words."""
+    """Return a guard's question, and its answer, in words."""
     texts = [number_text(x) for x in guard.operands]
     if guard.what in COMPARISONS:
         return Asked(f"{texts[0]} {COMPARISONS[guard.what]} {texts[1]}"), f"{guard.answer}"
@@ -107,7 +111,7 @@ def asked_text(guard: SymGuard) -> tuple[Asked, str]:
 
 
 def number_text(number: Any) -> str:
-    """Write an expression as the user could have written it, cut where it gets long."""
+    """Return an expression as the user could have written it; long parts are cut."""
     if not is_call_sym(number):
         return repr(number)
     if number.op is None:

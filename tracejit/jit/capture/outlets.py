@@ -1,8 +1,9 @@
-"""Outlets of printed and logged lines, and whether lines may go there when the call is over.
+"""Outlets of printed and logged lines: may the lines arrive when the call is over?
 
-In: `sys.stdout`, a logger. Out: whether nobody can tell when lines arrive. A stream, handler,
-filter or formatter of the user's is code that sees the state of that moment, changes it or raises.
-Called by `output` where output is put off, and by the guard of what did so.
+In: `sys.stdout`, a logger. Out: True if no code can tell when lines arrive. A stream, handler,
+filter or formatter of the user's is code that may see the state of that moment, change it or raise.
+Called by `output` before it defers lines, and by guards of the entry. `host_calls` asks which
+functions change outlets.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def logger_may_wait(logger: weakref.ref[logging.Logger]) -> bool:
 
 
 def _takes_part(logger: Any) -> Iterator[Any]:
-    """Yield the objects that a record of a logger comes by."""
+    """Yield the objects that handle a logger's records."""
     yield logging.getLogRecordFactory()
     while logger is not None:
         yield logger
@@ -61,7 +62,7 @@ def _takes_part(logger: Any) -> Iterator[Any]:
 
 
 def _is_library(x: Any) -> bool:
-    """Return True if what x does is written in C, or belongs to an installed library."""
+    """Return True if the code of `x` is written in C, or belongs to an installed library."""
     code = attribute_of(x, "__code__")
     if code is not None:
         return is_installed(code)
@@ -78,8 +79,9 @@ def _is_library_class(cls: type) -> bool:
 
 
 def changes_outlets(function: Any) -> bool:
-    """Return True if a function may change where lines go: a method of a logger or a handler, or a
-    function of `logging`.
+    """Return True if a function may change where lines go.
+
+    Such are methods of a logger or a handler, and functions of `logging`.
 
     >>> changes_outlets(logging.getLogger().setLevel), changes_outlets(logging.getLogger)
     (True, False)

@@ -1,9 +1,9 @@
-"""Printing and logging in a captured function, done when the values are there.
+"""Printing and logging in a captured function, done once the values are known.
 
-In: calls of `print`, logger methods and those of progress bars in recorded code, handed over by the
-rewriting runtime. Out: `HostEffect` on the tracer: performed in program order before the call
-returns, and again by each replay. What cannot be repeated by a replay is done on the spot, which
-ends the segment.
+In: calls of `print`, of logger methods and of progress bars' methods in recorded code, which the
+rewriting runtime hands over. Out: `HostEffect`s on the tracer. They are performed in program order
+before the call returns, and again by each replay. An effect that a replay cannot repeat is done on
+the spot, which ends the segment.
 """
 
 from __future__ import annotations
@@ -40,25 +40,27 @@ PROGRESS = frozenset({"set_postfix", "set_postfix_str", "set_description", "upda
 
 
 class NotDeferrable(Exception):
-    """Refusal of an object whose text only the object itself can make, now."""
+    """Signal that an output cannot be deferred: a replay could not make its text, or it must happen
+    now."""
 
 
 # -- what is done later ---------------------------------------------------------------------------
 @dataclass
 class HostEffect:
-    """`function(*arguments, **keywords)`, done when the pending ones among them are known."""
+    """Call `function(*arguments, **keywords)`, made when the pending ones among the arguments are
+    known."""
 
     function: Callable[..., Any]
     arguments: tuple
     keywords: dict[str, Any] = field(default_factory=dict)
 
     def perform(self) -> None:
-        """Do it: the segments that the values come from have run."""
+        """Make the call. The segments that compute its arguments have run."""
         keywords = {k: _plain(v) for k, v in self.keywords.items()}
         self.function(*[_plain(x) for x in self.arguments], **keywords)
 
     def output_spec(self, builder: Any) -> Callable[[Any], None]:
-        """Make the function by which a replay does it."""
+        """Return the function by which a replay makes the call."""
         function, names = self.function, tuple(self.keywords)
         parts = [_found(x, builder) for x in self.arguments]
         named = [_found(x, builder) for x in self.keywords.values()]
@@ -82,14 +84,14 @@ def _plain(x: Any) -> Any:
 def _found(x: Any, builder: Any) -> Callable[[Any], Any]:
     if type(x) is Stdout:
         return lambda frame: sys.stdout
-    if is_a(x, logging.Logger):  # one object for each name, wherever it was found
+    if is_a(x, logging.Logger):  # there is one logger for each name
         source = builder.state.source_of(x)
         return lambda frame: x if source is None else read_from(source, frame.arguments)
     return builder.of(x)
 
 
 class History(Node):
-    """Stand-in for a tensor's history where a text shows it: the name is all there is."""
+    """Stand-in for a tensor's history in a text, which shows only the name."""
 
     __slots__ = ("_name",)
 
@@ -102,8 +104,10 @@ class History(Node):
 
 
 def freeze(tracer: Any, x: Any) -> Any:
-    """`x` as it is now: pending where it is made of what is not known yet. NotDeferrable where a
-    replay could not make it."""
+    """Return `x` as it is now, with parts pending whose values are not known yet.
+
+    Raise NotDeferrable if a replay could not make it.
+    """
     if is_exactly(x, AFTER_SYMS) or is_a(x, SymNumber) or is_exactly(x, (SymInt, *_PLAIN)):
         return x
     if type(x) is Tensor:
@@ -132,9 +136,9 @@ def _dict(*parts: Any) -> dict:
 
 
 def _shown(tracer: Any, x: Tensor) -> AfterSymObject:
-    """Make the stand-in for a tensor in an output: its elements and its history of that moment.
+    """Return the stand-in for a tensor in an output: its elements and its history of this moment.
 
-    Formats and handlers of logging get a tensor, as they may do with it what they like.
+    It becomes a tensor, since formats and handlers of logging may do anything with it.
     """
     grad_fn, requires_grad = x.grad_fn, x.requires_grad
     name = None if grad_fn is None else grad_fn.name()
@@ -149,14 +153,15 @@ def _shown(tracer: Any, x: Tensor) -> AfterSymObject:
 
 
 def deferring_tracer() -> Any:
-    """Return the tracer, where what is done now may be put off; else None."""
+    """Return the tracer if it may defer an output now, else None."""
     tracer: Any = active.tracer
     mapped = tracer is not None and tracer.mapped
     return tracer if tracer is not None and not mapped and tracer.defers() else None
 
 
 def before_native_effect(what: str) -> None:
-    """Flush what waits: something visible is about to be done natively."""
+    """Add a break and flush the deferred output: the visible function `what` is about to be
+    called."""
     tracer: Any = active.tracer
     if tracer is None:
         return
@@ -169,7 +174,7 @@ def before_native_effect(what: str) -> None:
 
 # -- printing -------------------------------------------------------------------------------------
 def deferred_print(*args: Any, **keywords: Any) -> None:
-    """`print(*args, **keywords)`; while recording, put off until the values are there.
+    """Call `print(*args, **keywords)`; while recording, defer it until the values are known.
 
     >>> deferred_print("loss", 0.5, sep="=")
     loss=0.5
@@ -186,7 +191,8 @@ def deferred_print(*args: Any, **keywords: Any) -> None:
 
 
 class Stdout:
-    """Stream that `sys.stdout` was when the call began; a replay has its own."""
+    """Stand-in for the stream that `sys.stdout` was when the call began; a replay writes to its
+    own."""
 
     def __init__(self, stream: Any):
         self.stream = stream
@@ -249,7 +255,7 @@ def _log(
 
 
 def outlet_changed(function: Any) -> Callable[..., Any]:
-    """Wrap a function that changes where lines go: those that wait go first."""
+    """Wrap a function that changes where lines go: deferred lines go out first."""
 
     def changed(*args: Any, **keywords: Any) -> Any:
         before_native_effect(f"logging's {function.__name__}")
@@ -276,11 +282,11 @@ def _emit(
 
 
 # -- streams ---------------------------------------------------------------------------------------
-STREAMS = (io.TextIOWrapper, io.StringIO)  # `sys.stdout` is one of these, or of a class of Python's
+STREAMS = (io.TextIOWrapper, io.StringIO)  # classes of `sys.stdout`, but for a user's
 
 
 def stream_method(stream: Any, name: str) -> Callable[..., Any]:
-    """`sys.stdout.write` and `flush`."""
+    """Return a deferring form of a stream's `write` or `flush`."""
 
     def deferred(*args: Any) -> Any:
         tracer = deferring_tracer()

@@ -1,8 +1,8 @@
-"""Calls of code that nobody can see into: it gets plain numbers and texts.
+"""Calls of code that the tracer cannot see into: it gets plain numbers and texts.
 
-In: functions that recorded code calls, what they are given. Out: the same calls with ints, floats
-and texts where runtime numbers, sizes and pending texts were, also in containers. Called by
-`calls`, and by the watcher of code that is not rewritten.
+In: functions that recorded code calls, and their arguments. Out: the same calls with ints, floats
+and texts in place of runtime numbers, sizes and pending texts, also in containers. Called by
+`calls`, and by the session for code that is not rewritten.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
 _OF_TEXTS = (str, bytes, re.Pattern, re.Match)
-_TAKES_TEXTS = (getattr, hasattr, setattr, delattr, ord, bytes, bytearray, complex)
+_BY_NAME = (getattr, hasattr, setattr, delattr)
+_TAKES_TEXTS = (*_BY_NAME, ord, bytes, bytearray, complex)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
 def concretizing_call(function: Any) -> Any:
-    """For code nobody can see into, which may look at types: plain ints and floats."""
+    """Wrap a function that may look at the types of numbers: it gets plain ints and floats."""
     owner = attribute_of(function, "__objclass__", type(attribute_of(function, "__self__")))
     sizes = wants_ints(function) or owner in (int, float)
     sizes = sizes or is_cython(function) or is_compiled(function)
@@ -44,7 +45,7 @@ def concretizing_call(function: Any) -> Any:
 
 
 def wants_ints(function: Any) -> bool:
-    """Return True for C code that takes nothing for an int or a text but an int or a text.
+    """Return True for C code that accepts only plain ints and texts, no stand-ins.
 
     >>> import struct
     >>> wants_ints(struct.pack), wants_ints(math.sin)
@@ -58,7 +59,7 @@ USER_CALL_WRAPPERS.update(c for c in concretizing_call.__code__.co_consts if is_
 
 
 def is_cython(function: Any) -> bool:
-    """Return True if Cython made the C code of this, which may take nothing for an int but an int.
+    """Return True for a function that Cython compiled: it may accept only plain ints.
 
     >>> import numpy
     >>> is_cython(numpy.random.permutation), is_cython(numpy.ones)
@@ -69,7 +70,8 @@ def is_cython(function: Any) -> bool:
 
 
 def of_arrays(function: Any) -> Any:
-    """For functions of NumPy's, which ask numbers for a dtype; given tensors, these compute."""
+    """Wrap a function of NumPy's, which asks numbers for a dtype; with tensors it gets its
+    arguments as they are."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -85,7 +87,7 @@ USER_CALL_WRAPPERS.update(c for c in of_arrays.__code__.co_consts if is_a(c, Cod
 
 
 def wants_texts(function: Any) -> bool:
-    """Return True for C code that changes nothing, and takes nothing for a text but a text."""
+    """Return True for C code that accepts only plain texts: methods of texts, `getattr` ..."""
     owner: Any = None
     if type(function) is MethodDescriptorType:
         owner = function.__objclass__
@@ -97,7 +99,9 @@ def wants_texts(function: Any) -> bool:
 
 
 def with_plain_texts(function: Any) -> Any:
-    """For what works on texts."""
+    """Wrap a function of texts or of names of attributes: pending texts become plain."""
+    if any(function is f for f in _BY_NAME):
+        return asks_as_plain(function)
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -111,13 +115,18 @@ USER_CALL_WRAPPERS.update(c for c in with_plain_texts.__code__.co_consts if is_a
 
 
 def asks_as_plain(function: Any) -> Any:
-    """For `getattr` and `hasattr`: what stands for a number has the attributes of a number."""
+    """Wrap `getattr`, `hasattr`, `setattr` or `delattr`: a stand-in shows a number's attributes.
+
+    A change of one raises as it does for a plain number.
+    """
+    changes = function is setattr or function is delattr
+
     @functools.wraps(function, updated=())
     def call(*args: Any) -> Any:
         args = tuple(map(plain_text, args))
         if args and (is_a(args[0], SymNumber) or type(args[0]) is SymInt):
             kind: Any = args[0].__class__
-            if len(args) > 1 and args[1] not in dir(kind):
+            if changes or len(args) > 1 and args[1] not in dir(kind):
                 args = kind(), *args[1:]
         return function(*args)
 
@@ -128,7 +137,7 @@ USER_CALL_WRAPPERS.update(c for c in asks_as_plain.__code__.co_consts if is_a(c,
 
 
 def power(base: Any, exp: Any, mod: Any = None) -> Any:
-    """`pow(base, exp, mod)`: of three numbers, Python takes ints alone.
+    """Compute `pow(base, exp, mod)`; with `mod`, Python accepts only plain ints.
 
     >>> power(3, 4), power(3, 4, 5)
     (81, 1)
@@ -142,7 +151,7 @@ USER_CALL_WRAPPERS.add(power.__code__)
 
 
 def plain_text(x: Any) -> Any:
-    """`x`, or the text that it stands for."""
+    """Return `x` with pending texts, also in lists and tuples, as plain ones."""
     if is_exactly(x, (list, tuple)):
         parts = [plain_text(y) for y in x]
         return type(x)(parts) if any(a is not b for a, b in zip(parts, x)) else x
@@ -150,20 +159,22 @@ def plain_text(x: Any) -> Any:
 
 
 def named_plainly(names: Any) -> Any:
-    """Return a dict, as it is or with the texts that its keys stand for: Python wants names."""
+    """Return a dict of keywords without pending texts as keys: Python wants names."""
     if type(names) is dict and any(type(k) is AfterSymStr for k in names):
         return {plain_text(k): x for k, x in names.items()}
     return names
 
 
-# Modules whose C code takes nothing for an int but an int; all else asks a size for `__index__`.
+# Modules whose C code accepts only plain ints; other C code asks a size for `__index__`.
 WANT_INTS = frozenset({"array", "ctypes", "decimal", "fractions", "json", "marshal", "pickle",
                        "plistlib", "random", "sqlite3", "statistics", "struct"})
 
 
 def plain_numbers(x: Any, sizes: bool = False) -> Any:
-    """`x` with the values of runtime numbers; `sizes`: these count as well. Lists and dicts stay
-    themselves and hold other numbers, since what they are given to may change them."""
+    """Return `x` with plain values in place of runtime numbers; `sizes`: of symbolic sizes too.
+
+    Lists and dicts are changed in place, since the code that gets them may change them.
+    """
     if is_a(x, SymNumber) or type(x) is AfterSymStr or sizes and type(x) is SymInt:
         return x.concretize()
     if is_a(x, StackedList):

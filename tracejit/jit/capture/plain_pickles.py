@@ -1,8 +1,10 @@
-"""`pickle.dumps` of plain data in a captured function: its bytes follow from what guards compare.
+"""Pickles of plain data (`pickle.dumps`) in a captured function: their bytes follow from guarded
+values.
 
-In: the function, and what recorded code gives it. Out: the bytes, made past the watcher where equal
-values always give the same ones. A pickle tells one object that occurs twice from two equal ones;
-guards do not. Such data is left to the watcher, which ends the recording. Called by `calls`.
+In: the function, and the arguments that recorded code gives it. Out: the bytes. The watcher does
+not see the call if equal values always give the same bytes. A pickle tells one object that occurs
+twice from two equal ones, but guards do not. The watcher sees calls with such data and adds a
+break. Called by `calls`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 
 _NUMBERS = (int, float, bool, complex, type(None))
 _TEXTS = (str, bytes)
-_MOST = 1000  # parts of what is looked at
+_MOST = 1000  # parts of the data, at most
 
 
 def is_dumps(function: Any) -> bool:
@@ -26,7 +28,7 @@ def is_dumps(function: Any) -> bool:
 
 
 def of_plain_data(function: Any) -> Any:
-    """`pickle.dumps`, which the watcher does not see where it is given plain data."""
+    """Wrap `pickle.dumps`, so that the watcher does not see calls with plain data."""
 
     def call(value: Any, *arguments: Any, **named: Any) -> Any:
         value, arguments, named = plain_numbers((value, arguments, named), True)
@@ -45,7 +47,7 @@ def _unwatched(function: Any, value: Any, arguments: tuple, named: dict[str, Any
 
 
 def gives_equal_bytes(values: list[Any]) -> bool:
-    """Return True for plain data of which no two parts are equal that could be one object.
+    """Return True for plain data in which no two equal parts could be one object.
 
     >>> gives_equal_bytes([{"a": 1, "b": [2, 2]}]), gives_equal_bytes([["a", "a"]])
     (True, False)
@@ -53,7 +55,7 @@ def gives_equal_bytes(values: list[Any]) -> bool:
     (False, False)
     """
     parts, texts, containers = list(values), [], []
-    for part in parts:  # which grows
+    for part in parts:  # the list grows meanwhile
         if len(parts) > _MOST:
             return False
         if is_exactly(part, _TEXTS):
@@ -66,5 +68,5 @@ def gives_equal_bytes(values: list[Any]) -> bool:
             parts += (*part, *part.values())
         elif not is_exactly(part, _NUMBERS):
             return False
-    # The text of a container tells all that its bytes depend on; equal ones have the same.
+    # A container's bytes depend on what its text shows; equal containers have equal texts.
     return all(len(set(x)) == len(x) for x in (texts, list(map(repr, containers))))

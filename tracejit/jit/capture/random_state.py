@@ -1,7 +1,7 @@
 """Generator states as inputs: random ops draw from them while a function is recorded.
 
-In: a generator. Out: its state as a tensor of the graph, and how many draws came before. Importing
-this file makes random ops ask the tracer, or outside of a recording the generator itself.
+In: a generator. Out: its state as a tensor of the graph, and the number of earlier draws. Importing
+this file makes random ops ask the tracer, or outside a recording the generator itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
-    """Return the input from which this graph draws for a generator."""
+    """Return the graph's input for a generator's state; break the graph if the function seeded
+    it."""
     draws = tracer.generators.get(id(generator))
     if draws is not None and not draws.untouched():
         tracer.break_graph(None, "the function seeds the random generator")
@@ -32,7 +33,8 @@ def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
 
 
 def _state_of(generator: random.Generator) -> tuple[Any, int]:
-    """Answer random ops: the tracer's answer while recording, the generator's own else."""
+    """Return (state, earlier draws) for a random op: the tracer's, or the generator's own outside a
+    recording."""
     tracer = active.tracer
     if tracer is None:
         return generator.take(), 0

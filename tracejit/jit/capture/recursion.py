@@ -1,9 +1,9 @@
 """Room on the stack: rewritten code and the tracer need more frames than the plain function.
 
-In: a recording about to run the user's code. Out: Python's recursion limit is higher meanwhile, in
-all threads, so that a function that recurses deep enough to work plainly works recorded. A
-recursion that a value ends would never end on trial, where every side is recorded: `Blocks` refuses
-it. Called by the recording of a call, and by branches and loops.
+In: a recording about to run the user's code. Out: a higher recursion limit meanwhile, in all
+threads. A function whose recursion just fits plainly then fits recorded too. `Blocks` refuses a
+recursion that a value ends: on trial, which records every side, it would never end. Called by the
+session, branches and loops.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.location import user_frame
 
 MOST = 32  # trials of one block within its own trial
-FRAMES = 6  # of ours for each of the user's, at most
+FRAMES = 6  # of tracejit's for each of the user's, at most
 _lock = forks.rlock()
-_limits: list[int] = []  # the limit that was set, once for each recording that runs
+_limits: list[int] = []  # the user's limit, once for each recording that runs
 _get = sys.getrecursionlimit
 
 
@@ -34,7 +34,7 @@ _mine = _Mine()
 
 @contextmanager
 def deeper() -> Iterator[None]:
-    """Multiply the recursion limit while anybody records.
+    """Multiply the recursion limit while any thread records.
 
     >>> import sys
     >>> before = sys.getrecursionlimit()
@@ -59,7 +59,7 @@ def deeper() -> Iterator[None]:
 
 
 def user_limit(_: None = None) -> int:
-    """Return the limit that the user's program has set, maybe while it was recorded."""
+    """Return the limit that the user's program has set, perhaps during a recording."""
     now = _get()
     if _limits and now != _limits[-1] * FRAMES:
         _limits[:] = [now] * len(_limits)
@@ -67,13 +67,13 @@ def user_limit(_: None = None) -> int:
 
 
 def told() -> None:
-    """Python is about to tell the limit: it is the user's, until `forgotten`."""
+    """Put the user's limit in place: Python is about to tell it. `forgotten` undoes that."""
     with suppress(RecursionError):  # the stack is deeper than that by now
         sys.setrecursionlimit(user_limit())
 
 
 def forgotten() -> None:
-    """Put the limit of recordings back: the user's was told, or set."""
+    """Put the limit of recordings back after Python told the user's, or set it."""
     user_limit()
     if _limits:
         sys.setrecursionlimit(_limits[-1] * FRAMES)
@@ -81,7 +81,7 @@ def forgotten() -> None:
 
 @forks.in_child
 def _forget_other_threads() -> None:
-    """Forget recordings that never end in a forked child: the limit counts this thread's alone."""
+    """Forget recordings of other threads in a forked child, where they never end."""
     limit = user_limit()
     recording = bool(_limits)
     _limits[:] = [limit] * _mine.recordings
@@ -90,17 +90,20 @@ def _forget_other_threads() -> None:
 
 
 class Blocks:
-    """User's blocks that are on trial, one within the other."""
+    """Blocks of the user's code that are on trial, one inside the other."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[CodeType, int]] = []  # which instructions of the user's they are
-        self._nested: dict[tuple[CodeType, int], int] = {}  # how often each began within itself
+        self._open: list[tuple[CodeType, int]] = []  # code and instruction at which each begins
+        self._nested: dict[tuple[CodeType, int], int] = {}  # times that each began within itself
         self._endless: set[tuple[CodeType, int]] = set()
 
     @contextmanager
     def speculating(self) -> Iterator[None]:
-        """Around the trial of the block that the user's innermost frame is about to run.
-        RegionRefused where it begins within itself time and again, and from then on."""
+        """Surround the trial of the block that the user's innermost frame is about to run.
+
+        Raise RegionRefused if the block began within itself more than MOST times, and at each later
+        trial of it.
+        """
         frame = user_frame(3)
         assert frame is not None, "a block belongs to the user's code"
         place = frame.f_code, frame.f_lasti

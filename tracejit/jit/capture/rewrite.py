@@ -1,12 +1,12 @@
 """Statements of a user function, with control flow handed to a runtime object.
 
 In: the syntax tree of one function. Out: a tree of the same function. In it the blocks of `if`,
-`while` and `for` are inner functions that share its variables. Jumps are what those functions
+`while` and `for` are inner functions that share its variables, and jumps are what these functions
 return. Called by `source.py`, which finds the tree and compiles the result.
 
-Inner functions are defined at the top of the function and share its variables as cells. One returns
-None at its end, else a signal: BREAK, CONTINUE or Return(value). A statement that may jump out of
-itself takes the rest of its block along. So each of its ends is an end of the function.
+Inner functions are defined at the top of the function and share its variables as cells. Each
+returns None at its end, else a signal: BREAK, CONTINUE or Return(value). A statement that may jump
+out of itself takes the rest of its block along. So each of its ends is an end of the function.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ _UNTYPED: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) el
 
 @dataclass(frozen=True)
 class Rest:
-    """Rest of a block after a statement: a function, the names that it and its own rest bind and
-    read."""
+    """Rest of a block after a statement, as an inner function.
+
+    `bound` and `reads`: the names that it and the rests after it bind and read.
+    """
 
     function: str
     bound: frozenset[str]
@@ -57,7 +59,8 @@ class Rest:
 
 @dataclass(frozen=True)
 class Block:
-    """Statements that become an inner function, and what runs after their end."""
+    """Statements that become an inner function; `after` runs at their end, `start` makes those
+    before them."""
 
     name: str
     statements: list[ast.stmt]
@@ -68,13 +71,13 @@ class Block:
     start: Callable[[], list[ast.stmt]] = list
     parameters: tuple[str, ...] = ()
     binds: frozenset[str] = frozenset()  # by `start`
-    within: bool = False  # a native statement, as `with`, behind which the iteration goes on
+    within: bool = False  # in a native statement such as `with`; the iteration goes on after it
 
 
 def rewrite_function(node: Function, class_name: str | None) -> Function:
-    """Rewrite the function's control flow; return it as it is where that cannot be done.
+    """Rewrite the function's control flow; return the function unchanged if that cannot be done.
 
-    `class_name`: of the class around it.
+    `class_name`: the class around the function.
     """
     scope = scope_of(node, class_name)
     if not scope.convertible:
@@ -83,7 +86,7 @@ def rewrite_function(node: Function, class_name: str | None) -> Function:
 
 
 class _Rewriter:
-    """Rewrites one user function; nested ones get rewriters of their own."""
+    """Rewriter of one user function; nested functions get rewriters of their own."""
 
     def __init__(self, node: Function, class_name: str | None) -> None:
         self.node = node
@@ -95,9 +98,9 @@ class _Rewriter:
         self.pending: list[Block] = []
         self.count = 0
         self.loops = 0
-        self.within = False  # this place, as `Block.within`
-        self.leaving = False  # the function at work
-        self.ends = False  # with the statement at work the iteration ends
+        self.within = False  # as `Block.within`, of the place at work
+        self.leaving = False  # as `Block.within`, of the inner function at work
+        self.ends = False  # the iteration ends with the statement at work
 
     def nested(self, node: ast.Lambda) -> ast.expr:
         return rewrite_function(node, self.class_name)  # type: ignore[return-value]
@@ -115,7 +118,11 @@ class _Rewriter:
         return self.node
 
     def bindings(self) -> list[ast.stmt]:
-        """Dead code that makes every name a variable of this function, whoever binds it."""
+        """Return the declarations of the function, after dead code that makes every local name a
+        variable of it.
+
+        Without that code, a name that only inner functions bind would be none of its variables.
+        """
         names = sorted(self.scope.bound - set(self.scope.parameters))
         never = ast.If(ast.Constant(False), [], [])
         never.body = [ast.Assign([store(name)], ast.Constant(None)) for name in names]
@@ -153,7 +160,8 @@ class _Rewriter:
     def block(
         self, statements: list[ast.stmt], after: Rest | None = None, tail: bool = True
     ) -> list[ast.stmt]:
-        """Rewrite a block. At its end `after` is called; `tail`: that end is the function's."""
+        """Rewrite a block, which calls `after` at its end. `tail`: its end is the function's
+        end."""
         done: list[ast.stmt] = []
         for place, statement in enumerate(statements, 1):
             rest = statements[place:]
@@ -176,7 +184,8 @@ class _Rewriter:
         return not isinstance(statement, LOOPS)
 
     def takes_rest(self, statement: ast.stmt, tail: bool) -> bool:
-        """Return True if the statement may jump by a signal, so that what follows depends on it."""
+        """Return True if the statement may jump by a signal, so that it takes the rest of its block
+        along."""
         if not leaves([statement]):
             return False
         native_if = isinstance(statement, ast.If) and self.native(statement)
@@ -200,7 +209,8 @@ class _Rewriter:
         return [*before, *([self.given_back(signal)] if tail else self.passed_on(signal))]
 
     def given_back(self, signal: ast.expr) -> ast.stmt:
-        """Return a signal: from the user's function itself, the value that it stands for."""
+        """Return a statement that returns a signal; in the user's function itself, the value of the
+        signal."""
         value = signal if self.expressions.inner else ask("value", [signal], signal)
         return located(ast.Return(value), signal)
 
@@ -213,7 +223,10 @@ class _Rewriter:
         return found
 
     def passed_on(self, signal: ast.expr) -> list[ast.stmt]:
-        """`signal = ...`, and out with it if it is one: now, whatever statement is around."""
+        """Return statements that store a signal and return it unless it is None.
+
+        `resolve_exit` makes the signal known first, since native statements stand around it.
+        """
         signal = ask("resolve_exit", [signal, *[ast.Constant(True)] * self.leaving], signal)
         given = ast.Compare(load(SIGNAL), [ast.IsNot()], [ast.Constant(None)])
         out = self.given_back(located(load(SIGNAL), signal))
@@ -226,14 +239,15 @@ class _Rewriter:
         return tuple(sorted(bound & self.scope.cells))
 
     def live_out(self, names: tuple[str, ...], inside: Counter[str]) -> tuple[str, ...]:
-        """Names that somebody reads besides a statement, or the statement in a later iteration."""
+        """Return the names that code reads outside a statement, or the statement itself in a later
+        iteration."""
         others = self.scope.counts.copy()
         if not self.loops:
             others.subtract(inside)
         return tuple(n for n in names if others[n] > 0 or n in self.scope.nonlocals)
 
     def told(self, names: tuple[str, ...]) -> ast.Constant:
-        """Names of variables as the runtime object finds them in a code object."""
+        """Return names of variables as the runtime object finds them in a code object."""
         found: Any = tuple([self.scope.compiled(name) for name in names])
         return ast.Constant(found)
 
@@ -258,7 +272,7 @@ class _Rewriter:
         names: tuple[str, ...],
         at: ast.AST,
     ) -> ast.expr:
-        """Have an inner function made of a block; the name to call it by."""
+        """Queue a block as an inner function; return the expression that loads it."""
         name = self.name(kind)
         self.pending.append(
             Block(name, statements, after, names, self.loops, at, within=self.within))
@@ -290,7 +304,7 @@ class _Rewriter:
     def loop_head(
         self, node: ast.For | ast.While, names: tuple[str, ...]
     ) -> tuple[ast.expr, Block]:
-        """Return what a loop goes by, and the function of its body."""
+        """Return the iterable or test of a loop, and the block of its body."""
         place = (names, self.loops + 1, node)
         if isinstance(node, ast.While):
             over = self.test(node, names)
@@ -313,7 +327,8 @@ class _Rewriter:
         )
 
     def test(self, node: ast.While, names: tuple[str, ...]) -> ast.expr:
-        """Make the test of a `while` a function: a definition where it binds names."""
+        """Return the test of a `while` as a function: an inner function if it binds names, else a
+        lambda."""
         if not has_walrus(node.test):
             return self.expressions.moved(for_its_truth(node.test))
         name = self.name("test")
@@ -375,9 +390,9 @@ class _Rewriter:
         self, statements: list[ast.stmt], after: Rest | None = None, tail: bool = False,
         ends: bool = False
     ) -> list[ast.stmt]:
-        """Rewrite a block of a native statement, which may not be empty.
+        """Rewrite a block of a native statement; the result is never empty.
 
-        `ends`: the iteration ends with it.
+        `ends`: the iteration ends with the block.
         """
         around, self.within = self.within, self.within or not (tail or ends)
         done = self.block(statements, after, tail)
@@ -398,14 +413,15 @@ class _Rewriter:
             handler.type = handler.type and self.expressions.visit(handler.type)
             handler.body = self.unless_refused(self.inside(handler.body, ends=ends))
         node.orelse = node.orelse and self.inside(node.orelse, ends=ends)
-        last = node.finalbody and self.inside(node.finalbody)  # at its end a jump or error goes on
+        # no `ends`: a jump or an error may go on behind a `finally`
+        last = node.finalbody and self.inside(node.finalbody)
         node.finalbody = last and self.unless_refused(last)
         return [*before, node]
 
     at_TryStar = at_Try
 
     def unless_refused(self, block: list[ast.stmt]) -> list[ast.stmt]:
-        """Guard a block that also runs when a trial is refused; then it should not."""
+        """Guard an `except` or `finally` block: it must not run where a refused trial raises."""
         return [located(ast.Expr(ask("unless_refused", [], block[0])), block[0]), *block]
 
     def at_Match(self, node: ast.Match) -> list[ast.stmt]:

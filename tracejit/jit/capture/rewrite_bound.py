@@ -1,10 +1,10 @@
-"""Reads of local names that may find them unbound.
+"""Reads of local names that may be unbound.
 
-In: the body of a function and its local names. Out: a mark, `unbound`, on each such `Name`. A read
-of an unbound name raises another error in an inner function than in the one that owns it.
-`rewrite.py` checks the marked reads where it moves them into an inner function. A name without such
-reads is bound again before anybody reads it where control may come from a place that left it
-unbound (`upward_exposed_names`).
+In: the body of a function and its local names. Out: a mark, `unbound`, on each `Name` that may be
+read before it is bound. An inner function raises another error for such a read than the function
+that owns the name. So `rewrite_expressions.py` checks marked reads that move into inner functions.
+`upward_exposed_names` returns the names that code may read as they were before. Any other name is
+bound again before a read, wherever control may come from a place that left it unbound.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def may_be_unbound(node: ast.Name) -> bool:
 
 
 def upward_exposed_names(body: list[ast.stmt], scope: Scope) -> set[str]:
-    """Return the names that somebody may read without binding them first.
+    """Return the names that code may read without binding them first.
 
     Marked reads count, and reads by code that runs at another time or on the way out. All names
-    count where a `return` may not be the end. The body must be marked.
+    count if code may go on after a `return`. `mark_unbound` must have marked the body.
     """
     nodes = list(own(body))
     if any(map(_goes_on, nodes)):
@@ -55,11 +55,10 @@ def upward_exposed_names(body: list[ast.stmt], scope: Scope) -> set[str]:
 
 
 def _goes_on(node: ast.AST) -> bool:
-    """Return True if what runs after a `return` within a statement may take its place.
+    """Return True if a jump or a caught error inside the statement may replace a `return`.
 
-    That is a jump of a `finally`, or an error caught in the function. The error is one of a
-    `finally`, or of the end of a `with`. Nobody looks for the latter behind those that only another
-    `with` may catch.
+    The jump is in a `finally`. The error comes from a `finally`, or from the end of a `with`. An
+    error from the end of a `with` counts only if an `except` may catch it, not another `with`.
     """
     if isinstance(node, _TRIES):
         if _returns(node) and any(isinstance(n, (ast.Break, ast.Continue))
@@ -83,8 +82,8 @@ def _joined(*states: State) -> State:
 
 
 def _read_here(nodes: Iterable[ast.AST]) -> Iterator[ast.Name]:
-    """Names read by code of this scope: not by nested functions, nor by comprehensions that are
-    functions."""
+    """Yield names that code of this scope reads or deletes. Nested functions are left out, and
+    comprehensions that are functions."""
     pending = list(nodes)
     while pending:
         node = pending.pop()

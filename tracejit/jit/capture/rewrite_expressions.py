@@ -1,8 +1,8 @@
-"""Expressions of a user function, with what may act on tensors called through the runtime object.
+"""Expressions of a user function, in which the runtime object does all that may act on tensors.
 
-In: expressions of one scope. Out: the same expressions with calls, `and`, `or`, `not`, chained
-comparisons, conditional expressions, subscripts and displays going through the name `RUNTIME`.
-Called by `rewrite.py`, which does the statements.
+In: expressions of one scope. Out: the same expressions. Calls, `and`, `or`, `not`, chained
+comparisons, conditional expressions, subscripts, f-strings and displays go through the name
+`RUNTIME`. Called by `rewrite.py` and `rewrite_stores.py`, which do the statements.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ def store(name: str) -> ast.Name:
 
 
 def member(name: str, at: ast.AST) -> ast.Attribute:
-    """`RUNTIME.name`, on one line: Python reports a call of a longer attribute at its end."""
+    """Return `RUNTIME.name`, on one line: Python reports a call of a longer attribute at its
+    end."""
     found = located(ast.Attribute(located(load(RUNTIME), at), name, ast.Load()), at)
     found.end_lineno, found.end_col_offset = found.lineno, found.col_offset
     return found
 
 
 def ask(name: str, arguments: Sequence[ast.expr], at: ast.AST) -> ast.Call:
-    """`RUNTIME.name(arguments)`."""
+    """Return the call `RUNTIME.name(arguments)`."""
     return located(ast.Call(member(name, at), list(arguments), []), at)
 
 
 def thunk(body: ast.expr, *names: str) -> ast.Lambda:
-    """Make a function of an expression; its unused parameter tells it from the user's own
+    """Return a lambda with this body. An unused parameter, `@thunk`, tells it from the user's own
     lambdas."""
     parameters = [ast.arg(name) for name in names]
     arguments = ast.arguments([], parameters, ast.arg("@thunk"), [], [], None, [])
@@ -55,7 +56,8 @@ def thunk(body: ast.expr, *names: str) -> ast.Lambda:
 
 
 def call_location(node: ast.Call) -> ast.AST:
-    """Return where an error of a call is reported: a method's name, when on a line of its own."""
+    """Return the place at which Python reports an error of a call: the method's name if it ends on
+    another line."""
     attribute = node.func
     if not isinstance(attribute, ast.Attribute) or attribute.lineno == attribute.end_lineno:
         return node
@@ -74,7 +76,7 @@ _NAMES = {
 
 
 def for_its_truth(node: ast.expr) -> ast.expr:
-    """Mark an expression of which only the truth counts, and the parts of which that is so."""
+    """Mark an expression whose truth alone counts, and its parts for which the same holds."""
     if isinstance(node, ast.BoolOp):
         node.only_truth = True  # type: ignore[attr-defined]
         for value in node.values:
@@ -86,7 +88,7 @@ def for_its_truth(node: ast.expr) -> ast.expr:
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites the expressions of one scope. `inner` counts the inner functions around."""
+    """Rewriter of the expressions of one scope. `inner` counts the inner functions around."""
 
     def __init__(self, scope: Scope, function: Callable[[ast.Lambda], ast.expr]) -> None:
         self.scope = scope
@@ -95,18 +97,18 @@ class Expressions(ast.NodeTransformer):
         self.comprehensions = 0
 
     def moved(self, node: ast.expr, *names: str) -> ast.Lambda:
-        """Rewrite the expression as a function of its own."""
+        """Return the rewritten expression as a lambda with these parameters."""
         self.inner += 1
         body = self.visit(node)
         self.inner -= 1
         return thunk(body, *names)
 
     def tested(self, node: ast.expr) -> ast.expr:
-        """Rewrite the expression where only its truth counts."""
+        """Rewrite an expression whose truth alone counts."""
         return self.visit(for_its_truth(node))
 
     def plain(self, node: ast.expr) -> bool:
-        """Return True if the truth of an expression obviously never is a tensor's."""
+        """Return True if the form of an expression shows that its truth is never a tensor's."""
         if isinstance(node, ast.BoolOp):
             return all(self.plain(value) for value in node.values)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -126,7 +128,7 @@ class Expressions(ast.NodeTransformer):
         if all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             return True
         if isinstance(node.ops[0], ast.In | ast.NotIn) and len(node.ops) == 1:
-            (container,) = node.comparators  # a text must be given one that is known
+            (container,) = node.comparators  # `in` a text wants a known text on the left
             text = isinstance(container, ast.Constant) and isinstance(container.value, str)
             return _constant_container(container) and not text
         if any(isinstance(o, ast.Constant) and isinstance(o.value, str) for o in operands):
@@ -139,7 +141,7 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def checked(self, node: ast.Name) -> ast.Call:
-        """Make a read that raises as the function that owns the name would."""
+        """Return a read that raises the error which the function that owns the name would raise."""
         value = thunk(located(load(node.id), node))
         name = ast.Constant(self.scope.compiled(node.id))
         return located(ast.Call(load(BOUND), [value, name], []), node)
@@ -164,7 +166,8 @@ class Expressions(ast.NodeTransformer):
         return located(ast.Call(ask("call", [node.func], node), arguments, []), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Ask for the owner of a stored attribute: it may be one of two tensors."""
+        """Ask the runtime for the owner of a stored or deleted attribute: it may be one of two
+        tensors."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = ask("attribute_owner", [node.value], node.value)
@@ -204,9 +207,9 @@ class Expressions(ast.NodeTransformer):
         return located(ast.Call(chain, [self.visit(first), self.visit(second)], []), node)
 
     def identity(self, node: ast.Compare) -> ast.expr:
-        """Rewrite `a is b`, except comparisons with None.
+        """Rewrite `a is b`, except comparisons with None or `...`.
 
-        None is no tensor that could be another one, nor a number that only the program knows.
+        These are no tensor that could be another one, nor a number that only the program knows.
         """
         operands = [node.left, *node.comparators]
         if any(isinstance(x, ast.Constant) and x.value in (None, ...) for x in operands):
@@ -214,13 +217,13 @@ class Expressions(ast.NodeTransformer):
         return self.asked(node.ops[0], [self.visit(x) for x in operands], node)
 
     def asked(self, op: ast.cmpop, operands: list[ast.expr], at: ast.AST) -> ast.expr:
-        """`is`, `in` or the negation of one."""
+        """Return the runtime's `is` or `in`, under `not` for `is not` and `not in`."""
         found = ask("is_" if isinstance(op, ast.Is | ast.IsNot) else "in_", operands, at)
         negated = isinstance(op, ast.IsNot | ast.NotIn)
         return located(ast.UnaryOp(ast.Not(), found), at) if negated else found
 
     def searched(self, node: ast.Compare) -> ast.expr:
-        """Rewrite a comparison; what `in` looks through may be consumed by it."""
+        """Rewrite a comparison. The runtime does `in`, which may consume an iterator."""
         plain = self.plain(node)
         self.generic_visit(node)
         if plain or len(node.ops) > 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
@@ -228,7 +231,8 @@ class Expressions(ast.NodeTransformer):
         return self.asked(node.ops[0], [node.left, *node.comparators], node)
 
     def chain(self, node: ast.Compare, ops: list[ast.cmpop], others: list[ast.expr]) -> ast.Lambda:
-        """Make a function of the first two operands, each evaluated once, for the whole chain."""
+        """Return a lambda of the first two operands for the whole chain; it evaluates each other
+        operand once."""
         left, right = "@left", "@right"
         here: ast.expr = located(ast.Compare(load(left), ops[:1], [load(right)]), node)
         if isinstance(ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
@@ -265,7 +269,8 @@ class Expressions(ast.NodeTransformer):
     visit_List = visit_Set = visit_Dict = display
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        """Rewrite an f-string: each value is formatted where it stands, then all is joined."""
+        """Rewrite an f-string: the runtime formats each value where it stands, then joins the
+        parts."""
         parts = [self.formatted(v) if isinstance(v, ast.FormattedValue) else v for v in node.values]
         plain = all(isinstance(v, ast.Constant) for v in node.values)
         return node if plain else ask("text", parts, node)
@@ -304,8 +309,8 @@ class Expressions(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
     def iterable(self, node: ast.expr) -> ast.expr:
-        """Rewrite what a `for` runs over; `enumerate(...)` and its like show what they are made
-        of."""
+        """Rewrite the iterable of a `for`: the runtime gets the arguments of `enumerate`, `zip`,
+        `reversed`, `range`."""
         if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ITERATORS:
             return self.visit(node)
         arguments = [self.iterable(argument) for argument in node.args]

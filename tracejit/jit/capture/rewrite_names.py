@@ -1,8 +1,8 @@
-"""Scopes behind a rewriting: what a function's statements bind, read and leave.
+"""Names in a user function: its scope, and jumps out of its statements.
 
-In: syntax trees of one user function. Out: which names it binds, reads, declares global or
-nonlocal. Also whether a block jumps out of itself, and whether the function can be rewritten at
-all. Called by `rewrite.py` and `rewrite_bound.py`.
+In: syntax trees of one user function. Out: the names that it binds, reads, declares global or
+nonlocal. Also: does a block jump out of itself, and can the function be rewritten at all? Called by
+the other files of the rewriting and by `source.py`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ FRAME_READERS_WITHOUT_ARGUMENTS = {"vars", "dir"}
 
 
 def header(node: ast.AST) -> list[ast.AST]:
-    """Return what a definition evaluates in the scope around it: decorators, defaults, bases,
-    annotations."""
+    """Return the parts of a definition that the scope around evaluates.
+
+    These are decorators, defaults, bases, keywords and annotations.
+    """
     kept = [*getattr(node, "decorator_list", ()), *getattr(node, "bases", ())]
     kept += getattr(node, "keywords", ())
     if isinstance(node, FUNCTIONS):
@@ -39,8 +41,7 @@ def header(node: ast.AST) -> list[ast.AST]:
 
 
 def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield all nodes of one scope, comprehensions included; of nested definitions only the
-    header."""
+    """Yield all nodes of one scope, with comprehensions; of nested definitions the header alone."""
     pending = [*nodes][::-1]
     while pending:
         node = pending.pop()
@@ -50,8 +51,10 @@ def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def bound_names(nodes: Iterable[ast.AST], surely: bool = False) -> set[str]:
-    """Names that these statements bind or delete in their own scope. `surely`: whatever decides
-    which parts of their expressions are evaluated."""
+    """Return the names that statements bind or delete in their own scope.
+
+    `surely`: only names bound by the parts of expressions that Python always evaluates.
+    """
     found: set[str] = set()
     pending = list(nodes)
     while pending:
@@ -68,7 +71,7 @@ def bound_names(nodes: Iterable[ast.AST], surely: bool = False) -> set[str]:
 
 
 def _evaluated_first(node: ast.AST) -> list[ast.expr]:
-    """Return what is evaluated before it is decided whether the rest of an expression is."""
+    """Return the parts of an expression that Python always evaluates."""
     if isinstance(node, ast.Compare):
         return [node.left, node.comparators[0]]
     if isinstance(node, ast.BoolOp):
@@ -91,7 +94,8 @@ def _bound_here(node: ast.AST) -> set[str]:
 
 
 def deleted_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that may be unbound again: `del`, and the variables of exception handlers."""
+    """Return the names that may become unbound again: by `del`, or as variable of an exception
+    handler."""
     found = set()
     for node in own(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
@@ -108,8 +112,8 @@ def _is_read(node: ast.AST) -> bool:
 def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
     """Count how often the scope itself reads each name.
 
-    Comprehensions that bind a name do not count, but for what they iterate first. A `del` needs the
-    name too.
+    A comprehension's reads of its own variables count only in its first iterable. A `del` counts,
+    since it needs the name.
     """
     counts: Counter[str] = Counter()
     pending = list(nodes)
@@ -134,7 +138,8 @@ def _bound_by(comprehension: ast.AST) -> set[str]:
 
 
 def reads_below(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """Names read in the bodies of nested functions and classes, whoever binds them there."""
+    """Count reads in the bodies of nested functions and classes, whichever scope binds the
+    names."""
     counts: Counter[str] = Counter()
     for node in own(nodes):
         if isinstance(node, SCOPES):
@@ -204,7 +209,7 @@ class Scope:
     globals: set[str]
     nonlocals: set[str]
     counts: Counter[str]
-    class_name: str | None  # of the class around
+    class_name: str | None  # of the class around the function
     convertible: bool
 
     @property
@@ -213,14 +218,14 @@ class Scope:
         return self.bound | self.nonlocals
 
     def compiled(self, name: str) -> str:
-        """Return what Python's compiler calls a name: those private to a class bear its name."""
+        """Return a name as Python compiles it: private names of a class carry the class's name."""
         owner = (self.class_name or "").lstrip("_")
         private = name.startswith("__") and not name.endswith("__")
         return f"_{owner}{name}" if owner and private else name
 
     @property
     def foreign(self) -> set[str]:
-        """Names bound here that others see: globals, variables of enclosing functions."""
+        """Names bound here that live elsewhere: globals, and variables of enclosing functions."""
         return self.globals | self.nonlocals
 
 

@@ -1,8 +1,8 @@
 """Simple statements of a user function: stores, deletions, imports, assertions.
 
-In: a statement without blocks. Out: the statements that do the same. A change that others could see
-is announced to the runtime object first (`effect`) or done by it (`set_item`, `inplace`). Called by
-`rewrite.py`.
+In: a statement without blocks. Out: statements that do the same. They announce a change that other
+code could see to the runtime object (`effect`), or let it make the change (`set_item`, `inplace`).
+Called by `rewrite.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _stores_item(*targets: ast.expr) -> bool:
 
 
 class Stores:
-    """Rewrites the simple statements of one scope."""
+    """Rewriter of the simple statements of one scope."""
 
     def __init__(self, scope: Scope, expressions: Expressions) -> None:
         self.scope = scope
@@ -58,7 +58,7 @@ class Stores:
         return located(ast.Expr(ask("effect", [ast.Constant(text)], at)), at)
 
     def announce(self, nodes: Sequence[ast.AST], at: ast.AST) -> list[ast.stmt]:
-        """Announce what these nodes store or delete that others can see."""
+        """Return announcements of what these nodes store or delete in sight of other code."""
         found = self.announce_names(bound_names(nodes), at)
         for node in own(nodes):
             context = getattr(node, "ctx", None)
@@ -77,7 +77,8 @@ class Stores:
         ]
 
     def announce_walrus(self, node: ast.AST) -> list[ast.stmt]:
-        """Names of other scopes that the head of a statement binds."""
+        """Return announcements of the names of other scopes that the head of a statement binds by
+        `:=`."""
         fields = (getattr(node, field, None) for field in ("test", "iter", "value"))
         heads = [head for head in fields if isinstance(head, ast.expr)]
         return self.announce_names(bound_names(heads), node) if heads else []
@@ -106,7 +107,8 @@ class Stores:
         return [self.set(name, value, node), *stored, self.forget([name], node)]
 
     def bind(self, target: ast.expr, name: str, at: ast.AST) -> list[ast.stmt]:
-        """Store the temporary `name` in a target, parts of a pattern from left to right."""
+        """Return statements that store the temporary `name` in a target, parts of a pattern from
+        left to right."""
         if isinstance(target, ast.Subscript):
             where = [self.expressions.visit(target.value), self.expressions.visit(target.slice)]
             call = ask("set_item", [*where, load(name)], target)
@@ -129,7 +131,8 @@ class Stores:
         return [*done, self.forget(names, at)]
 
     def at_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
-        """Annotations inside functions are not evaluated, and forbidden on shared names."""
+        """Drop the annotation: Python does not evaluate it inside functions, and forbids it on
+        shared names."""
         if node.value is not None:
             return self.at_Assign(located(ast.Assign([node.target], node.value), node))
         parts = [getattr(node.target, field, None) for field in ("value", "slice")]
@@ -159,7 +162,7 @@ class Stores:
         parts = [self.expressions.visit(target.value), self.expressions.visit(target.slice)]
         before = [self.set(name, part, node) for name, part in zip(names, parts)]
         place = [load(name) for name in names]
-        if isinstance(node.value, ast.Name | ast.Constant):  # to be read before the item, or again
+        if isinstance(node.value, ast.Name | ast.Constant):  # read before the item, or twice
             parts = [*place, ast.Constant(OPERATORS[type(node.op)])]
             update = ask("update_item", [*parts, self.expressions.moved(node.value)], node)
             return [*before, located(ast.Expr(update), node), self.forget(names, node)]
@@ -179,7 +182,7 @@ class Stores:
     # Others
 
     def declared(self, node: ast.stmt) -> list[ast.stmt]:
-        """Declarations are repeated at the top of each inner function."""
+        """Drop a declaration: `rewrite.py` repeats it at the top of each inner function."""
         return [located(ast.Pass(), node)]
 
     at_Global = at_Nonlocal = declared

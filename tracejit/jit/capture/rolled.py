@@ -1,9 +1,9 @@
 """List that a rolled loop appended to: its elements are slices of one stacked tensor.
 
-In: empty list displays of `@script` code, which become `StackedList`s; `append`s inside a rolled
-loop. Out: `stack` and `cat` of such a list without taking it apart. As soon as anything else looks
-at it, it is an ordinary list of tensors (then the number of iterations is guarded). Called by
-`control.py`, `calls.py` and `loops.py`.
+In: empty list displays of rewritten code, which become `StackedList`s; `append`s inside a rolled
+loop. Out: `stack` and `cat` of such a list, which do not take the slices. Any other look at the
+list takes them: then it is an ordinary list of tensors, and the number of iterations is guarded.
+Called by `control.py`, `calls.py` and `loops.py`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,23 @@ from tracejit.jit.capture.looking import is_a, stands_in
 
 
 class StackedSlices:
-    """`count` elements: the slices of `whole` along its first dimension. `last`: the last of them,
-    where a variable has it; what it holds is `value` if nobody has written it."""
+    """Elements of a list: `count` slices of `whole` along its first dimension.
+
+    `last`: the tensor that stands for the last slice, because a variable holds it. `value`: what it
+    holds if no code has written it.
+    """
 
     def __init__(self, whole: Tensor, count: Any, last: Tensor | None):
         self.whole, self.count, self.last = whole, count, last
         self.value = None if last is None else _recorder().traced(last).read()
 
     def taken(self) -> list[Tensor]:
-        """Make the elements, each over memory of its own; then their number is guarded."""
+        """Return the elements, slices in memory of their own. Their number is guarded."""
         made = [self.whole[k].clone() for k in range(int(self.count) - (self.last is not None))]
         return made if self.last is None else [*made, self.last]
 
     def are_rows(self) -> bool:
-        """Return True if the elements still hold what `whole` does."""
+        """Return True if the elements still hold what `whole` does: `last` is not written."""
         if self.last is None or _recorder() is None:
             return self.last is None
         shown = _recorder().traced(self.last).read()
@@ -47,8 +50,8 @@ def _recorder() -> Any:
 
 
 def _as_met(tracer: Any, value: Any) -> Any:
-    """Return a value of this graph or of one around it, as it is in this one; None where it is
-    not."""
+    """Return this graph's value for one of this graph or a graph around; None if this graph has not
+    met it."""
     if value.graph is tracer.graph or tracer.root is tracer:
         return value
     return tracer.captured.get(_as_met(tracer.parent, value))
@@ -56,16 +59,16 @@ def _as_met(tracer: Any, value: Any) -> Any:
 
 @stands_in
 class StackedList(list):
-    """List whose tail may be slices of stacked tensors not taken yet.
+    """List whose tail may be slices of stacked tensors, not taken yet.
 
-    Functions work on the tail: a list has no such attributes.
+    Functions of this file work on the tail, since a list has no such methods.
     """
 
     __slots__ = ("_tail", "_ordinary", "__weakref__")
 
     def __init__(self, *given: Any):
         list.__init__(self, *given)
-        self._ordinary: list[Any] | None = None  # what takes its place when the call is over
+        self._ordinary: list[Any] | None = None  # the list that takes its place after the call
         self._tail: list[Any] = []  # StackedSlices and elements, after what the list itself holds
 
     @property  # type: ignore[misc]
@@ -83,14 +86,15 @@ class StackedList(list):
 
 
 def ordinary(stacked: StackedList) -> list[Any]:
-    """Return the list that takes its place wherever it was left."""
+    """Return the plain list that takes this one's place after the call, one for each
+    `StackedList`."""
     if stacked._ordinary is None:
         stacked._ordinary = list(stacked)
     return stacked._ordinary
 
 
 def _read(stacked: StackedList) -> None:
-    """Note that somebody looks at the list: a loop that appends to it meanwhile cannot be
+    """Note that code looks at the list: a loop that appends to it in the same trial cannot be
     rolled."""
     region = active.tracer
     if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
@@ -98,12 +102,12 @@ def _read(stacked: StackedList) -> None:
 
 
 def extend_by(stacked: StackedList, whole: Tensor, count: Any, last: Tensor | None) -> None:
-    """Append the slices of `whole`."""
+    """Append the slices of `whole`, which are not taken."""
     stacked._tail.append(StackedSlices(whole, count, last))
 
 
 def materialize_list(stacked: StackedList) -> None:
-    """Take the slices: from now on an ordinary list."""
+    """Take the slices: from now on an ordinary list. Raise RegionRefused in a trial."""
     region = active.tracer
     if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
         raise RegionRefused("it reads a list that a loop filled")
@@ -116,14 +120,15 @@ def materialize_list(stacked: StackedList) -> None:
 
 
 def length(stacked: StackedList) -> Any:
-    """Return how many elements there are, an int or a size."""
+    """Return the number of elements, an int or a symbolic size."""
     _read(stacked)
     return list.__len__(stacked) + sum(
         part.count if is_a(part, StackedSlices) else 1 for part in stacked._tail)
 
 
 def joined(stacked: StackedList, together: Callable[..., Tensor], dim: int) -> Tensor | None:
-    """`stack(followed, dim)` or `cat(followed, dim)`; None where that needs the elements."""
+    """Return `together` (`stack` or `cat`) of the elements along `dim`; None if it needs the
+    elements."""
     _read(stacked)
     parts = [part for part in stacked._tail if is_a(part, StackedSlices)]
     if not parts or not all(part.are_rows() for part in parts):
@@ -175,7 +180,8 @@ for _name in (
 
 
 def _operator(operate: Callable[[Any, Any], Any], reflected: bool = False) -> Callable[..., Any]:
-    """`+` and `*`: what the other operand makes of a list counts as well, so a list is asked."""
+    """Return a method for `+` or `*` on the plain list: the other operand may define the operator
+    for lists."""
 
     def method(self: StackedList, other: Any) -> Any:
         plain = list(self)
@@ -185,7 +191,7 @@ def _operator(operate: Callable[[Any, Any], Any], reflected: bool = False) -> Ca
 
 
 def _extended(self: StackedList, other: Any) -> Any:
-    ask = getattr(type(other), "__radd__", None)  # first, as Python does
+    ask = getattr(type(other), "__radd__", None)  # Python asks it first
     made = NotImplemented if ask is None else ask(other, list(self))
     return list.__iadd__(_looked_at(self), other) if made is NotImplemented else made
 
@@ -202,9 +208,9 @@ StackedList.__name__ = StackedList.__qualname__ = "list"  # in Python's error te
 
 
 def materialize_lists(stacked: list[weakref.ref[StackedList]]) -> None:
-    """Make ordinary lists of those that are still somewhere."""
+    """Take the slices of those lists that are still alive."""
     if any(found._tail for found in _alive(stacked)):
-        gc.collect(1)  # what only a young cycle of garbage holds is nobody's
+        gc.collect(1)  # a list that only a young cycle of garbage holds need not be taken
     for found in _alive(stacked):
         if found._tail:
             materialize_list(found)

@@ -1,7 +1,7 @@
-"""Arithmetic on numbers that differ between calls: expressions over them, and what was asked.
+"""Arithmetic on numbers that differ between calls: expressions, and the guards on them.
 
-In: roots (a number at a place) and Python operators on them, while a call is recorded. Out:
-`SymEnv`, which shares equal expressions and keeps, in order, the `SymGuard`s whose answers the
+In: roots (a number at a source) and Python operators on them, while a call is recorded. Out:
+`SymEnv`, which shares equal expressions. It keeps, in order, the `SymGuard`s whose answers the
 recorded program depends on. `number_text.py` prints both as Python, so that a replay computes
 exactly what the plain function would: ints of any size, IEEE doubles (C2).
 """
@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "neg": operator.neg, "abs": abs, "invert": operator.invert, "round": round, "float": float,
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
 }  # fmt: skip
-OF_FLOATS: dict[Any, str] = {  # what makes a float of numbers, and of nothing else
+OF_FLOATS: dict[Any, str] = {  # functions that make floats, of numbers alone
     getattr(math, name): name
     for name in "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc "
     "exp exp2 expm1 fabs fmod gamma hypot lgamma log log10 log1p log2 radians sin sinh sqrt tan "
@@ -40,10 +40,10 @@ INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True)
 class SymGuard:
-    """Property of numbers that a program depends on.
+    """Property of numbers that a program depends on, with the example's answer.
 
-    `value` of a number, its `kind`, that it can be `computed`, that it `fits` an int64. Or the
-    answer to a comparison (`op` and two operands).
+    `what`: the `value` of a number, its `kind`, that it can be `computed`, that it `fits` an int64;
+    or a comparison of two operands.
     """
 
     what: str
@@ -63,13 +63,14 @@ class SymEnv:
         self.open = True
 
     def root(self, value: Any, source: Any) -> Any:
-        """Make a number found at `source`; `value` is the example's."""
+        """Make the number that was found at `source`; `value` is the example's."""
         number = self.make(self, value, source=source)
         self.roots.append(number)
         return number
 
     def item(self, container: Any, key: Any, value: Any, source: Any) -> Any:
-        """`container[key]`, the same object as long as the same number is there."""
+        """Return the number for `container[key]`: the same object for the same value, `value`
+        itself for another."""
         known = self.stored.get((id(container), key))
         if known is None:
             known = self.stored[id(container), key] = self.root(value, source)
@@ -77,7 +78,7 @@ class SymEnv:
         return known if known.original is value else value
 
     def apply(self, op: str, operands: tuple) -> Any:
-        """`op` of numbers, runtime or plain. What Python raises for the example is raised."""
+        """Apply `op` to numbers, runtime or plain. Raise what Python raises for the example."""
         hints = [x.hint if is_call_sym(x) else x for x in operands]
         if not self.open or len(self.shared) >= _MAX_EXPRESSIONS:
             return evaluate(op, self.concretize_all(operands))
@@ -97,11 +98,11 @@ class SymEnv:
         return known
 
     def concretize_all(self, operands: tuple) -> list[Any]:
-        """Return the operands as plain numbers, on which the program now depends."""
+        """Return the operands as plain numbers, which are guarded."""
         return [x.concretize() if is_call_sym(x) else x for x in operands]
 
     def compare(self, op: str, left: Any, right: Any) -> bool:
-        """Answer a comparison: only the answer is guarded, not the numbers."""
+        """Answer a comparison. The answer is guarded, not the numbers."""
         hints = [x.hint if is_call_sym(x) else x for x in (left, right)]
         answer = evaluate(op, hints)
         self._note(SymGuard(op, (left, right), answer))
@@ -113,18 +114,19 @@ class SymEnv:
         return number.hint
 
     def is_concretized(self, number: Any) -> bool:
-        """Return True if the program depends on the value of this number."""
+        """Return True if the value of this number is guarded."""
         return ("value", id(number)) in self.guards
 
     def expression_guards(self) -> list[SymGuard]:
-        """Return all questions but those for the value at a place, which is guarded like any
-        other."""
+        """Return all guards except those on the value at a source, which is guarded like any other
+        value."""
         return [
             q for q in self.guards.values() if q.what != "value" or q.operands[0].op is not None
         ]
 
     def fits(self, number: Any) -> bool:
-        """Return True if an int can be an input of a program."""
+        """Return True if an int can be an input of a program: it fits an int64, which a guard
+        fixes."""
         if number.hint not in INT64:
             return False
         self._note(SymGuard("fits", (number,)))
@@ -140,7 +142,7 @@ class SymEnv:
         self.open, self.tracer = False, None
         for number in (*self.shared.values(), *self.roots):
             number.operands, number.source, number.value = (), None, None
-            number.original = None  # not itself: where nobody holds it, it is gone
+            number.original = None  # it may be the number itself, a cycle
         for kept in (self.shared, self.guards, self.stored, self.roots):
             kept.clear()
 
@@ -151,12 +153,12 @@ def is_call_sym(x: Any) -> bool:
 
 
 def evaluate(op: str, operands: Any) -> Any:
-    """Compute what Python makes of plain operands."""
+    """Apply an operator to plain operands as Python does."""
     function = FUNCTIONS.get(op) or getattr(operator, op)
     return function(*operands)
 
 
 def _identity(x: Any) -> Any:
-    """Return a key under which equal operands are one: -0.0 is not 0.0, 1 is not 1.0, nan is
-    itself."""
+    """Return a key that equal operands share. It tells -0.0 from 0.0 and 1 from 1.0; nan shares its
+    own."""
     return id(x) if is_call_sym(x) else (type(x), repr(x))

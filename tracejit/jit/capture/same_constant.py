@@ -1,9 +1,10 @@
 """Identity of two numbers or texts, as far as a replay can know it.
 
 In: the operands of `is`, or of `in` where the item is nan, in recorded code. Runtime numbers, sizes
-and what is pending stand for plain ones. Out: Python's answer. Small ints are one object each and
-different values are different objects: that a guard on values can tell. Who holds which of two
-equal floats it cannot: such a call is not replayed, and says so (C1). Called by `control`.
+and pending values stand for plain ones. Out: Python's answer. Different values are different
+objects, and small ints are one object each: guards on values can tell that. They cannot tell which
+of two equal floats some variable holds: such a call is not replayed, and says so (C1). Called by
+`control`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _REASON = "the function asks if two equal constants are one object"
 
 
 def same_constant(tracer: Any, one: Any, other: Any) -> bool:
-    """Return `one is other`."""
+    """Return `one is other`; add a break if a replay could not know the answer."""
     kind = class_of(one)
     if kind not in _CONSTANTS or class_of(other) is not kind:
         return one is other
@@ -33,7 +34,7 @@ def same_constant(tracer: Any, one: Any, other: Any) -> bool:
 
 
 def contains_nan(tracer: Any, item: Any, container: Any) -> bool:
-    """`item in container`, where the item equals nothing, not even itself."""
+    """Return `item in container`, for an item that equals nothing, not even itself. Add a break."""
     tracer.add_break_later(_REASON, "use `math.isnan`")
     plain_item = concretize(item)
     if is_a(container, (list, tuple)):

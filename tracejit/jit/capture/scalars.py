@@ -28,6 +28,7 @@ from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import FLOATING, TensorType, float64, int64
 from tracejit.jit.capture.looking import is_a, is_exactly, is_stand_in, stands_in
 from tracejit.jit.capture.number_sizes import size_of
+from tracejit.jit.capture.plain_attributes import PlainAttributes
 from tracejit.jit.capture.runtime_numbers import COMPARISONS, FUNCTIONS, INFIX, SymEnv, evaluate
 from tracejit.jit.ir.graph import Value
 from tracejit.jit.ir.sizes import SymInt, has_order
@@ -39,14 +40,13 @@ _BITS = ("and_", "or_", "xor", "lshift", "rshift")  # of ints alone
 
 
 @stands_in
-class SymNumber:
+class SymNumber(PlainAttributes):
     """Python number known only when the program runs; `hint` is the example's value."""
 
     shape: tuple = ()
     is_weak = True  # promotes like a Python number
     on_host = True  # a replay computes it in Python, before the program runs
     element_type: Any = None
-    kind: type = object
 
     def __init_subclass__(cls) -> None:
         cls.__name__ = cls.__qualname__ = cls.kind.__name__  # in Python's error texts

@@ -1,7 +1,8 @@
-"""`@script`: functions in the form that shows their control flow to the tracer.
+"""Functions of `@script`, rewritten so that the tracer sees their control flow.
 
-In: a user's function. Out: the rewritten one, bound to the runtime of `control.py`. Called by the
-jit for what is decorated, and by `calls.py` for what it calls.
+In: a user's function. Out: the rewritten one, bound to the runtime of `control.py`. Called by
+`compiled_function` for decorated functions, and by `calls.py`, as `Tracer.adapt`, for those they
+call.
 """
 
 from __future__ import annotations
@@ -13,5 +14,6 @@ from tracejit.jit.capture.source import convert
 
 
 def rewritten(function: Any) -> Any:
-    """Return the function with its control flow in sight; itself where its source cannot be had."""
+    """Return the function with its control flow in sight; the function itself if its source cannot
+    be read."""
     return convert(function, control)

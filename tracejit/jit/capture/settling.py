@@ -1,8 +1,9 @@
-"""Symbolic sizes and runtime floats of recordings that are over, as the plain numbers they were.
+"""Numbers of ended recordings (symbolic sizes, runtime numbers), as the plain values they had.
 
-In: what a tape node, a view or an op call still holds. Out: the same, with what no longer belongs
-to the recording at work replaced by its value in the call that made it. Called by the tracer, and
-by the eager tape through `eager.recording.ended_to_hints`.
+In: attributes or operands that a tape node, a view or an op call still holds. Out: the same, with
+each number that does not belong to the recording at work replaced by its value in the call that
+made it. Called by the tracer, `fold` and `loop_items`, and by the eager tape through
+`eager.recording.ended_to_hints`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tracejit.jit.ir.sizes import SymInt
 
 
 def ended_to_hints(x: Any) -> Any:
-    """`x` with the numbers of ended recordings made plain; no guard is recorded."""
+    """Return `x` with the numbers of ended recordings made plain. Records no guard."""
     return with_numbers(x, _ended_to_hint)
 
 
@@ -32,7 +33,7 @@ def _ended_to_hint(x: Any) -> Any:
 
 
 def with_numbers(x: Any, number: Callable[[Any], Any]) -> Any:
-    """Return an op's attributes or operands with what `number` gives for each number in them."""
+    """Return an op's attributes or operands with `number` applied to each leaf."""
     kind = type(x)
     if kind is tuple or kind is list:
         return kind([with_numbers(y, number) for y in x])

@@ -1,8 +1,8 @@
 """Memory that is shared if a value says so: after `if c: y = x * 2 else: y = x`, y may be x.
 
-In: pairs of memory, and of tensors, and the flag under which they are one, from `cond.py` and
-`loops.py`; writes to either. Out: a write to one reaches the other where the flag holds. Results
-that may be the caller's own tensors are found here when a segment ends. Called by the tracer.
+In: pairs of memory, and of tensors, and the flag under which they are one, from branches and loops;
+writes to either. Out: a write to one reaches the other where the flag holds. When a segment ends,
+the pairs tell which results are the caller's own tensors. Called by the tracer.
 """
 
 from __future__ import annotations
@@ -22,53 +22,54 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.storage import FunctionalStorage
 
-Pair = tuple[Any, Any, Tensor]  # the younger one, the older one, the flag under which they are one
+Pair = tuple[Any, Any, Tensor]  # (younger, older, flag under which they are one)
 
 
 class Pairs:
-    """Things that may be one. Nothing is kept alive but the flags."""
+    """Pairs of things that may be one. Keeps only the flags alive."""
 
     def __init__(self) -> None:
         self.pairs: dict[tuple[int, int], tuple[weakref.ref, weakref.ref, Tensor]] = {}  # by id
 
     def alive(self) -> list[Pair]:
-        """In the order in which the younger ones were made."""
+        """Return the pairs of living things, in the order in which the younger ones were made."""
         held = [(key, (a(), b(), flag)) for key, (a, b, flag) in self.pairs.items()]
         left = [(key, now) for key, now in held if now[0] is not None and now[1] is not None]
-        if len(left) < len(held):  # a flag that goes may take more with it
+        if len(left) < len(held):  # dropping a flag may let more things die
             self.pairs = {key: self.pairs[key] for key, _ in left}
         return [now for _, now in left]
 
     def of(self, one: Any) -> list[tuple[Any, Tensor]]:
-        """Return what `one` may be, and when."""
+        """Return (thing, flag) for all that `one` may be."""
         return [(b if a is one else a, flag) for a, b, flag in self.alive() if one is a or one is b]
 
     def put(self, new: Any, other: Any, flag: Any) -> None:
-        """`new` is `other` if `flag` holds, or one found before."""
+        """Note that `new` is `other` if `flag` holds, or a flag known of the pair before."""
         key = id(new), id(other)
         known = self.pairs.get(key)
         if known is not None and known[0]() is new and known[1]() is other:
-            either = known[2] | flag  # other pairs may go meanwhile
+            either = known[2] | flag  # recorded first: it may drop other pairs
             self.pairs[key] = (*known[:2], either)
             return
-        self.pairs.pop(key, None)  # of what is gone
+        self.pairs.pop(key, None)  # of dead objects with the same ids
         self.pairs[key] = weakref.ref(new), weakref.ref(other), flag
 
 
 class Sharing:
     """Memory, and tensors, of a recording that may be the same as others.
 
-    For any two that may be the same there is a pair, also where a third is between them. Pairs of
-    memory that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
+    Any two that may be the same have a pair, even where a third is between them. Pairs of memory
+    that may be shared by two tensors, as by `x` and `x.detach()`, are in `parts` too.
     """
 
     def __init__(self, tracer: Any):
         self.tracer = tracer
         self.memories, self.tensors, self.parts = Pairs(), Pairs(), Pairs()
-        self.leaves: list[Tensor] = []  # made by the call: results may be them
+        self.leaves: list[Tensor] = []  # made by the call; results may be these
 
     def partners(self, memory: FunctionalStorage) -> list[tuple[FunctionalStorage, Tensor]]:
-        """Memory that may be the same, and when; in a region also what may be so around it."""
+        """Return (memory, flag) for memory that may be the same; in a region also for partners
+        around it."""
         found = self.memories.of(memory)
         outer = self.tracer.outer_memory(memory)
         if outer is not None:
@@ -79,7 +80,8 @@ class Sharing:
     def add(
         self, new: FunctionalStorage, other: FunctionalStorage, flag: Tensor, whole: bool
     ) -> None:
-        """Memory made just now is `other` if `flag` holds; `whole`: so are the tensors."""
+        """Note that memory made just now is `other` if `flag` holds; `whole`: the tensors are one
+        then too."""
         if not known_same_shape(new.value.type.shape, other.value.type.shape):
             raise RegionRefused("a result may be a part or a view of another tensor")
         with no_grad():
@@ -97,8 +99,11 @@ class Sharing:
         return None not in outer and self.tracer.parent.sharing.in_part(*outer)
 
     def written(self, memory: FunctionalStorage, counted: bool) -> None:
-        """`memory` was written: so was what may be the same; if it counts, in that too, where the
-        write happened."""
+        """Pass a write to `memory` on to memory that may be the same.
+
+        `counted`: the versions of that memory count it too, where the write happened and the flag
+        holds.
+        """
         tracer = self.tracer
         happened = tracer.write_predicate
         with no_grad():
@@ -109,12 +114,13 @@ class Sharing:
                 other.write(value, counted, tracer.if_asked(other, both))
 
     def flags(self) -> list[Tensor]:
-        """Return all flags in use; those of what is gone are let go."""
+        """Return all flags in use, and drop those of pairs that are gone."""
         kinds = (self.memories, self.tensors, self.parts)
         return [flag for pairs in kinds for _, _, flag in pairs.alive()]
 
     def unite(self, roots: dict[FunctionalStorage, Tensor]) -> None:
-        """Unite memory that was the same: the program has run, `roots` are the tensors it made."""
+        """Unite memory that proved to be the same. The program has run; `roots` are the tensors it
+        made."""
         for memory, other, flag in self.memories.alive():
             if _holds(flag, roots):
                 if other.input_tensor is not None:
@@ -131,7 +137,7 @@ class Sharing:
         if other._traced is not None and other._requires_grad and grad_fn_of(other) is None:
             self.leaves.append(other)
         memory = self.tracer.traced(new).memory
-        over: dict[FunctionalStorage, set[int]] = {}  # ids of what the new one may be, by memory
+        over: dict[FunctionalStorage, set[int]] = {}  # ids of tensors that `new` may be, by memory
         for known, _ in self.tensors.of(new):
             over.setdefault(self.memory_of(known), set()).add(id(known))
         with no_grad():
@@ -141,31 +147,33 @@ class Sharing:
                     place = self.memory_of(known)
                     ones = over.setdefault(place, set())
                     ones.add(id(known))
-                    if len(ones) > 1:  # it may be in that memory without being one of them
+                    if len(ones) > 1:  # `new` may share memory with each of them, and be another
                         self.parts.put(memory, place, flag)
 
     def memory_of(self, tensor: Tensor) -> FunctionalStorage:
-        """Return the memory of a tensor.
+        """Return the memory of a tensor, as the tracer met it: through the tensor or one standing
+        for it.
 
-        What stands for it may be what recorded code met and wrote: as another tensor it would end
-        the segment.
+        Written memory that is met again as another tensor would end the segment.
         """
         names = [tensor, *standing_for(tensor)]
         met = next((one for one in names if self.tracer.has_met(one)), tensor)
         return self.tracer.traced(met).memory
 
     def twins(self, tensor: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Tensors that may be the very same, and when."""
+        """Return (tensor, flag) for tensors that may be the very same, in the recordings around
+        too."""
         parent = self.tracer.parent
         return self.tensors.of(tensor) + ([] if parent is None else parent.sharing.twins(tensor))
 
     def leaves_of(self, results: list[Tensor]) -> list[Tensor]:
-        """Leaves that the call made, which results may be."""
+        """Return leaves made by the call which results may be."""
         return [x for x in self.leaves if any(known is r for known, _ in self.tensors.of(x)
                                               for r in results)]
 
     def of_results(self, results: list[Tensor]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """(result, tensor made outside or earlier result that it may be, flag)."""
+        """Return (result, other, flag): the result is the other, made outside or an earlier result,
+        if the flag holds."""
         wanted = {id(t) for t in results}
         return [(one, same, flag) for one, same, flag in self.tensors.alive()
                 if id(one) in wanted and (same._traced is None or id(same) in wanted)]
@@ -173,7 +181,8 @@ class Sharing:
     def of_memories(
         self, shown: Collection[FunctionalStorage]
     ) -> list[tuple[FunctionalStorage, FunctionalStorage, Tensor]]:
-        """(memory of results, the caller's or an earlier result's that it may be, flag)."""
+        """Return (memory of results, other, flag): the other is the caller's or an earlier
+        result's."""
         return [(one, same, flag) for one, same, flag in self.memories.alive()
                 if one in shown and (same.input_tensor is not None or same in shown)]
 
@@ -186,7 +195,8 @@ def _holds(flag: Tensor, roots: dict[FunctionalStorage, Tensor]) -> bool:
 
 
 def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
-    """Return `one is other`; where a value decides, it is needed."""
+    """Return `one is other`; break the graph if a value decides. Raise RegionRefused for loop
+    variables."""
     known = canonical(other)
     if any(canonical(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
         tracer.break_graph(one, "a tensor's value decides which tensor a variable is")
@@ -199,7 +209,7 @@ def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
 
 
 def known_as(tracer: Any, tensor: Tensor) -> Tensor:
-    """Return the tensor, or the one it turned out to be; where a value decides, it is needed."""
+    """Return the tensor, or the one it proved to be; break the graph if a value decides."""
     twins = [other for other, _ in tracer.sharing.twins(tensor)]
     if any(tracer.carries(x) for x in (tensor, *twins)):
         raise RegionRefused("it asks which tensor a variable is")
@@ -211,7 +221,8 @@ def known_as(tracer: Any, tensor: Tensor) -> Tensor:
 def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
     """Return True if gradients of `outputs` depend on which of its possible tensors a tensor is.
 
-    Gradients of another one arrive there on another way, which does not go on to the tensor.
+    They do if they arrive at another one by a way around the tensor, and do not flow from there to
+    the tensor. A tensor without gradients always matters.
     """
     if not tensor._requires_grad:
         return True
@@ -224,7 +235,7 @@ def matters(tracer: Any, tensor: Tensor, outputs: Sequence[Any]) -> bool:
 
 
 def known_ones(tracer: Any, values: Iterable[Any]) -> list[Any]:
-    """Return the values, and of tensors those they turned out to be."""
+    """Return the values, with each tensor replaced by the one it proved to be."""
     return [known_as(tracer, x) if is_a(x, Tensor) else x for x in values]
 
 
@@ -236,7 +247,7 @@ def may_be_another(tracer: Any, x: Any) -> bool:
 
 
 def become(tensor: Tensor, other: Tensor, alive: Collection[Tensor]) -> None:
-    """Let a concrete tensor that turned out to be another one stand for it from now on.
+    """Let a concrete tensor that proved to be another one stand for it from now on.
 
     Views of it among those `alive` become views of the other one's family.
     """

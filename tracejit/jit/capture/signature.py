@@ -23,7 +23,7 @@ class Signature:
     def __init__(self, function: Callable[..., Any]):
         self.function = function
         self.made_of = _made_of(function)
-        # A decorator's own parameters: what it wraps may have others.
+        # The decorator's own parameters: the function that it wraps may have others.
         self.signature = inspect.signature(function, follow_wrapped=False)
         parameters = list(self.signature.parameters.values())
         self.names = [p.name for p in parameters]
@@ -33,12 +33,13 @@ class Signature:
         self.parameters = parameters
 
     def outdated(self) -> bool:
-        """Return True if the function got other code or defaults."""
+        """Return True if the function has got other code or defaults."""
         now = _made_of(self.function)
         return len(now) != len(self.made_of) or any(a is not b for a, b in zip(now, self.made_of))
 
     def normalise(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
-        """Return one value per parameter, defaults filled in; None where they do not fit."""
+        """Return one value per parameter, with defaults filled in; None if the arguments do not
+        fit."""
         if not kwargs and len(args) == self.plain:
             return args
         try:

@@ -1,18 +1,19 @@
-"""Snapshots: what of an entry's state did not change since the last call, told by a few words.
+"""Snapshots: rows of memory words which show that an entry's state did not change since the last
+call.
 
 In: an entry's sources, and the objects found there in a call whose guards held. Out: a
-`GuardSnapshot`: rows (address, expected word). While they hold, they prove that the checks of the
-sources they cover would pass again and find the same objects. Built and used by `guards`; compared
-natively by what the runtime installs here.
+`GuardSnapshot`: rows (address, expected word). While they hold, the checks of the sources they
+cover would pass again and find the same objects. Built and used by `fast_guards`; compared natively
+by code that the runtime installs here.
 
-A source is covered where every step from a root to it is. Dicts, classes and lists tell of every
-change by a version or by their elements, tensors by the objects in their slots. What is compared by
-address alone is kept alive (numbers, shapes, dtypes) or compared in full itself (tensors, modules,
-containers). So another object at the same address is seen. Nothing of the user's that could be
-freed is kept alive.
+A source is covered if every step from a root to it is. Dicts, classes and lists show every change
+by a version or by their elements, tensors by the objects in their slots. The snapshot keeps alive
+what the rows compare by address alone (numbers, shapes, dtypes). Tensors, modules and containers
+are compared in full. So another object at the same address is seen. The snapshot keeps no object of
+the user's alive that could be freed.
 
-An owner of rows that changes from call to call is left to Python from then on. Its sources are read
-there, and what they hold become roots of their own.
+An owner of rows that changes from call to call is left to Python from then on. Python reads its
+sources, and the objects found there become roots.
 """
 
 from __future__ import annotations
@@ -40,28 +41,28 @@ from tracejit.jit.capture.looking import (
 )
 
 Rows = list[tuple[int, int]]
-Owner = tuple[int, str]  # number of a source, which of its words
+Owner = tuple[int, str]  # (number of a source, kind of its words)
 
 
-# Kinds of sources of which comparing what is there is the whole check.
+# Kinds of sources whose check compares the object itself, and nothing else.
 _COMPARED = ("primitive", "absent", "identity", "module", "own_names", "missing_names")
-_LASTING = ("identity", "primitive")  # guards keep what they compare with
+_LASTING = ("identity", "primitive")  # guards keep the compared object alive
 _OF_FUNCTIONS = ("__name__", "__qualname__", "__defaults__", "__kwdefaults__")
 
 
 class Uncovered(Exception):
-    """Source that words do not cover."""
+    """Signal that words do not cover a source."""
 
 
 # (addresses of roots, rows, inputs: an address, or -1 - the number of a later argument)
-# -> function of (*roots, *later arguments): the graph's inputs, or None where a row differs. Nobody
-# else runs between the first comparison and the last reference taken.
+# -> function of (*roots, *later arguments): the graph's inputs, or None where a row differs. No
+# other code runs between the first comparison and the last reference taken.
 Comparer = Callable[[Sequence[int], Rows, Sequence[int]], Callable[..., tuple | None]]
 _comparer: list[Comparer] = []
 
 
 def install_comparer(make: Comparer) -> None:
-    """Set how rows are compared: the runtime says it."""
+    """Set the function that compares rows; the runtime provides it."""
     _comparer[:] = [make]
 
 
@@ -71,7 +72,7 @@ def available() -> bool:
 
 
 class Coverage:
-    """Sources of a list that words cover, and the rows of one call."""
+    """Sources that words cover, and their rows in one call."""
 
     def __init__(self, sources: Sequence[Source], values: dict[int, Any], changing: set[Owner]):
         self.values, self.changing = values, changing
@@ -79,7 +80,7 @@ class Coverage:
         self.rows: dict[Owner, Rows] = {}  # in the order in which they may be read
         self.pins: list[Any] = []
         self.reads: set[int] = set()  # numbers of sources found by rows alone
-        self.roots: list[int] = []  # sources that Python reads and rows go on from
+        self.roots: list[int] = []  # sources that Python reads, and from which rows go on
         self.checks: set[int] = set()  # sources whose check the rows replace
         self.volatile: set[int] = set()  # sources that hold another object each time
         for k, source in enumerate(sources):
@@ -105,7 +106,7 @@ class Coverage:
                 self.rows.setdefault(owner, found)
             self.reads.add(k)
         elif source.kind in _COMPARED:
-            return  # comparing it is what its check does
+            return  # its check compares the object, so rows save nothing
         elif rows is not None:
             self.roots.append(k)
         if rows is not None:
@@ -115,7 +116,10 @@ class Coverage:
 
     # -- how a source is found ---------------------------------------------------------------------
     def _read(self, source: Source, value: Any) -> dict[Owner, Rows]:
-        """Rows that fix which object is at a source, given that its parent is fixed."""
+        """Return rows that fix which object is at a source, given that its parent is fixed.
+
+        Raise Uncovered if words cannot.
+        """
         how, key = source.how, source.key
         if how == "constant":
             return {}
@@ -153,7 +157,7 @@ class Coverage:
         raise Uncovered
 
     def _item(self, k: int, source: Source, parent: Any, value: Any) -> dict[Owner, Rows]:
-        if is_a(parent, dict):  # its version fixes what is in it
+        if is_a(parent, dict):  # its version fixes the items
             return {}
         if not is_a(parent, (list, tuple)):
             raise Uncovered
@@ -165,12 +169,13 @@ class Coverage:
         return self._steady(own, lambda: [(start + 8 * source.key, id(value))])
 
     def _held(self, source: Source, value: Any) -> None:
-        """Keep alive what an address alone identifies."""
+        """Keep a primitive alive, which the rows identify by address alone."""
         if source.kind == "primitive":
             self.pins.append(value)
 
     def _fixed(self, parent: Source | None) -> int:
-        """Return the number of a parent whose object the rows, or Python, have fixed."""
+        """Return the number of a parent whose object rows or Python have fixed; raise Uncovered for
+        any other."""
         k = self.number.get(id(parent), -1)
         if k not in self.checks and getattr(parent, "kind", "") not in ("identity", "module"):
             raise Uncovered
@@ -183,7 +188,7 @@ class Coverage:
 
     # -- what is there ----------------------------------------------------------------------------
     def _value(self, k: int, source: Source, value: Any) -> Rows:
-        """Rows that hold only while the check of the source's value would pass."""
+        """Return rows that hold only while the check of the source's value would pass."""
         kind = source.kind
         if (k, "value") in self.changing:
             raise Uncovered
@@ -215,7 +220,7 @@ class Coverage:
     def _tensor(self, x: Tensor) -> Rows:
         if not is_exactly(x._node, (type(None), LeafSink)) or x._hooks is not None:
             raise Uncovered
-        if type(x._view) is View:  # a write to what it is a view of gives it a history
+        if type(x._view) is View:  # a write to its base gives it a history
             raise Uncovered
         storage = x._storage
         if storage is None or x._device.type != "cpu":
@@ -250,7 +255,7 @@ def _dict_rows(table: Any) -> Rows:
 
 
 def _reads_as(value: Any, kind: type, name: str) -> bool:
-    """Return True if the class of a container has this method of Python's own."""
+    """Return True if a container's class has Python's own method of this name."""
     return class_attribute(type(value), name) is class_attribute(kind, name)
 
 
@@ -295,11 +300,13 @@ def _sequence_rows(value: Any) -> Rows:
 class GuardSnapshot:
     """Rows of one call, ready to be compared.
 
-    compare   function of (*roots, *inputs not covered): the graph's inputs, or None
-    addresses of the inputs that are covered tensors; `uncovered` are the numbers of the others
-    found     the graph's inputs of the call that it is made of; `fixed` are those that rows tell
-    ids       of the covered objects among those that are different ones
-    hits      calls it has served
+    compare    function of (*roots, *uncovered inputs): the graph's inputs, or None
+    rows       by owner; `roots` has ids of roots by number of their source
+    addresses  where the elements of covered inputs lie; None for other inputs
+    uncovered  numbers of those other inputs
+    ids        of the covered objects among those that must differ
+    pins       objects to keep alive
+    hits       calls it has served
     """
 
     __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "uncovered")
@@ -330,7 +337,7 @@ class GuardSnapshot:
         self.compare = _comparer[0](list(self.roots.values()), rows, taken)
 
     def differing(self, now: Coverage) -> list[Owner]:
-        """Owners of what is not what it was."""
+        """Return the owners whose rows, or roots, are not what they were."""
         found = [k for k, part in self.rows.items() if now.rows.get(k, part) != part]
         return found + [
             (k, "root") for k, root in self.roots.items() if id(now.values[k]) != root
@@ -338,7 +345,7 @@ class GuardSnapshot:
 
 
 def _address(x: Any) -> int | None:
-    """Return where a covered tensor's elements lie."""
+    """Return the address of a covered tensor's elements; None for other objects."""
     if not is_a(x, Tensor):
         return None
     return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]

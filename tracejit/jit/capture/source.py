@@ -1,9 +1,9 @@
-"""Conversion of a function to the same function with its control flow in sight.
+"""Conversion of a function to the same function with its control flow in sight of the tracer.
 
-In: any function of the user's. Out: a function with the same globals, cells, defaults and
-attributes, and with the user's file and lines. Its control flow, calls and changes go through a
-runtime object (`rewrite.py` says how). Or the function itself, where its source cannot be had for
-certain. Called by `script`, and by the runtime object for the functions that are called.
+In: any function of the user's. Out: a function with the same globals, cells, defaults, attributes,
+file and lines. A runtime object does its control flow, calls and changes (`rewrite.py` says how).
+Or the function itself, if its source is not certain. Called by `script`, and by the runtime object
+for the functions that are called.
 
 Source is believed only when compiling it gives the code that the function runs.
 """
@@ -49,9 +49,10 @@ _LIBRARY = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "plats
 
 @dataclass(frozen=True)
 class Definition:
-    """Function in a file, the class that its private names belong to, and what the file imports.
+    """Function in a file, the class that its private names belong to, and the names that the file
+    imports.
 
-    Python compiles calls through the name of a module in a way of their own.
+    Python compiles calls through an imported module's name in another way.
     """
 
     node: Function
@@ -68,10 +69,10 @@ _files: OrderedDict[str, tuple[list[str], Index]] = OrderedDict()
 def convert(function: Any, runtime: object) -> Any:
     """Return the function with its control flow handed to `runtime`, or `function` itself.
 
-    Shares globals, closure cells, defaults and attributes with `function`. Builtins, classes,
-    tracejit's own (but for loops over time) and the standard library's functions come back as they
-    are. So do generators, coroutines, functions that look at their frame (`locals()`) and those
-    without dependable source.
+    The result shares globals, closure cells, defaults and attributes with `function`. Builtins,
+    classes and the standard library's functions come back as they are. So do tracejit's own (but
+    those in `location.REWRITTEN`), generators, coroutines, functions that look at their frame
+    (`locals()`) and those without dependable source.
 
     >>> convert(len, None) is len
     True
@@ -88,10 +89,8 @@ def convert(function: Any, runtime: object) -> Any:
 
 
 def is_understood(function: FunctionType) -> bool:
-    """Return True if the function's source is known.
-
-    Then `convert` leaves it only where there is nothing to convert.
-    """
+    """Return True if the function's source is known: then `convert` returns it only if nothing is
+    to convert."""
     return _converted_code(function) is not None
 
 
@@ -131,7 +130,8 @@ _SHARED += ["__type_params__"] if hasattr(FunctionType, "__type_params__") else 
 
 
 def bound(read: Callable[[], Any], name: str) -> Any:
-    """Return the value of a local name read from an inner function; raise as its owner would."""
+    """Return the value of a local name, read from an inner function; raise as the name's owner
+    would."""
     with contextlib.suppress(NameError):
         return read()
     text = f"cannot access local variable '{name}' where it is not associated with a value"
@@ -180,7 +180,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
 
 
 def _copy(node: Any) -> Any:
-    """Copy a syntax tree, to be rewritten in place."""
+    """Copy a syntax tree, since rewriting changes it in place."""
     if isinstance(node, list):
         return [_copy(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -204,13 +204,13 @@ def _definition(function: FunctionType) -> Definition | None:
 
 
 def is_left_unread(code: CodeType) -> bool:
-    """Return True if a function with this code was to be rewritten, and its source was not had."""
+    """Return True if `convert` tried a function with this code and could not read its source."""
     known = _codes.get(id(code))
     return known is not None and known[1] is None and not _left_alone(code)
 
 
 def candidates(code: CodeType, names: dict[str, Any]) -> int:
-    """Return how many functions begin where a code object says that it does."""
+    """Return the number of functions that begin where a code object says it does."""
     return len(_index(code, names, False).get((code.co_firstlineno, code.co_name), ()))
 
 
@@ -221,7 +221,10 @@ def _is_source_of(candidate: Definition, code: CodeType) -> bool:
 
 
 def _index(code: CodeType, names: dict[str, Any], fresh: bool) -> Index:
-    """Return the functions in the file that code is from, by first line and name."""
+    """Return the functions in the file of a code object, by first line and name.
+
+    `fresh`: look first if the file changed.
+    """
     name = code.co_filename
     if fresh:
         linecache.checkcache(name)
@@ -259,7 +262,7 @@ def _read(text: str) -> Index:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    """Names that imports of the module itself bind."""
+    """Yield the names that imports of the module itself bind."""
     pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
@@ -282,7 +285,7 @@ def _first_line(node: Function) -> int:
 def _compile(node: Function, found: Definition, code: CodeType) -> CodeType:
     """Compile one function inside functions and a class that give its names the meaning they had.
 
-    Free names are the parameters of a factory.
+    Free names become parameters of a factory.
     """
     statement, class_name = _bare(node), found.class_name
     if class_name is not None:
@@ -298,7 +301,7 @@ def _compile(node: Function, found: Definition, code: CodeType) -> CodeType:
     ast.fix_missing_locations(module)
     flags = code.co_flags & _FUTURES
     with _lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python gave them when the user's file was compiled
+        warnings.simplefilter("ignore")  # Python gave the warnings when it compiled the user's file
         made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
     return next(c for c in nested_codes(made) if c.co_name in (FUNCTION, "<lambda>"))
 
@@ -307,7 +310,8 @@ _UNTYPED: dict[str, Any] = {"type_params": []} if hasattr(ast, "TypeAlias") else
 
 
 def _bare(node: Function) -> ast.stmt:
-    """Return the function without what is evaluated outside it: values of defaults, decorators."""
+    """Return the function without the parts evaluated outside it: defaults, annotations,
+    decorators."""
     old = node.args
     arguments = ast.arguments(
         posonlyargs=[_bare_arg(a) for a in old.posonlyargs],

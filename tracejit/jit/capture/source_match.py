@@ -1,8 +1,8 @@
-"""Code objects compared with and named after the user's own.
+"""Code objects compared with the user's own, and named after them.
 
-In: code compiled from source, and the code that a function runs. Out: whether they are the same
-program, and copies with the names that tracebacks, `__qualname__` and the watcher should see.
-Called by `source.py`.
+In: code compiled from source, and the code that a function runs. Out: True if they are the same
+program; copies with the names that tracebacks, `__qualname__` and the watcher should see. Called by
+`source.py`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 from tracejit.jit.capture.instructions import steps
 
-FUNCTION = "@function"  # what the user's function is called while it is compiled
+FUNCTION = "@function"  # name of the user's function while it is compiled
 _MADE = {"@thunk", "@left"}  # parameters of the lambdas that rewriting makes
 _REWRITTEN = {"@tracejit", "@bound"}
 _COMPARED = ["co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_name"]
 _COMPARED += ["co_qualname", "co_firstlineno", "co_argcount", "co_exceptiontable"]
 _COMPARED += ["co_posonlyargcount", "co_kwonlyargcount"]
 _SYNTHETIC = re.compile(r"@\w+\.<locals>\.")
-_NESTED = inspect.CO_NESTED  # defined inside another function, as everything here is
+_NESTED = inspect.CO_NESTED  # set for code inside a function, as all code compiled here
 
 
 class Origin:
@@ -39,7 +39,7 @@ class Origin:
 
 
 def relabelled(code: CodeType, original: CodeType) -> CodeType:
-    """Code compiled from the tree of `original`, under another name, as it is called there.
+    """Return a copy of `code`, compiled from the tree of `original`, under the names of `original`.
 
     Code that was rewritten keeps the user's code as its last constant.
     """
@@ -56,7 +56,7 @@ def is_synthetic(code: CodeType) -> bool:
 def _has_rewritten_body(code: CodeType) -> bool:
     """Return True if a code object in a rewritten function was rewritten itself.
 
-    Classes and generator functions are not.
+    Class bodies and generator functions are not; generator expressions are.
     """
     suspends = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     lazy = code.co_flags & suspends
@@ -73,7 +73,8 @@ class _Labels:
         return _SYNTHETIC.sub("", name)
 
     def copy(self, code: CodeType, original: CodeType, rewritten: bool) -> CodeType:
-        """Copy code that is called like `original`, the user's code that it is, or is part of."""
+        """Return a copy of code under the name of `original`, the user's code that it is or is part
+        of."""
         rewritten = rewritten and _has_rewritten_body(code)
         constants = [self.constant(c, code, original, rewritten) for c in code.co_consts]
         if rewritten:
@@ -108,7 +109,7 @@ def _named_alike(one: CodeType, other: CodeType) -> bool:
 
 
 def _place(code: CodeType) -> tuple[int, int]:
-    """Return where the text of a code object starts: what tells apart functions on one line."""
+    """Return where the text of a code object starts, which tells functions on one line apart."""
     places = [(p[0], p[2]) for p in code.co_positions() if p[0] and p[2] is not None and p[3]]
     return min(places, default=(0, 0))
 
@@ -140,7 +141,7 @@ def _same_constant(a: Any, b: Any) -> bool:
 
 
 def same_but_asserts(one: CodeType, other: CodeType, tree: ast.AST) -> bool:
-    """Return True if two code objects differ in their assert statements only.
+    """Return True if two code objects differ in assert statements only.
 
     pytest compiles those of test files to code that explains a failure.
     """
@@ -159,7 +160,8 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _unlike_asserts(code: CodeType, lines: set[int]) -> list[Any]:
-    """Return the instructions of a code object on other lines than `lines`."""
+    """Return a code object's name, free names, count of arguments, and instructions outside
+    `lines`."""
     found: list[Any] = [code.co_name, code.co_freevars, code.co_argcount]
     for step in steps(code):
         place = step.positions

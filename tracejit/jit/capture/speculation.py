@@ -1,9 +1,9 @@
-"""Trial watch: user code that could have an effect is stopped before it starts.
+"""Watch on a trial: user code that could have an effect is stopped before it starts.
 
 In: the profile events of the thread while a branch or a loop body is recorded on trial. Out:
-`RegionRefused` where Python code starts that was not rewritten (rewritten code announces its
-effects): properties, operators of the user's classes, callbacks of C functions, generators. Code
-that visibly changes nothing may run. Called by `subgraph.speculate`.
+`RegionRefused` where Python code starts that was not rewritten: properties, operators of the user's
+classes, callbacks of C functions, generators. Rewritten code announces its effects. Code that
+visibly changes nothing may run. Called by `subgraph.speculate`.
 """
 
 from __future__ import annotations
@@ -38,31 +38,32 @@ _INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096
-_collector_waits: set[int] = set()  # for the trials of these threads
+_collector_waits: set[int] = set()  # threads on whose trials the collector waits
 
 
 @forks.in_child
 def _collect_again() -> None:
-    """Enable the garbage collector if it waits for another thread's trial, which never ends
-    here."""
+    """Enable the garbage collector in a forked child if it waits for another thread's trial, which
+    never ends there."""
     if _collector_waits and threading.get_ident() not in _collector_waits:
         _collector_waits.clear()
         gc.enable()
 
 
 class SpeculationWatcher:
-    """Context manager around a trial; what watched before goes on watching.
+    """Context manager around a trial; the watcher before it goes on watching.
 
-    The garbage collector waits: what it calls is no doing of the trial, and could not be undone.
+    The garbage collector waits: the trial did not cause the finalizers that it calls, and could not
+    undo them.
     """
 
     def __init__(self) -> None:
         self.refused: RegionRefused | None = None
         self.aside: PutAside | None = None
-        self.made: list[Any] = []  # objects of our classes, which nobody else has yet
+        self.made: list[Any] = []  # objects of tracejit's, not seen by the user yet
         self.collects = gc.isenabled()
         before: Any = sys.getprofile()
-        outer = getattr(before, "__self__", None)  # a trial around sees the same
+        outer = getattr(before, "__self__", None)  # inside another trial: pass events past it
         self.watching: Any = outer.watching if type(outer) is SpeculationWatcher else before
 
     def __enter__(self) -> None:
@@ -75,7 +76,8 @@ class SpeculationWatcher:
         sys.setprofile(self._event)
 
     def end(self) -> None:
-        """End the watch; once more where Ctrl-C may have come before that."""
+        """End the watch. `speculate` ends it a second time, since Ctrl-C may have come before the
+        first."""
         if self.aside is not None:
             self.aside.back()
         if self.collects:
@@ -84,20 +86,20 @@ class SpeculationWatcher:
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         self.end()
-        if kind is None and self.refused is not None:  # raised in a `__del__`, which swallowed it
+        if kind is None and self.refused is not None:  # a `__del__` swallowed it
             raise self.refused
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         why = self.veto(frame, event, argument)
         if why:
-            # Python takes the profile function away then; __exit__ puts one back.
+            # Python removes a profile function that raises; __exit__ puts one back.
             self.refused = RegionRefused(why)
             raise self.refused
         if self.watching is not None:
             self.watching(frame, event, argument)
 
     def veto(self, frame: FrameType, event: str, argument: Any) -> str | None:
-        """Say why what is about to run may not."""
+        """Return the reason why the code that is about to run may not; None if it may."""
         if event != "call":
             return None
         code = frame.f_code
@@ -116,7 +118,8 @@ WATCHING.add(SpeculationWatcher._event)
 
 
 def is_own_doing(frame: FrameType) -> bool:
-    """Return True if installed library code runs because tracejit, or such code, called it."""
+    """Return True if installed library code runs because tracejit, or other such code, called
+    it."""
     caller = frame.f_back
     if caller is None or not is_installed(frame.f_code):
         return False

@@ -1,9 +1,9 @@
-"""Python state a captured function can see: where each object is found, and what it was.
+"""Python state that a captured function can see: where each object is found, and what it was.
 
-In: roots (arguments, globals, closure cells) and the names the executed code mentions. Out: a tree
-of `Source`s, each with the value it had when it was first reachable. Guards are generated from the
-tree; effects are found by walking it again after the call. Over-approximates: whatever the names
-reach counts as read (C2).
+In: roots (arguments, globals, closure cells) and the names that the executed code mentions. Out: a
+tree of `Source`s, each with the value it had when it was first reached. `guards` makes checks of
+the tree, and `epilogue` finds effects by walking it again after the call. Over-approximates:
+whatever the names reach counts as read (C2).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _STATEFUL = ("tensor", "sequence", "mapping", "set", "object", "function", "meth
 
 
 def _is_internal(cls: type) -> bool:
-    """Classes of ours that no program of the user's can run into."""
+    """Return True for a class of tracejit's whose objects hold no state of the user's."""
     module = module_name(cls)
     if not module.startswith("tracejit.") or issubclass(cls, Tensor):
         return False
@@ -83,14 +83,15 @@ class ReachableState(AttributeReads):
         super().__init__()
         self.unmodelled = unmodelled
         self.kept = MemoizedCalls(self.source_of)
-        self.exposes: Callable[[Any], None] = lambda buffer: None  # told what may write memory
-        self.asked: set[tuple[Callable, Any]] = set()  # of the process: it must answer the same
-        self.registered: set[tuple[type, type]] = set()  # asked: is a class one of an abstract one
+        # told of objects through which code may write tensors' memory
+        self.exposes: Callable[[Any], None] = lambda buffer: None
+        self.asked: set[tuple[Callable, Any]] = set()  # `ask(what)` must answer the same
+        self.registered: set[tuple[type, type]] = set()  # (class, abstract class) asked about
         self.roots: dict[tuple, Source] = {}
         self.functions: dict[Any, list[Source]] = {}  # code -> sources of functions with it
         self.entered: set[Any] = set()  # code that runs
         self.repeated: list[tuple[Source, Source]] = []  # further sources of a tensor
-        self.held: list[Any] = []  # objects whose id is in use
+        self.held: list[Any] = []  # objects whose id is a key here
 
     # -- growing -----------------------------------------------------------------------------
     def add_root(self, how: str, container: Any, key: Any, value: Any, text: str) -> None:
@@ -103,7 +104,7 @@ class ReachableState(AttributeReads):
             self._visit(source)
 
     def add_names(self, code: CodeNames) -> None:
-        """More code was entered: its names count from now on."""
+        """Count the names in newly entered code as read."""
         new = code.attributes - self.names
         new |= (code.stored - self.stored) | (code.uncertain - self.uncertain)
         widened = code.dynamic > self.everything or code.may_miss > self.may_miss
@@ -121,18 +122,18 @@ class ReachableState(AttributeReads):
                 self._of_asked(source)
 
     def add_attribute_names(self, names: set[str]) -> None:
-        """C code reads attributes of these names."""
+        """Count attributes of these names as read, by C code."""
         self._grow(names, names - self.names)
 
     def read_modules(self, reads: Reads) -> None:
-        """Code of ours reads what modules hold."""
+        """Count the attributes that code of tracejit's reads of modules as read."""
         self.reads.add(reads)
         for source in self.modules() if reads.names else ():
             self._read_by_ours(source, reads.names)
         self.add_attribute_names(set(reads.common))
 
     def ask_all(self, module: ModuleType) -> None:
-        """Ask for all of a module's attributes: code computes their names."""
+        """Count all attributes of a Python module as read: code computes their names."""
         if id(module) not in self.whole:
             self.whole.add(id(module))
             self.held.append(module)
@@ -140,7 +141,8 @@ class ReachableState(AttributeReads):
                 self._attributes(self.by_id[id(module)], module, None)
 
     def ask_any(self, modules: bool = True) -> None:
-        """Attributes of any object are asked for by names that code computes."""
+        """Count attributes of any object as read, by names that code computes; `modules`: of Python
+        modules too."""
         if not self.dynamic_names or not self.everything or (
                 modules and ANY not in self.dynamic_owners):
             self.everything = self.dynamic_names = True
@@ -148,7 +150,10 @@ class ReachableState(AttributeReads):
             self._grow((), None)
 
     def _grow(self, names: Iterable[str], only: set[str] | frozenset[str] | None) -> None:
-        """Count these names from now on; `only` those are new, None: everything is looked at."""
+        """Count these names as read and look for them at all sources.
+
+        `only`: those of them that are new; None looks at all attributes again.
+        """
         if only is not None and not only:
             return
         self.names.update(names)
@@ -161,23 +166,25 @@ class ReachableState(AttributeReads):
                 self._of_asked(source)
 
     def _of_asked(self, source: Source) -> None:
-        """Look at a module at this source, where its attributes are asked for by computed names."""
+        """Look at the attributes of a Python module at this source, if code computes their
+        names."""
         if source.kind == "module" and self._is_asked(source):
             self._attributes(source, source.value, None)
         elif source.kind == "same" and source.first.kind == "module" and self._is_asked(source):  # type: ignore[union-attr]
             self.ask_all(source.value)
 
     def objects(self) -> list[Source]:
-        """Return where tensors, containers, functions and other objects are found, each once."""
+        """Return the sources of tensors, containers, functions and other objects, each object
+        once."""
         return [p for p in self.sources if p.kind in _STATEFUL and self.by_id.get(id(p.value)) is p]
 
     def modules(self) -> list[Source]:
-        """Return where modules are found, each once."""
+        """Return the sources of `nn` modules, each once."""
         return [p for p in self.objects() if p.kind == "object" and is_module(p.value)]
 
     def held_by_modules(self, sources: Iterable[Source]) -> list[Source]:
-        """Return those of some sources at which modules are, or tensors that modules hold or
-        may."""
+        """Return those of some sources at which `nn` modules are, or tensors that modules hold or
+        may hold."""
         held = {id(p.value) for p in self.sources
                 if p.how == "item" and p.parent.how == "attr" and p.parent.key in HOLDING}  # type: ignore[union-attr]
         return [p for p in sources if is_module(p.value) or p.kind == "tensor" and (
@@ -193,7 +200,7 @@ class ReachableState(AttributeReads):
             return
         named = source.how in ("global", "attr") and source.key
         if kind == "identity" and asks(value) and named != attribute_of(value, "__name__"):
-            self.ask_any()  # of another name code tells nothing
+            self.ask_any()  # known by another name: code shows no asked names
         known = self.by_id.get(id(value))
         if known is not None and kind == "tensor":
             self.repeated.append((source, known))
@@ -213,18 +220,18 @@ class ReachableState(AttributeReads):
     def _contents(self, source: Source, value: Any, kind: str) -> None:
         if kind == "function":
             self.functions.setdefault(value.__code__, []).append(source)
-            # Ours are not watched.
+            # The watcher does not report tracejit's own functions.
             if value.__code__ in self.entered or is_internal_code(value.__code__):
                 self._closed_over(source)
             self._attributes(source, value, None)
         elif kind == "sequence":
             self._elements(source, enumerate(elements(value)), length(value))
         elif kind == "mapping":
-            # A copy: a look at what it holds may import, which fills sys.modules.
+            # Copies: looking at items may import, which changes sys.modules meanwhile.
             self._elements(source, items(value), length(value))
             source.keys = elements(value)
             for key in source.keys:
-                if kind_of(key) == "object":  # guarded to be the same, so its attributes are left
+                if kind_of(key) == "object":  # guarded by identity; its attributes are not read
                     text = f"a key of {source.text}"
                     self._child(source, "key", weak_key(key), key, text)
             if is_a(value, defaultdict):
@@ -266,7 +273,7 @@ class ReachableState(AttributeReads):
         elif is_a(value, ContextVar):
             self._child(source, "context", None, value.get(ABSENT), f"{source.text}.get()")
             default = default_of(value)
-            if not is_a(default, PRIMITIVE):  # which nothing changes
+            if not is_a(default, PRIMITIVE):  # a primitive never changes
                 self._child(source, "default", None, default, f"the default of {source.text}")
         elif kind == "identity" and is_a(value, (staticmethod, classmethod)):
             self._child(source, "slot", "__func__", value.__func__, source.text)
@@ -300,7 +307,7 @@ class ReachableState(AttributeReads):
             self._child(source, "item", key, element, f"{source.text}[{_key_text(key)}]")
 
     def behaves(self, cls: type) -> None:
-        """Operators and methods of a class count as read."""
+        """Count operators and methods of a class, and of its metaclass, as read."""
         if id(cls) in self.classes or not is_mutable_class(cls) or _is_internal(cls):
             return
         source = Source(None, "constant", cls, cls, f"class {qualname_of_class(cls)}")
@@ -316,7 +323,7 @@ class ReachableState(AttributeReads):
         self.sources.append(source)
 
     def add_method(self, owner: Any, code: Any) -> bool:
-        """As `add_code`, for a method of `owner`, or of the class that it is, which nobody
+        """Do as `add_code` for a method of `owner`, or of the class that `owner` is, which no code
         named."""
         cls = type(owner)
         if _is_internal(owner if is_a(owner, type) else cls):
@@ -333,9 +340,9 @@ class ReachableState(AttributeReads):
         return self.add_code(code)
 
     def add_code(self, code: Any) -> bool:
-        """Count what a function with this code closes over and its defaults as read: it runs.
+        """Count the closure variables and defaults of functions with this code as read: it runs.
 
-        Return False if it is found nowhere.
+        Return False if no source has such a function.
         """
         self.entered.add(code)
         sources = self.functions.get(code, [])
@@ -356,14 +363,14 @@ class ReachableState(AttributeReads):
             self._child(source, "closure", k, value, name)
 
     def commit_container(self, container: Any) -> None:
-        """Count a container's contents from now on as what was there before the call."""
+        """Take the container's contents as its state before the call."""
         source = self.by_id.get(id(container))
         if source is not None:
             source.children.clear()
             self._contents(source, container, source.kind)
 
     def release(self) -> None:
-        """Hold nothing of the caller's alive any more: sources stay, as directions."""
+        """Let go of the caller's objects: sources stay, as directions."""
         for source in (*self.sources, *self.roots.values()):
             if source.how != "constant":
                 source.value = None
@@ -378,16 +385,16 @@ class ReachableState(AttributeReads):
 
     # -- looking things up ----------------------------------------------------------------------
     def source_of(self, value: Any) -> Source | None:
-        """Return where an object was found first."""
+        """Return the source at which an object was found first."""
         return self.by_id.get(id(value))
 
 
 _WITH_ATTRIBUTES = ("object", "module", "identity", "tensor", "function", "partial")
-_OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # have attributes if the user's
+_OF_SUBCLASSES = ("primitive", "sequence", "mapping", "set")  # with attributes if the user's
 
 
 def _has_attributes(source: Source) -> bool:
-    """Return True if an object's attributes are looked at."""
+    """Return True if the walk looks at an object's attributes."""
     if source.kind not in _OF_SUBCLASSES:
         return source.kind in _WITH_ATTRIBUTES
     cls = type(source.value)

@@ -1,9 +1,23 @@
 """Shared memory of tensors while a function is recorded.
 
-In: tensors met by the tracer.
-Out: for each a `FunctionalTensor` state: the piece of memory it looks at, through which views, and
-the graph value that memory holds now. Mutation becomes a new value of the whole piece (C1), so
-graphs stay pure.
+In: tensors met by the tracer. Out: for each a `FunctionalTensor` state: the piece of memory it
+looks at, through which views, and the graph value that memory holds now. A mutation becomes a new
+value of the whole piece (C1), so graphs stay pure. Called by the tracer, `lifting`, branches and
+loops.
+
+Before you add a rule here: set `FunctionalStorage.value` only in `write`, which moves `mutations`,
+or `read` returns a stale value. A replay adds `mutations - uncounted - len(conditional_writes)` to
+the caller's version (`build.py`), so only counted writes get a flag. `lifting.py` gives all memory
+of one Storage one `VersionCounter`; a region gives each piece its own, since `write_condition`
+compares counts. `Tracer.write` writes now if `overlaps` holds, and passes all other writes to
+`Sharing.written`; both ask `Sharing.partners`. `lifting.py` sets `overlaps_other` by addresses in
+this call; `no_alias.py` checks replays. A view op needs a `view_inverse` and a row in `_CHANGES` of
+`strides.py`, or a program serves one layout only. If its elements may share memory, `may_overlap`
+must say so. `strides` may be UNKNOWN: call `Tracer.laid_out` before `_layout` or `offset`.
+`join.py` and `loops.py` set strides of a region's results, which else lie in order. In
+`tests/capture`, `programs_mutation`, `programs_aliasing`, `programs_region_layouts`,
+`programs_region_sharing` and `programs_of_data` show mistakes; so does
+`tests/random_programs/aliases.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +34,12 @@ from tracejit.jit.ir.graph import Graph, Location, Value
 from tracejit.jit.ir.sizes import ShapeEnv, SymInt, evaluate
 
 View = tuple[Op, tuple, dict]  # (op, its further operands, its attributes)
-UNKNOWN = object()  # strides that depend on a value
+UNKNOWN = object()  # strides that a value decides
 
 
 class VersionCounter:
-    """Version of a Storage while recording: every piece of memory in it counts here."""
+    """Version of a Storage while recording. Its pieces of memory share the counter, except in
+    regions."""
 
     __slots__ = ("count",)
 
@@ -33,7 +48,7 @@ class VersionCounter:
 
 
 class FunctionalStorage:
-    """Piece of memory: its content as a graph value, and how often it was written."""
+    """Piece of memory: its content as a graph value, and counts of its writes."""
 
     __slots__ = ("value", "mutations", "uncounted", "version_counter", "input_tensor", "input",
                  "strides", "overlaps_other", "conditional_writes", "data_writes", "__weakref__")
@@ -43,26 +58,28 @@ class FunctionalStorage:
     ):
         self.value = value
         self.mutations = 0  # writes recorded since it entered the graph
-        self.uncounted = 0  # those of them that are not counted
+        self.uncounted = 0  # those among them that no version counts
         self.version_counter = VersionCounter() if counter is None else counter
         # the caller's concrete tensor, or None for memory made while recording
         self.input_tensor = input_tensor
         self.input: Any = value if input_tensor is not None else None
-        self.strides: Any = None  # in elements; None where they lie in order
+        self.strides: Any = None  # in elements; None: row-major; or UNKNOWN
         self.overlaps_other = False  # other memory of this graph overlaps it in another layout
-        # counts of writes, flags that say they happened
+        # (version after the write, flag: did it happen)
         self.conditional_writes: list[tuple[int, Any]] = []
-        self.data_writes = 0  # writes that the family of the caller's tensor counts
+        self.data_writes = 0  # writes that the caller's `.data` family counts
 
     @property
     def version(self) -> int:
-        """Version that Tensor._version shows."""
+        """Version that `Tensor._version` shows."""
         return self.version_counter.count
 
     def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
-        """Let the memory hold `value`; writes through `.data` are not counted.
+        """Let the memory hold `value`. `counted`: the version counts the write; for `.data` it does
+        not.
 
-        `happened`: a flag, of a write that may leave it as it is.
+        `happened`: True, or a flag; where the flag is False, `value` is what the memory held
+        before.
         """
         self.value = value
         self.mutations += 1
@@ -73,7 +90,7 @@ class FunctionalStorage:
 
 
 class FunctionalTensor:
-    """Place of one tensor in the recording: memory, the views that lead to it, its current
+    """State of one tensor in the recording: memory, the views that lead to it, its current
     value."""
 
     __slots__ = ("tracer", "memory", "views", "shape", "_value", "_mutations", "__weakref__")
@@ -96,11 +113,12 @@ class FunctionalTensor:
         return None if self._value.node is None else self._value.node.location
 
     def escaped(self) -> str:
-        """Return what to say where the tensor is used outside the recording."""
+        """Return the error text for a use of the tensor outside the recording."""
         return leaked(self)
 
     def read(self) -> Value:
-        """Return the graph value this tensor shows now, its views applied again after a write."""
+        """Return the graph value that this tensor shows now. After a write the views are applied
+        again."""
         if self._mutations != self.memory.mutations:
             value = self.memory.value
             for op, operands, attributes in self.views:
@@ -109,10 +127,12 @@ class FunctionalTensor:
         return self._value
 
     def write(self, value: Value, counted: bool = True, happened: Any = True) -> None:
-        """Make the memory hold `value` where this tensor looks at it."""
+        """Make the memory hold `value` where this tensor looks at it, by the inverses of its
+        views."""
         steps = [self.memory.value]
         for op, operands, attributes in self.views[:-1]:
             steps.append(value.graph.append(op, (steps[-1], *operands), attributes))
+        # inverses, last view first; each needs what the view before it showed
         whole = value
         for (op, operands, attributes), before in zip(reversed(self.views), reversed(steps)):
             if op.view_inverse is None:
@@ -122,28 +142,29 @@ class FunctionalTensor:
         self._value, self._mutations = value, self.memory.mutations
 
     def viewed(self, op: Op, operands: tuple, attributes: dict, value: Value) -> FunctionalTensor:
-        """Make the state of a view of this tensor."""
+        """Make the state of a view of this tensor, whose value is `value`."""
         views = (*self.views, (op, operands, attributes))
         return FunctionalTensor(self.tracer, self.memory, views, value)
 
     @property
     def dense(self) -> bool:
-        """True if it is all of its memory, in order."""
+        """True if the tensor is all of its memory, in order."""
         memory = self.memory
         if self.views or memory.input_tensor is None:
             return not self.views and memory.strides is None
         return bool(laid_out(memory.input_tensor).flags["C_CONTIGUOUS"])
 
     def settle_layout(self) -> None:
-        """From here on the program serves only the sizes and strides that this tensor has."""
+        """Fix the tensor's sizes and strides by guards: the program serves no others from here
+        on."""
         root = self.memory.value if self.memory.input is None else self.memory.input
         for size in (*root.type.shape, *(self.memory.strides or ()), *self.shape):
             int(size)
 
     def layout(self, exact: bool = False) -> np.ndarray:
-        """Make an array laid out as the tensor would be, where every symbol is at least 2.
+        """Return an array laid out as the tensor would be if every symbol were at least 2.
 
-        `exact`: as it is.
+        `exact`: laid out as it is in this call, which guards fix.
         """
         graph = self.memory.value.graph
         values = None if exact else _generic_sizes(graph)
@@ -156,14 +177,15 @@ class FunctionalTensor:
         return self._laid_out(dict(graph.scope.hints))
 
     def _laid_out(self, values: dict[str, int]) -> np.ndarray:
-        """Make the array of these sizes."""
+        """Return the array for these sizes. It has strides and a shape, but no elements of its
+        own."""
         shape = tuple(evaluate(s, values) for s in self.memory.value.type.shape)
         one: Any = np.empty(1, self.memory.value.dtype.numpy)
         strides = tuple(s * one.itemsize for s in self._strides(shape, values))
         array: Any = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
         for op, operands, attributes in self.views:
             eager: Any = op.eager
-            places = [0 for _ in operands]  # wherever a part lies, it lies alike
+            places = [0 for _ in operands]  # strides are the same at any position
             given = {k: substitute(v, values) for k, v in attributes.items()}
             array = eager(np, array, *places, **given)
         return array
@@ -178,7 +200,7 @@ class FunctionalTensor:
 
 
 def _input_strides(input_tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of the caller's tensor, or contiguous ones for the generic shape when it is
+    """Return the strides of the caller's tensor, or contiguous ones for `shape` if it is
     contiguous."""
     array = laid_out(input_tensor)
     contiguous = array.flags["C_CONTIGUOUS"]
@@ -186,9 +208,9 @@ def _input_strides(input_tensor: Any, shape: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _generic_sizes(graph: Graph) -> dict[str, int] | None:
-    """Sizes of at least 2 where the example has 0 or 1; None where what was asked of them rules
-    that out."""
+    """Return sizes of at least 2 where the example has 0 or 1; None if a guard rules them out."""
     scope = graph.scope
+    # found anew only when a symbol or a guard was added
     asked = (len(scope.hints), len(scope.guards), scope.learnt)
     if scope.generic is None or scope.generic[0] != asked:
         scope.generic = (asked, _satisfying(scope))
@@ -222,7 +244,7 @@ def substitute(attribute: Any, values: dict[str, int]) -> Any:
 
 
 def byte_range(x: Any) -> tuple[int, int]:
-    """First and last byte address (exclusive) a tensor reaches."""
+    """Return the first byte address that a tensor reaches, and the one after the last."""
     start = x._storage.ptr + x._offset * x._dtype.itemsize
     strides = strides_of(x)
     if 0 in x._shape:
@@ -233,7 +255,7 @@ def byte_range(x: Any) -> tuple[int, int]:
 
 
 def has_internal_overlap(x: Any) -> bool:
-    """Return True if elements of a tensor may share memory: it cannot be ruled out at a glance."""
+    """Return True if elements of a tensor may share memory: strides alone do not rule it out."""
     if x._strides is None or 0 in x._shape:
         return False
     reach = 0
@@ -245,7 +267,7 @@ def has_internal_overlap(x: Any) -> bool:
 
 
 class IntervalMap:
-    """Addresses that the memory that entered a recording covers; finds what overlaps."""
+    """Addresses of the memory that entered a recording, to find what overlaps."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -253,7 +275,7 @@ class IntervalMap:
         self.longest = 0
 
     def overlapping(self, start: int, end: int) -> list[FunctionalStorage]:
-        """Memory that shares an address with [start, end)."""
+        """Return memory that shares an address with [start, end)."""
         found = []
         k = bisect.bisect_left(self.starts, end)
         while k > 0 and self.items[k - 1][0] > start - self.longest:

@@ -1,8 +1,9 @@
-"""Strides while recording: eager mode decides by them what shares memory, so a recording must
-decide alike, for all it serves.
+"""Strides while recording. By strides, eager mode decides which tensors share memory; a recording
+must decide alike in all calls that it serves.
 
-In: deferred tensors: shapes and strides as ints or symbolic sizes. Out: strides, whether elements
-lie in order, whether a reshape is a view; comparing sizes records guards. Called by the tracer.
+In: deferred tensors, with shapes and strides as ints or symbolic sizes. Out: strides, whether
+elements lie in order, whether a reshape is a view. Comparing sizes records guards. Called by the
+tracer, branches and loops.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _is_one(size: Any) -> bool:
 
 
 def strides(traced: FunctionalTensor) -> Sizes:
-    """Strides in elements, as eager mode would give them."""
+    """Return strides in elements, as eager mode would give them."""
     shape, found = _layout(traced)
     if _in_order(shape, found):
         return _contiguous([1 if n == 0 else n for n in shape])
@@ -47,8 +48,12 @@ def is_contiguous(traced: FunctionalTensor) -> bool:
 def known_strides(
     traced: FunctionalTensor, without: int | None = None, always: bool = False
 ) -> Any:
-    """Strides for memory that stands for this tensor, or for a slice across a dimension of it: None
-    where elements are known to lie in order, if not `always`. Records no guard."""
+    """Return strides for memory that stands for this tensor, or for a slice of it across `without`.
+
+    None if the elements are known to lie in order, unless `always`. UNKNOWN if a value decides.
+    Structure alone tells order, without a guard; the strides of some views (`_expand`, `_reshape`,
+    kinds not in `_CHANGES`) record guards.
+    """
     memory = traced.memory
     if memory.strides is None and not traced.views and without is None and not always:
         return None
@@ -63,9 +68,10 @@ def known_strides(
 
 
 def merged_strides(what: str, *cases: FunctionalTensor) -> Any:
-    """Return the strides of what may be one of several tensors that lie in different ways.
+    """Return UNKNOWN, for what may be one of several tensors that lie in different ways.
 
-    Only the caller's own can be told from the memory that a program makes.
+    Raise RegionRefused if one is strided and no whole tensor of the caller's: a replay could not
+    tell it from memory that the program makes.
     """
     for traced in cases:
         strides = known_strides(traced)
@@ -79,7 +85,7 @@ def merged_strides(what: str, *cases: FunctionalTensor) -> Any:
 def offset(traced: FunctionalTensor, base: Any) -> Any:
     """Return where the first element lies in the storage, for memory that starts at `base`.
 
-    None where a view is of a kind that does not tell.
+    None for a kind of view that does not tell.
     """
     memory = traced.memory
     root = memory.value if memory.input is None else memory.input
@@ -104,7 +110,7 @@ def offset(traced: FunctionalTensor, base: Any) -> Any:
 
 
 def may_overlap(name: str, attributes: dict) -> bool:
-    """Return True if elements of such a view of memory share some of it."""
+    """Return True if elements of a view by this op may share memory."""
     if name == "unfold":
         return bool(attributes["step"] < attributes["size"])
     if name != "as_strided":
@@ -118,7 +124,8 @@ def may_overlap(name: str, attributes: dict) -> bool:
 
 
 def same_strides(shape: Sequence[Any], one: Any, other: Any) -> bool:
-    """Return True if tensors of that shape lie alike; guarded where only the example says so."""
+    """Return True if tensors of that shape lie alike. The answer is guarded if structure does not
+    give it."""
     if one is UNKNOWN or other is UNKNOWN:
         return one is other
     if one is None and other is None:
@@ -129,7 +136,11 @@ def same_strides(shape: Sequence[Any], one: Any, other: Any) -> bool:
 
 
 def _in_order(shape: Sizes, strides: Sizes) -> bool:
-    """Sizes are compared only where strides differ: a size of 1 may have any, 0 ends the matter."""
+    """Return True if these strides are row-major, without gaps.
+
+    Sizes are compared only where strides differ: a size of 1 may have any stride, and without
+    elements any layout is in order.
+    """
     step: Any = 1
     for d in reversed(range(len(shape))):
         if not same_structure(strides[d], step) and shape[d] != 1 and strides[d] != step:
@@ -141,7 +152,7 @@ def _in_order(shape: Sizes, strides: Sizes) -> bool:
 def can_view_as(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
     """Return True if elements laid out like this can be seen in another shape without a copy.
 
-    Dimensions that lie in memory like one (each stride is the next one times its size) can be cut
+    Dimensions that lie in memory like one (each stride is the next one times its size) can be split
     anew; others cannot.
 
     >>> can_view_as([2, 3], [3, 1], [6]), can_view_as([2, 3], [1, 2], [6])
@@ -153,7 +164,8 @@ def can_view_as(shape: Sizes, strides: Sizes, target: Sizes) -> bool:
 
 
 def strides_as(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
-    """Return the strides under which the same elements have the shape `target`; None where none do.
+    """Return the strides by which the same elements have the shape `target`; None if there are
+    none.
 
     >>> strides_as([2, 6], [12, 1], [2, 3, 2]), strides_as([2, 6], [12, 1], [12])
     ([12, 2, 1], None)
@@ -167,7 +179,7 @@ def strides_as(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
 
 
 def _strides_of_elements(shape: Sizes, strides: Sizes, target: Sizes) -> Sizes | None:
-    """`strides_as` for a layout that has elements."""
+    """Do as `strides_as`, for a layout that has elements."""
     dimensions, wanted = list(zip(shape, strides)), list(target)
     found: list[Any] = []
     while dimensions:
@@ -197,7 +209,7 @@ def _contiguous(shape: Sizes) -> Sizes:
 
 
 def _layout(traced: FunctionalTensor) -> tuple[Sizes, Sizes]:
-    """Shape and strides; symbolic but for kinds of views that hardly meet a reshape."""
+    """Return shape and strides, symbolic unless a kind of view is not in `_CHANGES`."""
     memory = traced.memory
     root = memory.value if memory.input is None else memory.input
     shape: Sizes = list(root.type.shape)
@@ -210,7 +222,7 @@ def _layout(traced: FunctionalTensor) -> tuple[Sizes, Sizes]:
 
 
 def _of_example(traced: FunctionalTensor) -> tuple[Sizes, Sizes]:
-    """As in this call; the program then serves only these sizes and strides."""
+    """Return shape and strides in this call. The program then serves no others."""
     layout = traced.layout(exact=True)
     return list(layout.shape), [s // layout.itemsize for s in layout.strides]
 
@@ -291,6 +303,7 @@ def _of_pairs(shape: Sizes, strides: Sizes, attributes: dict) -> bool:
     return True
 
 
+# op -> its change of shape and strides, in place; False if only the example tells
 _CHANGES = {
     "as_strided": _as_strided,
     "imag": _part,

@@ -1,10 +1,9 @@
-"""Recording of a part of a program apart from the rest: a branch, the body of a loop.
+"""Recording of a part of a program apart from the rest: a branch, or the body of a loop.
 
 In: ops on deferred tensors while a branch or a body runs once, on trial. Out: a graph of its own,
-whose inputs are values of the surrounding graph (`captured`) and placeholders. What a trial cannot
-do without being seen from outside (a value needed now, a random draw, an effect) raises
-`RegionRefused`. Then the branch is decided by the value, natively. Called by `cond.py` and
-`loops.py`.
+whose inputs are values of the surrounding graph (`captured`) and placeholders. If a trial would do
+what others see (read a value, draw random numbers, have an effect), `RegionRefused` is raised. Then
+the value is read and decides the branch natively. Called by `cond.py` and `loops.py`.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from tracejit.jit.ir.graph import Graph, Value
 
 
 def _is_stopped(value: Value) -> bool:
-    """Return True if gradients do not flow to what this is a view of."""
+    """Return True if a value is a view of a `stop_gradient`, or is one."""
     while value.node is not None and value.node.op.views:
         value = value.node.inputs[0]
     return value.node is not None and value.node.op.name == "stop_gradient"
 
 
 class SubgraphTracer(Tracer):
-    """Records a region of `parent`'s graph; tensors of the parent are captured when met."""
+    """Tracer of a region of `parent`'s graph; tensors of the parent are captured when met."""
 
     may_run_zero_times = True
 
@@ -58,12 +57,13 @@ class SubgraphTracer(Tracer):
         super().start()
         self.graph.scope = self.parent.graph.scope
         self.captured: dict[Value, Value] = {}  # a value of the parent -> the input here
-        # memory of the parent -> what it is here
+        # memory of the parent -> memory here
         self.memories: dict[FunctionalStorage, FunctionalStorage] = {}
-        self.copies: dict[FunctionalStorage, FunctionalStorage] = {}  # and back
-        # a copy that stands for a view -> of what
+        self.copies: dict[FunctionalStorage, FunctionalStorage] = {}  # memory here -> the parent's
+        # copy that stands for a view -> memory of that view
         self.gathered_views: dict[FunctionalStorage, FunctionalStorage] = {}
-        self.leaf_constraints: list[tuple[set[Node], set[Node]]] = []  # must have the same leaves
+        # pairs of leaves that must be the same
+        self.leaf_constraints: list[tuple[set[Node], set[Node]]] = []
         self.created_here: list[Any] = []  # containers made here: changing them is no effect
 
     # -- meeting tensors of the parent -----------------------------------------------------------
@@ -119,7 +119,7 @@ class SubgraphTracer(Tracer):
         return tensor._traced is None or tensor._traced.tracer is not self
 
     def inner_memory(self, outer: FunctionalStorage) -> FunctionalStorage:
-        """Return what memory of the parent is here."""
+        """Return the region's memory for memory of the parent, captured at the first use."""
         memory = self.memories.get(outer)
         if memory is None:
             value = self.capture(outer.value)
@@ -130,7 +130,7 @@ class SubgraphTracer(Tracer):
         return memory
 
     def capture(self, value: Value) -> Value:
-        """Make a value of the parent's graph an input here."""
+        """Return the input here for a value of the parent's graph."""
         known = self.captured.get(value)
         if known is None:
             known = self.captured[value] = self.graph.input(value.type, source=value.source)
@@ -138,8 +138,8 @@ class SubgraphTracer(Tracer):
         return known
 
     def placeholder(self, like: Tensor, requires_grad: bool) -> Tensor:
-        """Make a deferred tensor of the type of `like`, standing for what an iteration starts
-        from."""
+        """Make a deferred tensor of the type of `like` for the value at the start of an
+        iteration."""
         return self.placeholder_of(self.parent.traced(like).read().type, requires_grad)
 
     def placeholder_of(self, type: TensorType, requires_grad: bool) -> Tensor:
@@ -150,7 +150,8 @@ class SubgraphTracer(Tracer):
         return tensor
 
     def twin(self, tensor: Tensor) -> Tensor:
-        """Another tensor over the same memory with the same history, as each subscript gives."""
+        """Return another tensor over the same memory with the same history, as each subscript
+        gives."""
         made = self.alias(tensor)
         made._requires_grad = tensor._requires_grad
         made._node, made._output_nr = tensor._node, tensor._output_nr
@@ -166,9 +167,9 @@ class SubgraphTracer(Tracer):
 
     # -- views whose place only the program knows --------------------------------------------------
     def gathered_view(self, container: Tensor, dim: int, item: Tensor) -> Tensor:
-        """Let `item`, a copy, stand for a view of `container`.
+        """Let `item`, a copy, stand for a view of `container` across dimension `dim`.
 
-        As long as neither is written, and the item does not leave the region, nobody can tell.
+        No code can tell, as long as neither is written and the item does not leave the region.
         """
         memory, whole = self.traced(item).memory, self.traced(container)
         kept = kept_class(type(container))
@@ -198,7 +199,7 @@ class SubgraphTracer(Tracer):
                 raise RegionRefused("it writes a tensor while it uses a part of it")
 
     def _layers(self, tensor: Tensor) -> Iterator[tuple[SubgraphTracer, FunctionalStorage]]:
-        """Yield what a tensor looks at, here and in the regions around."""
+        """Yield (region, memory) for the memory of a tensor, here and in the regions around."""
         region: Any = self
         memory: Any = self.traced(tensor).memory
         while memory is not None and is_a(region, SubgraphTracer):
@@ -219,7 +220,8 @@ class SubgraphTracer(Tracer):
         super().write(tensor, value)
 
     def _check_kept(self, tensor: Tensor) -> None:
-        """History outside may not depend on whether a region runs."""
+        """Raise RegionRefused if a backward outside needs the memory as it is, and the region may
+        not run."""
         maybe = False
         for region, memory in self._layers(tensor):
             maybe = maybe or region.may_run_zero_times
@@ -282,15 +284,16 @@ class SubgraphTracer(Tracer):
         self.created_here += containers
 
     def is_created_here(self, container: Any) -> bool:
-        """Return True if a container was made in this region or in one around it within the
-        trial."""
+        """Return True if the trial of this region made the container."""
         if any(x is container for x in self.created_here):
             return True
         return False
 
     def claim_created(self) -> Callable[[Any], bool]:
-        """`is_created_here`, for taking results apart; a container found twice cannot become
-        two."""
+        """Return a predicate like `is_created_here`, for taking results apart.
+
+        It raises RegionRefused for a container found twice, which cannot become two.
+        """
         taken: set[int] = set()
 
         def take(container: Any) -> bool:
@@ -304,31 +307,34 @@ class SubgraphTracer(Tracer):
         return take
 
     def appending(self, container: list) -> Callable[[Any], None]:
-        """Return what stands for `container.append` here."""
+        """Refuse an append: whether it happens depends on a value. Loop bodies return their own
+        `append`."""
         raise RegionRefused("it appends to an outer list")
 
     # -- the result --------------------------------------------------------------------------------
     def written_outside(self) -> dict[FunctionalStorage, FunctionalStorage]:
-        """Memory of the parent that was written here: the parent's -> what it became."""
+        """Return {the parent's memory: memory here} for memory of the parent that was written
+        here."""
         return {outer: m for m, outer in self.copies.items() if m.mutations}
 
     def may_fail(self) -> bool:
-        """Return True if something fails for some values."""
+        """Return True if a node may fail for some values."""
         return any(node.may_fail for node in self.graph.nodes)
 
     def reads(self, outer: FunctionalStorage) -> bool:
-        """Return True if memory of the parent is read here."""
+        """Return True if a node here reads what memory of the parent held at the start."""
         memory = self.memories.get(outer)
         return memory is not None and any(
             memory.input is x for node in self.graph.nodes for x in node.operand_values())
 
     def outer_tensors(self) -> list[Tensor]:
-        """Tensors of the parent that were met here and require grad."""
+        """Return the tensors met here that were made outside and require grad."""
         found = [item.tensor for item in self.lifted.values()]
         return [t for t in found if t._requires_grad]
 
     def unchanged(self) -> None:
-        """Raises RegionRefused where a tensor made outside got another history or gradient here."""
+        """Raise RegionRefused if `requires_grad` or the gradient of a tensor made outside changed;
+        put it back."""
         for item in self.lifted.values():
             tensor = item.tensor
             grad, (requires, *_) = item.before
@@ -338,7 +344,7 @@ class SubgraphTracer(Tracer):
                     "it changes requires_grad or the gradient of an outer tensor")
 
     def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-        """Extract the part of what was recorded that computes `outputs` from `inputs`.
+        """Return the part of the recording that computes `outputs` from `inputs`, as a graph.
 
         Every output has memory of its own.
         """
@@ -350,7 +356,7 @@ class SubgraphTracer(Tracer):
 
 
 class Start(Node):
-    """History of a placeholder: there is none within the region."""
+    """History of a placeholder, which has none within the region."""
 
     __slots__ = ()
 
@@ -363,8 +369,11 @@ class Start(Node):
 
 @contextmanager
 def speculate(region: SubgraphTracer) -> Iterator[None]:
-    """Record into `region` meanwhile. Leaves with `RegionRefused` where something could not be
-    recorded, also where the user's own code took the exception for one of its own."""
+    """Record into `region` meanwhile.
+
+    Raise RegionRefused at the end if something could not be recorded, even if the user's code
+    caught the first one.
+    """
     root, watch = region.root, SpeculationWatcher()
     root.speculation_depth += 1
     active.tracer = region
@@ -393,10 +402,7 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
 
 @contextmanager
 def forbid_breaks(root: Tracer) -> Iterator[None]:
-    """Let what would end the segment raise `RegionRefused`.
-
-    What was recorded of a region belongs to it.
-    """
+    """Raise `RegionRefused` instead of ending the segment, whose values the region's graph uses."""
     root.speculation_depth += 1
     try:
         yield
@@ -406,7 +412,10 @@ def forbid_breaks(root: Tracer) -> Iterator[None]:
 
 @contextmanager
 def refuse_on_bug() -> Iterator[None]:
-    """Around the making of nodes: an error here is not the user's. The region is refused."""
+    """Refuse the region if the making of its node fails: such an error is not the user's.
+
+    With `flags.verify_passes`, raise InternalError instead.
+    """
     try:
         yield
     except Exception as error:
@@ -416,8 +425,8 @@ def refuse_on_bug() -> Iterator[None]:
 
 
 class RegionGradients(Protocol):
-    """Gradients of nodes with regions, offered by differentiation and put on the tape by
-    `attach`."""
+    """Gradients of nodes with regions. `autodiff` computes them; `attach` of a result puts them on
+    the tape."""
 
     def of_cond(self, parent: Any, flag: Tensor, keys: list[Value], sides: list,
                 wrt: list[Tensor], tracked: list[int], from_one_side: list[int | None],
@@ -430,7 +439,7 @@ _gradients: list[RegionGradients] = []
 
 
 def install_region_gradients(gradients: RegionGradients) -> None:
-    """Differentiation says how gradients flow through regions."""
+    """Set the gradients of nodes with regions; `autodiff` provides them."""
     _gradients[:] = [gradients]
 
 

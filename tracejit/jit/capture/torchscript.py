@@ -1,4 +1,4 @@
-"""Names of TorchScript that programs still carry; here they mark nothing, or say no.
+"""Names of TorchScript that programs still carry. Here they mark nothing, or answer no.
 
 In: functions and classes to be marked. Out: the same ones. Reached as `tracejit.jit.ignore` and so
 on: capture reads plain Python and needs no marks.
@@ -32,37 +32,37 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def Attribute(value: Any, type: Any) -> Any:
-    """Return the value of an attribute."""
+    """Return the value; its type is not needed."""
     return value
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Marks nothing; as `@ignore` or `@ignore(drop=True)`."""
+    """Mark nothing; used as `@ignore` or `@ignore(drop=True)`."""
     return drop if callable(drop) else lambda function: function
 
 
 def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks nothing."""
+    """Mark nothing."""
     return fn
 
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks nothing."""
+    """Mark nothing."""
     return fn
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks nothing: `script` compiles the module that has the method."""
+    """Mark nothing: `script` compiles the module that has the method."""
     return fn
 
 
 def interface(obj: type) -> type:
-    """Marks nothing."""
+    """Mark nothing."""
     return obj
 
 
 def _overload(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks nothing: the last definition of a name is the one that counts."""
+    """Mark nothing: the last definition of a name counts."""
     return func
 
 

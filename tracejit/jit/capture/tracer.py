@@ -1,9 +1,9 @@
 """Recording: ops on tensors become nodes instead of results.
 
-In: ops, views, writes and reads of tensors while the user's own Python runs (Tensor calls these
-methods through `eager.recording.active`). Out: a graph, and what an entry is made of. Made by
-`runtime.session` for each recorded call. How tensors come in is in `lifting.py`, how a segment ends
-in `flush.py`.
+In: ops, views, writes and reads of tensors while the user's own Python runs. Tensor calls these
+methods through `eager.recording.active`. Out: a graph, and the facts that an entry is made of. Made
+by `runtime.session` for each recorded call. `lifting.py` makes inputs of tensors, `flush.py` ends a
+segment.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ _LONGER = "set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one step of the loo
 class Tracer:
     """Tracer of one recorded call.
 
-    `run_segment(graph, inputs)` compiles a finished graph and returns what runs it; jit installs
-    it.
+    `run_segment(graph, inputs)` compiles a finished graph and returns the function that runs it;
+    the session provides it.
     """
 
-    parent: Any = None  # of a region: the tracer around
-    write_predicate: Any = True  # whether what is written does happen, or the flag that says so
-    exact = False  # the program must give eager mode's bits
-    converting = False  # what a method gives now must be a number itself
+    parent: Any = None  # the tracer around, of a region
+    write_predicate: Any = True  # do writes happen? True, False, or a flag
+    exact = False  # the program must give the same bits as eager mode
+    converting = False  # a method runs that must return a plain number
     mapped = False
-    knows: Callable[[Tensor], bool] | None = None  # may a program depend on what it holds
+    knows: Callable[[Tensor], bool] | None = None  # may a program depend on its contents?
 
     def __init__(
         self,
@@ -92,56 +92,55 @@ class Tracer:
         static: bool = False,
     ):
         self.name, self.run_segment, self.fullgraph = name, run_segment, fullgraph
-        self.root: Tracer = self  # of a region: the tracer of the whole call
-        # results that are the caller's tensors
+        self.root: Tracer = self  # the tracer of the whole call, of a region too
+        # (result, the caller's tensor that it proved to be)
         self.identity_results: list[tuple[Tensor, Tensor]] = []
         self.loop_numbers: list[weakref.ref] = []  # numbers that loops computed
-        self.lists_read: list[Any] = []  # of those, in a trial
-        # lists whose elements may not be taken apart yet
+        self.lists_read: list[Any] = []  # StackedLists that code read in a trial
+        # StackedLists, whose slices may not be taken yet
         self.stacked_lists: list[weakref.ref] = []
-        self.reads_source = False  # functions are rewritten
-        self.adapt: Callable[[Any], Any] = lambda function: function  # what a call runs instead
-        self.kept: list[weakref.ref] = []  # what the call's tape keeps for a backward
-        self.exported_storages: dict[int, Any] = {}  # memory that arrays show: by id of the Storage
+        self.reads_source = False  # the call's functions are rewritten
+        self.adapt: Callable[[Any], Any] = lambda function: function  # rewrites callees
+        self.kept: list[weakref.ref] = []  # tensors that the call's tape saved for a backward
+        self.exported_storages: dict[int, Any] = {}  # memory that arrays show, by id
         self.speculation_depth = 0  # regions that are being recorded, one within the other
         self.blocks = Blocks()
-        # reasons and hints of what was seen in a trial that no region may do
-        self.refusals: list[tuple[str, str]] = []
+        self.refusals: list[tuple[str, str]] = []  # why to refuse the trial at its end, and hints
         self.static = static  # one program per exact shape
-        self.cacheable = True  # an entry is to be made of this call, if nothing prevents it
+        self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
-        self.only_once = True  # each break is of what a function does before it keeps a result
+        self.only_once = True  # each break lies in a function whose result a cache keeps
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
-        self.grads_set: dict[int, Tensor] = {}  # the caller's tensors
+        self.grads_set: dict[int, Tensor] = {}  # the caller's tensors, by id
         self.identities = IdentityReads()
         self.cached: Any = None  # `MemoizedCalls`, of functions that keep results
-        self.keys = False  # numbers may become keys of these, unseen
-        self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
+        self.keys = False  # the caches may get numbers as keys, unseen
+        self.asked: set[tuple[Callable, Any]] = set()  # `ask(what)` must answer the same
         self.constants: dict[int, Tensor] = {}
         self.commit_to_state: Callable[[Any], None] = lambda container: (
             None
-        )  # the state walker looks at it again
-        self.restarted = False  # sizes of segments that are over may come along
+        )  # the state walker reads its contents again
+        self.restarted = False  # operands may hold sizes of ended segments
         self.first_node = Node(()).sequence  # later nodes of the tape are the call's own
         self.differentiating = (
             False  # nodes of a backward pass over the recording can be differentiated again
         )
-        self.tangent_tracker: Any = None  # what gradients depend on, in such a pass
+        self.tangent_tracker: Any = None  # links gradients to tangents in such a pass
         self.runs_code = False  # the tape calls custom Functions, or hooks in regions
         self.sym_env = SymEnv(self, call_sym)
-        self.pending: list[weakref.ref] = []  # values that only the program knows
+        self.pending: list[weakref.ref] = []  # host values that are not known yet
         self.stdout = sys.stdout
-        self.output: list[Any] = []  # what is printed and logged when the values are there
+        self.output: list[Any] = []  # HostEffects that wait for their values
         self.start()
 
     def start(self) -> None:
-        """Begin a new segment: an empty graph, and nothing lifted."""
+        """Begin a new segment: an empty graph, without lifted tensors."""
         self.graph = Graph(self.name)
         self.graph.scope.where = lambda: str(user_location(3) or "")
         self.graph.scope.shown = lambda: active.tracer is not None or is_asked_by_user()
         self.lifted: dict[int, LiftedInput] = {}
-        self.offsets_read: set[int] = set()  # ids of the caller's tensors
+        self.offsets_read: set[int] = set()  # ids of the caller's tensors whose offset was read
         self.by_place: dict[tuple, FunctionalTensor] = {}
         self.intervals = IntervalMap()
         self.version_counters: dict[int, VersionCounter] = {}  # by id of the Storage
@@ -149,13 +148,13 @@ class Tracer:
         self.generators: dict[int, RngInput] = {}
         self.scalars: list[tuple[SymNumber, Value]] = []
         self.sharing = Sharing(self)
-        self.looked: dict[Value, Any] = {}  # contents that were needed to see whether an op fails
-        self.constant_values: dict[Value, Any] = {}  # what no input of the call decides
-        self.contents: set[Value] = set()  # inputs that are to hold the same in replays
+        self.looked: dict[Value, Any] = {}  # contents that were read to see if an op fails
+        self.constant_values: dict[Value, Any] = {}  # values that no input of the call decides
+        self.contents: set[Value] = set()  # inputs that must hold the same in replays
 
     # -- what Tensor asks (the Tracer protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
-        """Record one op; returns deferred tensors."""
+        """Record one op and return deferred tensors. Some ops run now, and give concrete ones."""
         return unwatched(self._record, op, operands, attributes)
 
     def _record(self, op: Op, operands: tuple, attributes: dict) -> Any:
@@ -168,11 +167,11 @@ class Tracer:
             return self._run_now(op, operands, attributes)
         full = len(self.graph.nodes) >= flags.max_segment_nodes
         if full and not self.differentiating and not in_capture(4):
-            draws = [d.tensor for d in self.generators.values()]  # states are those of a segment
+            draws = [d.tensor for d in self.generators.values()]  # of this segment only
             if not any(x is state for x in operands for state in draws):
                 reason = f"the graph has {flags.max_segment_nodes} nodes already"
                 self.break_graph(None, reason, _LONGER)
-        # may end the segment, and operands are read then
+        # first, since it may end the segment and change the operands
         attributes = concretize_attributes(op, attributes)
         if op.name == "reshape":
             self.laid_out(operands[0])
@@ -196,7 +195,8 @@ class Tracer:
     def control(
         self, op: Op, values: Sequence[Value], attributes: dict, regions: Sequence[Graph]
     ) -> tuple[Tensor, ...]:
-        """Record an op with regions over values of this graph; its outputs, in fresh memory."""
+        """Record an op with regions over values of this graph; return its outputs, in fresh
+        memory."""
         self.graph.location, self.graph.detached = user_location(), False
         made = self.graph.append(op, values, attributes, regions=tuple(regions))
         made = made if is_a(made, tuple) else (made,)
@@ -215,11 +215,11 @@ class Tracer:
         return self.traced(tensor).shape
 
     def strides(self, tensor: Tensor) -> tuple:
-        """Strides in elements."""
+        """Return strides in elements; break the graph if a value decides them."""
         return tuple(strides(self.laid_out(tensor)))
 
     def laid_out(self, tensor: Tensor) -> FunctionalTensor:
-        """Return the tensor's state where it is known how it lies in memory."""
+        """Return the tensor's state; break the graph first if a value decides its strides."""
         if self.traced(tensor).memory.strides is UNKNOWN:
             self.break_graph(tensor, "the function needs strides that a tensor's value decides")
         return self.traced(tensor)
@@ -232,10 +232,9 @@ class Tracer:
         return [d for d, s in enumerate(traced.layout().strides) if s == 0]
 
     def identify(self, tensor: Tensor, outputs: Sequence[Any] | None) -> None:
-        """Settle which tensor a variable is, as it matters now: where a value decides it, it is
-        needed.
+        """Find out which tensor a variable is, and break the graph if a value decides.
 
-        `outputs`: if it does to gradients of these.
+        `outputs`: do so only if it matters to gradients of these.
         """
         if outputs is None or matters(self, tensor, outputs):
             known_as(self, tensor)
@@ -244,7 +243,7 @@ class Tracer:
         return is_contiguous(self.laid_out(tensor))
 
     def offset(self, tensor: Tensor) -> Any:
-        traced = self.traced(tensor)
+        traced = self.laid_out(tensor)
         input_tensor, base = traced.memory.input_tensor, 0
         if input_tensor is not None:
             base = input_tensor._offset
@@ -259,19 +258,22 @@ class Tracer:
         return self.traced(tensor).memory.version
 
     def keeps(self, saved: Any) -> None:
-        """As long as `saved` is there, the tape needs its tensor as it is now."""
+        """Note that the tape needs the tensor of `saved` as it is now, as long as `saved` lives."""
         self.root.kept.append(weakref.ref(saved))
 
     def check_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> None:
-        """RegionRefused where a backward would depend on whether memory of this graph is written;
-        `family`: of what it is written through, if that counts writes of its own."""
+        """Raise RegionRefused if a backward would depend on whether memory of this graph is
+        written.
+
+        `family`: the alias family that counts these writes; None if the Storage counts them.
+        """
         if self.is_kept(memory, family):
             raise RegionRefused("it writes a tensor whose old value an outer gradient needs")
 
     def is_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> bool:
-        """Return True if a backward needs memory of this graph as it is, and sees such writes.
+        """Return True if a backward needs memory of this graph as it is, and notices writes to it.
 
-        These are writes that the family, or none, counts.
+        It notices those that `family` counts, or the Storage if `family` is None.
         """
         storage = None if memory.input_tensor is None else memory.input_tensor._storage
         for saved in (found() for found in self.root.kept):
@@ -304,6 +306,7 @@ class Tracer:
                     tensor, "the function writes a tensor that overlaps itself or another tensor")
             tensor = canonical(tensor)
             self._write_now(tensor, value)
+            # the write has counted in the Storage alone
             counter = self.version_counters.get(id(tensor._storage))
             if counter is not None:
                 counter.count = tensor._storage.version  # type: ignore[union-attr]
@@ -325,23 +328,25 @@ class Tracer:
         self.sharing.written(traced.memory, counted)
 
     def remains(self, holds: Callable[[], bool]) -> bool:
-        """Return True if something holds without garbage; that is let go only for a program's
-        sake."""
+        """Return True if `holds()`, without what only garbage keeps alive.
+
+        Garbage is collected only while the call may become an entry.
+        """
         return remains(holds) if self.root.cacheable else holds()
 
     def _must_know(
         self, memory: FunctionalStorage, tracked: bool, family: AliasFamily | None
     ) -> bool:
-        """Return True if it matters at once, when memory is written, which other memory it is.
+        """Return True if a write must know now which other memory this memory is.
 
-        It matters for its history (`tracked`), or to a backward. Of the caller's the program counts
-        the writes.
+        History (`tracked`) must know, and a backward that needs the other. The program itself
+        counts writes to the caller's.
         """
         return any(tracked or other.input_tensor is None and self.is_kept(other, family)
                    for other, _ in self.sharing.partners(memory))
 
     def _write_now(self, tensor: Tensor, value: Any) -> None:
-        """Write to a concrete tensor in the same way."""
+        """Write to a concrete tensor now. A write that did not happen is not counted."""
         with self.paused():
             check_writable(tensor, overlap=True)
             write_memory(tensor, value)
@@ -350,8 +355,11 @@ class Tracer:
 
     @contextmanager
     def writing_under(self, happened: Any) -> Iterator[None]:
-        """Let what is written meanwhile leave memory as it is unless this holds: True, False, or a
-        flag."""
+        """Count writes meanwhile only if `happened` (True, False, or a flag) holds.
+
+        The written values are chosen already: where it does not hold, they are what memory held
+        before.
+        """
         self.write_predicate = happened
         try:
             yield
@@ -359,7 +367,7 @@ class Tracer:
             self.write_predicate = True
 
     def counts_outside(self, tensor: Tensor) -> bool:
-        """Return True if the family of a tensor of the caller's counts writes to this one."""
+        """Return True if the alias family of a tensor of the caller's counts writes to this one."""
         input_tensor, family = self.traced(tensor).memory.input_tensor, counting_family(tensor)
         return (family is not None and input_tensor is not None
                 and counting_family(input_tensor) is family)
@@ -367,17 +375,19 @@ class Tracer:
     def exposes(self, tensor: Tensor) -> None:
         """Note that an array over a concrete tensor's memory is given away.
 
-        Reads and writes of it happen at once, between those of the recorded ops.
+        Ops on that memory run at once from now on, between the array's reads and writes.
         """
         self.root.exported_storages[id(tensor._storage)] = tensor._storage
 
     def exposes_what(self, buffer: Any) -> None:
-        """Code that runs from now on can write memory of tensors through an array of the caller's:
-        what was recorded reads it as it is."""
+        """Note that code may write tensors' memory from now on, through an array of the caller's.
+
+        Flush, since what was recorded reads the memory as it is.
+        """
         found = {id(storage): storage for storage in shown_in(buffer)}
         if found.keys() - self.exported_storages.keys():
             self.exported_storages.update(found)
-            if not self.speculation_depth:  # which are refused: an array was seen
+            if not self.speculation_depth:  # a trial is refused anyway
                 self.flush()
 
     def _is_exposed(self, x: Any) -> bool:
@@ -389,40 +399,41 @@ class Tracer:
         return input_tensor is not None and id(input_tensor._storage) in self.root.exported_storages
 
     def if_asked(self, memory: FunctionalStorage, happened: Any) -> Any:
-        """Return whether a write happened, as far as anybody asks: what the call made counts it
-        anyway."""
+        """Return `happened` if a version depends on it: of the caller's memory, or in a region.
+        Else return True, since memory that the call made counts the write anyway."""
         return happened if memory.input_tensor is not None or self.root is not self else True
 
     def outer_memory(self, memory: FunctionalStorage) -> FunctionalStorage | None:
-        """Return what memory is in the recording around; None where it was made in this one."""
+        """Return the memory of the recording around that this stands for; None if it was made in
+        this one."""
         return None
 
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
-        """Require that sides of a branch lead to the same tensors."""
+        """Require that sides of a branch lead to the same leaves."""
         if one != other:
             raise RegionRefused("a tensor gets a gradient in one branch only")
 
     def carries(self, tensor: Tensor) -> bool:
-        """Return True if a tensor stands for what a variable is at the start of an iteration."""
+        """Return True if a tensor stands for a loop variable at the start of an iteration."""
         return False
 
     def before(self, tensor: Tensor) -> list[Tensor]:
-        """Return what such a tensor is in the first iteration."""
+        """Return the tensors that such a placeholder is in the first iteration."""
         return []
 
     def may_be(self, result: Tensor, other: Tensor, flag: Tensor) -> None:
-        """`result` is `other`, the very tensor, if `flag` holds when the program runs."""
+        """Note that `result` is the very tensor `other` if `flag` holds when the program runs."""
         self.sharing.identify(result, other, flag)
 
     def may_share(
         self, memory: FunctionalStorage, other: FunctionalStorage, flag: Tensor, whole: bool = True
     ) -> None:
-        """`memory` is `other`, if `flag` holds when the program runs; `whole`: the tensors are one
-        then."""
+        """Note that `memory` is `other` if `flag` holds when the program runs; `whole`: the tensors
+        are one then."""
         self.sharing.add(memory, other, flag, whole)
 
     def overlaps(self, traced: FunctionalTensor) -> bool:
-        """Return True if a write reaches other elements of this memory, or of what may be the
+        """Return True if a write may reach other elements of this memory, or of what may be the
         same."""
         memories = [traced.memory, *(other for other, _ in self.sharing.partners(traced.memory))]
         return any(may_overlap(op.name, attributes) for op, _, attributes in traced.views) or any(
@@ -432,11 +443,11 @@ class Tracer:
         )
 
     def repeats(self, memory: FunctionalStorage) -> bool:
-        """Return True if elements share memory; other strides need another program."""
+        """Return True if elements of this memory share an address. The answer is guarded."""
         return memory.strides is not UNKNOWN and any(s == 0 for s in memory.strides or ())
 
     def item(self, tensor: Tensor) -> Any:
-        """Return the only element as a number, which need not be known yet."""
+        """Return the only element as a number, whose value may be pending."""
         return host_reads.read(self, tensor)
 
     def defers(self) -> bool:
@@ -445,20 +456,20 @@ class Tracer:
         return self.cacheable and not over and self.root is self
 
     def fold_constant(self, tensor: Tensor, of_sizes: bool = True) -> Tensor | None:
-        """Return what the tensor holds, concrete, if no input of the call decides it."""
+        """Return the tensor as a concrete one if no input of the call decides what it holds; else
+        None."""
         return fold_constant(self, tensor, of_sizes)
 
     def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
-        """Run what was recorded: a value is needed now."""
+        """Add a break and run what was recorded: a value is needed now."""
         self.add_break(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
         self.flush()
-        if self.lifted:  # nothing to run, but what is known of the caller's tensors may be over
+        if self.lifted:  # flush ran nothing, but what is known of lifted tensors is over
             self.start()
             self.restarted = True
 
     def add_break_later(self, reason: str, hint: str = "") -> None:
-        """As `add_break`, from where no exception may be raised: a trial is refused when it
-        ends."""
+        """Do as `add_break` from code that may not raise: a trial is refused when it ends."""
         if self.speculation_depth:
             self.refusals.append((reason, hint))
         else:
@@ -468,7 +479,8 @@ class Tracer:
         self.root.asked.add((ask, what))
 
     def add_break(self, reason: str, hint: str = "") -> None:
-        """Remember why this call cannot be replayed; raises where the user asked for one graph."""
+        """Record why this call cannot be replayed. Raise if the user asked for one graph, or in a
+        trial."""
         if self.speculation_depth:
             raise RegionRefused(reason, hint)
         found = GraphBreak(reason, user_location(), hint)
@@ -480,7 +492,8 @@ class Tracer:
             raise CaptureError(str(found))
 
     def random_state(self, generator: random.Generator) -> tuple[Any, int]:
-        """Return the generator's state as a tensor of this graph, and the draws recorded since."""
+        """Return the generator's state as a tensor of this graph, and the number of draws recorded
+        before."""
         draws = self.rng_input_of(generator)
         draws.count, draws.offset = draws.count + 1, draws.offset + 1
         return draws.tensor, draws.offset - 1
@@ -490,33 +503,34 @@ class Tracer:
         return rng_input_of(self, generator)
 
     def alias(self, tensor: Tensor) -> Tensor:
-        """`detach()`: the same memory through the same views, without history."""
+        """Return a tensor over the same memory through the same views, without history
+        (`detach()`)."""
         traced = self.traced(tensor)
         return self._wrap(FunctionalTensor(self, traced.memory, traced.views, traced.read()))
 
     def severed(self, tensor: Tensor) -> Tensor:
-        """Only this thread's tape has its history."""
+        """Return the tensor itself: no other tape has history of it."""
         return tensor
 
     def forgets(self, tensor: Tensor) -> None:
-        """From here on its value is one that gradients do not flow through."""
+        """Let gradients stop at the tensor's present value."""
         traced = tensor._traced
         self.graph.location = user_location()
         traced._value = self.graph.append(REGISTRY["stop_gradient"], (traced.read(),), {})
 
     def hides(self, tensors: Sequence[Any]) -> None:
-        """Only one tape is at work."""
+        """Note that the user's own code made a node of the tape."""
         self.runs_code = True
 
     def ran(self, op: Op, operands: tuple, attributes: dict, result: Any) -> None:
-        """Do nothing: nobody else looks."""
+        """Do nothing: no tape besides records the op."""
 
     def pushes(self, tensors: Sequence[Any]) -> None:
-        """No tensor has a tangent."""
+        """Return None: no tensor has a tangent."""
 
     # -- lifting -------------------------------------------------------------------------------
     def traced(self, tensor: Tensor) -> FunctionalTensor:
-        """Return the tensor's state here; a concrete tensor becomes an input at its first use."""
+        """Return the tensor's state here; lift a concrete tensor at its first use."""
         state = tensor._traced
         if state is not None:
             if state.tracer is self:
@@ -526,11 +540,11 @@ class Tracer:
         return lifted.traced if lifted is not None else lift(self, tensor)  # type: ignore[return-value]
 
     def has_met(self, tensor: Tensor) -> bool:
-        """Return True if its state is known, here or around."""
+        """Return True if the tensor's state is known, here or around."""
         return tensor._traced is not None or id(tensor) in self.lifted
 
     def operands(self, operands: tuple) -> tuple:
-        """Graph values for tensors and runtime numbers."""
+        """Return graph values for tensors and runtime numbers; other operands as they are."""
         while True:
             graph = self.graph
             values = tuple([self._operand(x) for x in operands])
@@ -546,7 +560,7 @@ class Tracer:
             return graph_value(self)
         if is_a(x, np.ndarray):
             return self.traced(self.constant(of_array(x.copy()))).read()
-        return float(x) if issubclass(type(x), float) else x  # also one of a class of the user's
+        return float(x) if issubclass(type(x), float) else x  # a float of the user's class too
 
     # -- results -------------------------------------------------------------------------------
     def _result(
@@ -559,7 +573,7 @@ class Tracer:
         return self._wrap(FunctionalTensor(self, FunctionalStorage(made)))
 
     def selected(self, tensor: Tensor, dim: int, index: Tensor) -> Tensor:
-        """`tensor.select(dim, index)`, a view, where only the program knows which."""
+        """Return `tensor.select(dim, index)`, a view, where only the program knows the index."""
         return select_at(tensor, dim, index)
 
     def can_view_as(self, tensor: Tensor, shape: tuple) -> bool:
@@ -567,15 +581,17 @@ class Tracer:
         return self._result_is_view(REGISTRY["reshape"], self.laid_out(tensor), {"shape": shape})
 
     def may_turn(self, tensor: Tensor) -> bool:
-        """Return True for a tensor of this graph over memory that the call made, unless it stands
-        for a variable of a loop."""
+        """Return True if the tensor may become a view of its own memory in place.
+
+        It may in memory that the call made, unless it stands for a variable of a loop.
+        """
         traced = tensor._traced
         made = traced is not None and traced.tracer is self and traced.memory.input_tensor is None
         return made and not self.carries(tensor)
 
     def _result_is_view(self, op: Op, parent: FunctionalTensor, attributes: dict) -> bool:
-        """Return True if eager execution would share memory here (reshape of a permuted tensor
-        copies)."""
+        """Return True if eager mode would share memory here; a reshape of a permuted tensor
+        copies."""
         memory = parent.memory
         ordered = not parent.views and memory.input_tensor is None and memory.strides is None
         if op.name != "reshape" or ordered:
@@ -593,7 +609,7 @@ class Tracer:
     def _run_now(self, op: Op, operands: tuple, attributes: dict) -> Any:
         """Run an op eagerly whose result's shape depends on values.
 
-        It runs at once where no input of the call decides them, else between segments.
+        If no input of the call decides the values, the segment goes on; else it ends first.
         """
         made = run_on_constants(self, op, operands, attributes)
         if made is not None:
@@ -604,12 +620,12 @@ class Tracer:
             return Tensor.dispatch(op, operands, attributes)
 
     def paused(self) -> Paused:
-        """Context: ops run eagerly meanwhile (on tensors that are concrete)."""
+        """Return a context in which ops run eagerly, on concrete tensors."""
         return Paused(self)
 
     # -- numbers and gradients that are read ---------------------------------------------------
     def convert_call(self, function: Any) -> Any:
-        """Return the form of a user's function, or method, that is recorded."""
+        """Return the form of a user's function or method that is recorded."""
         target = attribute_of(function, "__func__")
         if target is None:
             return self.root.adapt(function)
@@ -617,7 +633,7 @@ class Tracer:
         return function if found is target else MethodType(found, function.__self__)
 
     def number(self, container: Any, key: Any, value: int | float) -> Any:
-        """`container[key]` as a runtime scalar."""
+        """Return `container[key]` as a runtime number."""
         return self.sym_env.item(container, key, value, NumberSource(container, key))
 
     def grad_read(self, tensor: Tensor) -> None:
@@ -627,8 +643,8 @@ class Tracer:
             self.grads_read.append((tensor, tensor._grad))
 
     def applies(self, node: Any) -> None:
-        """Note that a backward pass runs a node; one made before the call may be another one next
-        time."""
+        """Break if a backward pass runs a node made before the call: the next call may have another
+        one."""
         if node.sequence < self.first_node:
             self.add_break(
                 "backward() runs through history from before the call",
@@ -636,7 +652,8 @@ class Tracer:
             )
 
     def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
-        """Return what a backward pass made of gradients."""
+        """Return the gradients that a node of a backward pass made, linked to those it was
+        given."""
         tracker = self.tangent_tracker
         return results if tracker is None else tracker.linked(given, results)
 
@@ -649,13 +666,14 @@ class Tracer:
         self.break_graph(None, f"a backward {reason}")
 
     def grad_written(self, tensor: Tensor) -> None:
-        """From here on the gradient is the program's own."""
+        """Note that the program sets the gradient: its value before the call no longer matters."""
         self.grads_known.setdefault(id(tensor), tensor)
         if tensor._traced is None:
             self.grads_set[id(tensor)] = tensor
 
     def history_written(self, tensor: Tensor) -> None:
-        """requires_grad, the history or hooks of a tensor are about to change."""
+        """Do nothing; a region refuses to change requires_grad, history or hooks of tensors made
+        outside."""
 
     def same_place(self, one: Tensor, other: Tensor) -> bool:
         """Return True if two tensors look at one memory in the same way."""
@@ -663,7 +681,8 @@ class Tracer:
         return a.memory is b.memory and (a.views is b.views or not a.views and not b.views)
 
     def constant(self, tensor: Tensor) -> Tensor:
-        """Record a tensor just made from Python data: each run works on a fresh copy of it."""
+        """Record a tensor just made from Python data: each run of the program works on a fresh
+        copy."""
         if tensor._traced is not None:
             return tensor
         self.constants[id(tensor)] = tensor
@@ -673,8 +692,7 @@ class Tracer:
         return made
 
     def concretize_tree(self, data: Any) -> Any:
-        """Python data with runtime numbers and sizes made plain: the tensor made of it depends on
-        them."""
+        """Return Python data with runtime numbers and sizes made plain, and guarded."""
         if is_exactly(data, (list, tuple)):
             return type(data)(self.concretize_tree(x) for x in data)
         if is_a(data, SymNumber) or type(data) is SymInt:
@@ -682,10 +700,10 @@ class Tracer:
         return data
 
     def owned(self, containers: Sequence[Any]) -> None:
-        """Containers that the recording has made."""
+        """Do nothing; a region remembers the containers that it made."""
 
     def commit_container(self, container: Any) -> None:
-        """Commit what the container holds now: it is the state from which replays start."""
+        """Take what the container holds now as the state from which replays start."""
         self.commit_to_state(container)
 
     def tangent(self, like: Tensor) -> Tensor:
@@ -694,12 +712,12 @@ class Tracer:
         return self.untracked(value)
 
     def untracked(self, value: Value) -> Tensor:
-        """Make a tensor that holds a value and is no result, however long it lives."""
+        """Make a tensor that holds a value, and does not become concrete when the segment ends."""
         return self._wrap(FunctionalTensor(self, FunctionalStorage(value)), track=False)
 
     # -- ending a segment ----------------------------------------------------------------------
     def alive(self) -> list[Tensor]:
-        """Deferred tensors somebody still holds, oldest first."""
+        """Return the deferred tensors that are still referenced, oldest first."""
         return [t for t in (r() for r in self.deferred) if t is not None and t._traced is not None]
 
     def lifted_tensors(self) -> list[LiftedInput]:
@@ -722,11 +740,12 @@ class Tracer:
         return found
 
     def flush(self) -> None:
-        """Compile and run what was recorded; tensors that are still alive become concrete."""
+        """Compile and run what was recorded; deferred tensors that are alive become concrete."""
         unwatched(flush.flush, self)
 
     def abandon(self) -> None:
-        """After an exception in the user's code: what ran before it has happened, so make it so."""
+        """Run what was recorded before an exception in the user's code: for the user it has
+        happened."""
         active.tracer = self
         try:
             self.flush()
@@ -739,7 +758,7 @@ def like_type(traced: FunctionalTensor) -> TensorType:
 
 
 class Paused:
-    """Context manager: no recording inside."""
+    """Context manager inside which nothing is recorded."""
 
     def __init__(self, tracer: Tracer):
         self.tracer = tracer

@@ -1,8 +1,8 @@
-"""Values made of tensors: taken apart into leaves, compared in shape, and put together again.
+"""Values made of tensors: taken apart into leaves, compared in structure, and put together again.
 
-In: what a variable or a returned value holds where branches or iterations of a captured program
-meet. Out: the tensors in it, in order, and a `TreeSpec` that says what the rest is. Called where
-control flow becomes part of a graph (`cond.py`, `loops.py`).
+In: the value of a variable, or a returned one, where branches or iterations of a captured program
+meet. Out: the tensors in it, in order, and a `TreeSpec` of the rest. Called where control flow
+becomes part of a graph (`join.py`, `loop_body.py`, `loops.py`, `loop_exit.py`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def tree_flatten(
     value: Any, leaves: list[Any], made: Callable[[Any], bool] = lambda container: False,
     number: Callable[[Any], bool] = lambda value: False,
 ) -> TreeSpec:
-    """Return the structure of a value; its tensors are appended to `leaves`.
+    """Return the structure of a value; append its tensors to `leaves`.
 
-    made    whether a list or dict is new, so that another one may stand for it: else it is itself
-    number  whether a value is a number to be appended to `leaves` as well
+    made    returns True for a new list or dict, which another may stand for; others are constants
+    number  returns True for a number that is to go to `leaves` as well
     """
     if is_a(value, Tensor):
         leaves.append(value)
@@ -63,9 +63,9 @@ def tree_flatten(
 
 
 def number_kind(value: Any) -> type | None:
-    """Return int or float for what is such a number, plain or known only to the program; else None.
+    """Return int or float for such a number, plain or known only to the program; else None.
 
-    bool for one that only the program knows.
+    bool for a bool that only the program knows.
     """
     if is_exactly(value, (int, float)):
         return type(value)
@@ -73,7 +73,7 @@ def number_kind(value: Any) -> type | None:
 
 
 def common_kind(one: Any, other: Any) -> type | None:
-    """Return the kind of two numbers that are chosen from; None where there is none.
+    """Return the kind of two numbers from which a value chooses; None if they have none in common.
 
     A bool of the program may be chosen beside a plain one.
     """
@@ -83,7 +83,7 @@ def common_kind(one: Any, other: Any) -> type | None:
 
 
 def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = None) -> Any:
-    """Make a value of that structure with these tensors and numbers in it.
+    """Make a value of that structure from these tensors and numbers.
 
     Containers are fresh, and appended to `own`.
     """
@@ -106,7 +106,7 @@ def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = Non
 
 
 def difference(one: TreeSpec, other: TreeSpec) -> str | None:
-    """In words, how two structures differ; None where they agree."""
+    """Return how two structures differ, in words; None if they agree."""
     if not same_kind(one, other):
         texts = text(one), text(other)
         if texts[0] == texts[1]:
@@ -116,7 +116,7 @@ def difference(one: TreeSpec, other: TreeSpec) -> str | None:
 
 
 def same_kind(one: TreeSpec, other: TreeSpec) -> bool:
-    """Return True if two structures agree, their parts aside."""
+    """Return True if two structures agree, apart from their parts."""
     if one.kind != other.kind:
         return False
     if one.kind == "constant":
@@ -140,12 +140,12 @@ def _same_constant(one: Any, other: Any) -> bool:
     if is_a(one, SymNumber):
         return False
     if not is_a(one, np.generic) and not is_exactly(one, PRIMITIVE):
-        return False  # of a subclass: equal ones may have other attributes
+        return False  # equal objects of a subclass may differ in attributes
     return repr(one) == repr(other) if is_a(one, TOLD_BY_TEXT) else bool(one == other)
 
 
 def plain_constants(spec: TreeSpec) -> bool:
-    """Return True if constants are numbers, texts and the like: nothing that holds tensors."""
+    """Return True if all constants are numbers, texts and the like, which hold no tensors."""
     value = spec.value
     if spec.kind == "constant":
         return is_a(value, (*PRIMITIVE, SymNumber, SymInt)) or value is UNBOUND
@@ -162,7 +162,7 @@ def _named(kind: type) -> str:
 
 
 def text(spec: TreeSpec) -> str:
-    """Say what a value is, in words."""
+    """Return in words what kind of value a structure has."""
     if spec.kind == "tensor":
         return "a tensor"
     if spec.kind == "number":

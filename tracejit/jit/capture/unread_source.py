@@ -1,7 +1,7 @@
-"""Reasons why the source of a function could not be read, so that control flow is not in sight.
+"""Reasons why the source of a function could not be read, so that its control flow is not in sight.
 
-In: the frame of a function of the user's, which a value is needed in. Out: the reason, in words.
-Called by the tracer when a value ends a segment.
+In: the frame of a user's function in which a value is needed. Out: the reason, in words. Called by
+the tracer when a value ends a segment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ HINT = "define it with `def` in a file that does not change, or use `tracejit.wh
 
 
 def with_unread(reason: str, hint: str) -> tuple[str, str]:
-    """Return a reason and a hint; where the user's code that runs was not read, they say so.
+    """Return a reason and a hint; if the source of the running user's code was not read, they say
+    so.
 
     >>> with_unread("it is asked", "do not")
     ('it is asked', 'do not')
@@ -27,7 +28,7 @@ def with_unread(reason: str, hint: str) -> tuple[str, str]:
 
 
 def why_unread(frame: FrameType | None) -> str | None:
-    """Return why the code that a frame runs was not rewritten; None if nothing was in the way.
+    """Return why the code that a frame runs could not be rewritten; None if it could.
 
     >>> why_unread(None) is None
     True

@@ -1,8 +1,8 @@
-"""Work of tracejit's own during a recording, which nobody needs to watch.
+"""Work of tracejit's own during a recording, which no watcher needs to see.
 
-In: a function that runs no code of the user's. Out: what it gives, without a profile event for each
-of its thousands of calls. Called where ops are recorded, segments end and source is rewritten.
-Watchers give back here to who listened before them.
+In: a function that runs no code of the user's. Out: its result, without a profile event for each of
+its thousands of calls. Called where ops are recorded, segments end and source is rewritten. A
+watcher gives the profile function before it back here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-WATCHING: set[Any] = set()  # the profile functions that may be put aside
+WATCHING: set[Any] = set()  # profile functions of watchers, which may be put aside
 
 
 def is_watched_now() -> bool:
@@ -21,7 +21,7 @@ def is_watched_now() -> bool:
 
 
 def unwatched(function: Callable[..., Any], *arguments: Any) -> Any:
-    """`function(*arguments)`, while no watcher listens."""
+    """Return `function(*arguments)`; no watcher listens meanwhile."""
     if not is_watched_now():
         return function(*arguments)
     watching: Any = sys.getprofile()
@@ -33,10 +33,10 @@ def unwatched(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class PutAside:
-    """Profile function that listens no more, until `back()`: the user's, or a watcher around.
+    """Profile function that does not listen until `back()`: the user's, or a watcher's around.
 
-    A profiler may keep a stack of its own, as `profile` does. It saw the call of the function that
-    put it aside begin, and of `sys.setprofile`, so it is told how these end.
+    A profiler may keep a stack of its own, as `profile` does. It saw the beginning of two calls: of
+    the function that put it aside, and of `sys.setprofile`. So `back` tells it how they end.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,8 @@ class PutAside:
         self.frame = sys._getframe(1) if told else None
 
     def back(self) -> None:
-        """Let it listen again; called by the function that ends what watched meanwhile."""
+        """Let the profile function listen again. The function that ends the watch must make this
+        call."""
         frame, self.frame = self.frame, None
         if frame is None:
             give_back(self.before)
@@ -63,9 +64,9 @@ class PutAside:
 
 
 class Unprofiled:
-    """Context of a whole recording: a profile function of the user's listens before and after it.
+    """Context of a whole recording: the user's profile function listens before and after it only.
 
-    Python closes generators without telling that they run, which ends `profile` with an error.
+    Python closes generators without an event that they run, and `profile` then raises.
     """
 
     def __enter__(self) -> None:
@@ -81,12 +82,13 @@ class Unprofiled:
 
 @functools.cache
 def _sees_its_beginning() -> bool:
-    """Return True if a profile function is told that the `sys.setprofile` that sets it returns.
+    """Return True if a profile function gets an event for the return of the `sys.setprofile` that
+    sets it.
 
-    Versions of Python differ. Nobody may listen meanwhile.
+    Versions of Python differ. No profile function may be set meanwhile.
     """
     events: list[str] = []
-    for _ in range(2):  # the second time the code is prepared for profiling
+    for _ in range(2):  # only the second time is the code instrumented
         events.clear()
         sys.setprofile(lambda frame, event, argument: events.append(event))
         sys.setprofile(None)
@@ -94,7 +96,7 @@ def _sees_its_beginning() -> bool:
 
 
 def give_back(before: Any) -> None:
-    """Let what `sys.getprofile()` gave listen again."""
+    """Set the profile function, or cProfile's profiler, that `sys.getprofile()` returned before."""
     if before is None or callable(before):
         sys.setprofile(before)
         return

@@ -1,9 +1,8 @@
-"""Ops that fail for some values, looked at while a function is recorded.
+"""Ops that fail for some values, checked while a function is recorded.
 
-In: an op about to be recorded, its operands. Out: graph values to record it with; or the error of
-eager mode. That is raised where the user's line stands, before what comes after that line has
-happened. Called by the tracer for ops with `may_fail`; a replay needs none of this, its program
-checks.
+In: an op about to be recorded, its operands. Out: graph values to record it with, or the error of
+eager mode. The error is raised at the user's line, before any later line has an effect. Called by
+the tracer for ops with `may_fail`. A replay needs none of this: its program checks.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ _LARGE = memory_limit()
 
 
 def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dict) -> tuple:
-    """`values` again, where the op does not fail for what its operands hold now.
+    """Return `values`, or new ones if the segment ended, for an op that does not fail on its
+    operands now.
 
-    Raises what eager mode raises.
+    Raise eager mode's error if the op fails.
     """
     decisive = [v for v in values if _is_decisive(op, v)]
     cacheable = tracer.cacheable and not tracer.breaks
@@ -55,7 +55,8 @@ def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dic
 
 
 def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
-    """Return True if a node with regions, which may fail, runs on what its operands hold now."""
+    """Return True if a node with regions, which may fail, does not fail on what its operands hold
+    now."""
     sources = tracer.input_sources()
     inputs = [v for v in tracer.graph.inputs if v in sources]
     part = extract(tracer.graph, "check", inputs, outputs)
@@ -68,8 +69,8 @@ def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
 
 
 def run_eagerly(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
-    """End the segment and run the op as eager mode does: usually it raises."""
-    # An exception that the function catches: what follows depends on it.
+    """Add a break, end the segment and run the op as eager mode does: usually that raises."""
+    # If the function catches the exception, what follows depends on it.
     what = "the function raises an exception" if op.name == "raise_if" else f"{op.name} fails"
     tracer.breaks.append(GraphBreak(f"{what} for these values", user_location(3)))
     return run_now(tracer, op, operands, attributes)
@@ -79,7 +80,7 @@ def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """End the segment and run the op as eager mode does."""
     operands = _with_states(tracer, operands)
     tracer.flush()
-    attributes = at_size(attributes)  # some may be of segments before
+    attributes = at_size(attributes)  # sizes may be of earlier segments
     operands = tuple([x.concretize() if is_a(x, SymNumber) else x for x in operands])
     with tracer.paused():
         return Tensor.dispatch(op, operands, attributes)
@@ -88,7 +89,7 @@ def run_now(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
 def too_large(made: Any) -> bool:
     """Return True if no memory could hold a result, or its size is negative.
 
-    Then eager mode says so, at once.
+    Then the op runs at once, so that eager mode's error is raised.
     """
     for value in made if is_a(made, tuple) else (made,):
         shape, itemsize = [hint(s) for s in value.type.shape], value.type.dtype.itemsize
@@ -100,9 +101,9 @@ def too_large(made: Any) -> bool:
 
 
 def _is_decisive(op: Op, value: Any) -> bool:
-    """Return True if what a value holds decides if the op fails.
+    """Return True if the contents of a value decide whether the op fails.
 
-    Positions and predicates do, and weights of host ops.
+    Those of positions and predicates do, and those of all operands of host ops, such as weights.
     """
     return is_a(value, Value) and (
         op.kind == "extern" or value.type.dtype.category <= INTEGER
@@ -110,7 +111,8 @@ def _is_decisive(op: Op, value: Any) -> bool:
 
 
 def _with_states(tracer: Any, operands: tuple) -> tuple:
-    """Operands, generators' states among them as tensors of their own: a flush draws from them."""
+    """Return operands with copies of generators' states in place of the states: a flush draws from
+    them."""
     words = {id(draws.tensor): draws.words for draws in tracer.generators.values()}
     return tuple(of_array(words[id(x)].copy()) if id(x) in words else x for x in operands)
 
@@ -132,7 +134,7 @@ def _array(x: Any) -> Any:
 
 
 def _succeeds(op: Op, values: tuple, attributes: dict, known: dict) -> bool:
-    """Return True if the op runs on what is known as it is and ones for everything else."""
+    """Return True if the op runs on the known operands as they are and ones for all others."""
     graph, operands, arrays = Graph(op.name), [], []
     for value in values:
         if is_a(value, Value):

@@ -1,10 +1,10 @@
-"""Code that hands numbers to C code which takes nothing for an int but an int.
+"""Code that hands numbers to C code which accepts only plain ones.
 
-In: code of a traced function, which nobody rewrites, when it begins. Out: whether it names such C
-code, so that it is to meet plain numbers. Called by `runtime.session`.
+In: code of a traced function that is not rewritten, when it begins. Out: True if it names such C
+code, so that the code itself must get plain numbers. Called by `runtime.session`.
 
-Plain numbers cost nothing where the recording breaks anyway. Of the functions that only compute
-most ask what they are given for `__index__` or `__float__`.
+Plain numbers cost nothing where the recording breaks anyway. Most C functions that only compute
+accept stand-ins: they ask their arguments for `__index__` or `__float__`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ from tracejit.jit.capture.plain_arguments import is_cython, wants_ints
 from tracejit.jit.capture.pure import is_pure
 from tracejit.jit.capture.watcher import CodeNames
 
-_STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # a width or precision that is given
+_STAR = re.compile(r"%(\(\w*\))?[-+ #0]*(\*|\d*\.\*)")  # `%*d`: width as an argument
 _EXACT: tuple[Any, ...] = (deque,)
-# Modules whose classes in C ask numbers for what they need.
+# Modules whose C classes accept stand-ins for numbers.
 _ASK = ("builtins", "collections", "functools", "itertools", "numpy", "operator", "types", "_io")
 
 
 def wants_numbers(names: CodeNames, frame: FrameType) -> bool:
-    """Return True if code names C code that may take nothing for a number but a number."""
+    """Return True if code may hand numbers to C code that accepts only plain ones.
+
+    It names such C code, or has a format with a width or precision that is an argument (`*`).
+    """
     return _has_star(frame.f_code) or any(map(_is_exact, _named(names, frame)))
 
 
@@ -52,7 +55,8 @@ def _has_star(code: CodeType) -> bool:
 
 
 def _named(names: CodeNames, frame: FrameType) -> Iterator[Any]:
-    """Return the values of globals and variables that code names, and of names in modules."""
+    """Yield the values that code names: globals, closure variables, and attributes of modules among
+    these."""
     todo = [frame.f_globals.get(name) for name in names.globals]
     todo += [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
     todo += [sys.modules.get(name) for level, name in names.imported if not level]

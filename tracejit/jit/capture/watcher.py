@@ -1,8 +1,8 @@
-"""Python that a recorded call ran: every code object entered, every foreign C function called.
+"""Watch on a recorded call: every code object entered, every foreign C function called.
 
-In: `sys.setprofile` events of the recording thread. Out: the names the executed code reads and
-writes (attributes, globals), found by inspecting code objects (no source is read). Also a note for
-each call nobody can model. The state walker guards whatever those names reach (C2).
+In: `sys.setprofile` events of the recording thread. Out: the names that the executed code reads and
+writes (attributes, globals), found in its code objects; no source is read. Also a note for each
+call that cannot be modelled. The state walker guards whatever those names reach (C2).
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ _INSTALLED = (
     "<frozen ",
 )
 _STANDARD, _SITE = _INSTALLED[:2]
-# What tracejit's own code calls, and pytest's hook of imports, which our own imports run; packages
-# of the user's, which lie beside, run code of his.
+# Packages that tracejit's own code calls, and pytest's import hook, which our imports run. Packages
+# of the user's in the same folder run code of the user's.
 _OF_OURS = ("<frozen ", *(os.path.join(_SITE, name) + os.sep for name in (
     "numpy", "scipy", "numba", "numba_cuda", "llvmlite", "cupy", "safetensors", "_pytest")))
 
 
 def _is_a_finder(code: CodeType, caller: FrameType | None) -> bool:
-    """Return True for a finder of modules that an installed package put there."""
+    """Return True for a finder of modules that an installed package provides."""
     asked = caller is not None and caller.f_code is _ASKS_FINDERS
     return asked and code.co_filename.startswith(_INSTALLED)
 
 
 def _is_called_by_us(path: str) -> bool:
-    """Return True for code of the standard library, and of libraries that tracejit needs."""
+    """Return True for code of the standard library, and of libraries that tracejit calls."""
     if path.startswith(_OF_OURS):
         return True
     return path.startswith(_STANDARD) and not path.startswith((
@@ -80,8 +80,8 @@ _LIBRARY = (
     PACKAGE + "nn",
     PACKAGE + "optim",
     PACKAGE + "utils",
-)  # own code that reads the user's state like user code does
-# These do what the user's code says.
+)  # tracejit's code that reads the user's state as user code does
+# Runtime of rewritten code: the user's code decides what these files call.
 _RUNTIME = tuple(
     f"{PACKAGE}jit/capture/{name}.py"
     for name in ("control", "output", "host_numbers", "host_texts")
@@ -99,26 +99,26 @@ _COMPARES = {"IS_OP", "CONTAINS_OP"}
 _HASHES = {"BUILD_SET", "SET_ADD", "BUILD_MAP", "MAP_ADD"}
 _LOOKUPS = {"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"}
 _LOOKS_UP = set("get pop getitem setitem __getitem__ __setitem__".split())
-NUMBERING = {"id", "hash"}  # builtins that make a number of which object it is
+NUMBERING = {"id", "hash"}  # builtins that make a number of an object's identity
 _IDENTITIES = set(
     "id set frozenset is_ is_not indexOf countOf contains index count remove add discard "
     "setdefault fromkeys __contains__ __eq__ __ne__".split()
 )
-_ENTRIES = {"items", "values", "popitem", "state_dict"}  # these give all of them
-_OF_ALL = {"state_dict", "__getstate__"}  # methods of ours that give all attributes there are
+_ENTRIES = {"items", "values", "popitem", "state_dict"}  # methods that return all entries
+_OF_ALL = {"state_dict", "__getstate__"}  # tracejit's methods that return all attributes
 _HANDLERS = {"AttributeError", "Exception", "BaseException", "suppress"}
 _DYNAMIC = {*BY_NAME, *ALL}
 _BY_NAME = (getattr, hasattr, setattr, delattr)
-_KEPT = {"__slotnames__"}  # what Python keeps of a class for itself
-CONVERSIONS = frozenset(  # C takes a number itself
+_KEPT = {"__slotnames__"}  # attributes of classes for Python's own use
+CONVERSIONS = frozenset(  # C code wants plain numbers of these
     "__float__ __int__ __index__ __hash__ __len__ __bool__ __complex__".split())
-_CONVERTERS = {"float", "int", "hash", "id", "len"}  # these give numbers themselves
+_CONVERTERS = {"float", "int", "hash", "id", "len"}  # these return plain numbers
 _NAMED = {"__name__", "__qualname__", "__module__", "__doc__"}
 _LOCK = type(threading.RLock())
 # Code of the standard library that holds a lock only while it looks.
 _LOCKING = {functools.cached_property.__get__.__code__}
-# What asks each finder for a module that is not loaded. Those that packages put there do what
-# Python's own do.
+# Asks each finder for a module that is not loaded. Finders that packages install do what Python's
+# own do.
 _ASKS_FINDERS: Any = attribute_of(importlib._bootstrap._find_spec, "__code__")  # type: ignore[attr-defined]
 _REGISTERS = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 
@@ -133,26 +133,26 @@ class CodeNames:
     dynamic: bool  # attribute names may be computed: everything reachable counts as read
     nested: frozenset[CodeType]  # code of the functions it defines
     rebound: frozenset[str]  # globals and closure variables that are assigned
-    subscripts: frozenset  # literals, where entries of containers change
-    identities: bool  # it may depend on which objects are one: `x is y`, `x in seen`, `id(x)`
+    subscripts: frozenset  # literals, if the code stores entries in containers
+    identities: bool  # it may compare identities: `x is y`, `x in seen`, `id(x)`
     constants: bool  # as above, of numbers: `x is y`
     equalities: bool  # as above, of objects that compare by identity: `x == y`
     lookups: bool  # it looks for keys that are no literals
-    numbering: bool  # it hands on a function of `NUMBERING`, for others to call
+    numbering: bool  # it passes `id` or `hash` on, for other code to call
     uncertain: frozenset[str]  # attributes that it asks for in ways that allow them to be missing
-    may_miss: bool  # it handles that an attribute is missing, here or in what it calls
-    keys: frozenset[str]  # entries that code of the user's may read: "": any
+    may_miss: bool  # it handles a missing attribute, its own or of code it calls
+    keys: frozenset[str]  # keys of entries that user code may read; "": any
     imported: frozenset[tuple[int, str]]  # (leading dots, name) of modules
     of_numbers: bool  # it names methods of number types: `float.is_integer`
     dynamic_names: bool  # code of the user's asks for attributes by names that it computes
-    dynamic_owners: frozenset[str]  # of what is found under these names
+    dynamic_owners: frozenset[str]  # variables whose attributes it asks for so
 
 
 _names: dict[CodeType, CodeNames] = {}
 
 
 def names_of(code: CodeType) -> CodeNames:
-    """Attribute and global names of a code object, its nested ones included (cached)."""
+    """Return the names in a code object and its nested ones (cached)."""
     found = _names.get(code)
     if found is None and (known := READS.get(code)) is not None:
         nothing = _scan(_nothing.__code__)
@@ -167,7 +167,7 @@ def _nothing() -> None:
 
 
 def _worst(code: CodeType) -> CodeNames:
-    """Return all names, in every way, of code whose instructions cannot be told."""
+    """Return all names, in every role, for code whose instructions cannot be read."""
     texts = {c for c in code.co_consts if is_a(c, str)}
     names = frozenset({*code.co_names, *texts})
     nested = {c for c in code.co_consts if is_a(c, CodeType)}
@@ -191,11 +191,11 @@ def _scan(code: CodeType) -> CodeNames:
     rebound: set[str] = set()
     subscripts: set[Any] = set()
     identities = constants = equalities = lookups = numbering = of_numbers = False
-    before = level = None  # the instructions before
+    before = level = None  # the last two instructions
     imported: set[tuple[int, str]] = set()
     uncertain: set[str] = set()
     by_position = False  # a class pattern takes the class's `__match_args__`
-    reading = False  # a number that may change: read_scalar(container, literal)
+    reading = False  # `read_scalar(container, literal)`: the literal is a subscript
     for instruction in steps(code):
         constant = before is not None and before.opname == "LOAD_CONST"
         identities |= instruction.opname in _COMPARES and not constant
@@ -311,15 +311,18 @@ def _handles_missing(code: CodeType, names: set[str]) -> bool:
     return bool(names & _HANDLERS)
 
 
-USER_CALL_WRAPPERS: set[CodeType] = set()  # own code through which the user's calls go
-# Files of tracejit, by the id of their code: what the watcher passes over, and whose C calls.
+USER_CALL_WRAPPERS: set[CodeType] = set()  # tracejit's code that makes the user's calls
+# Code of tracejit by id: code that the watcher passes over, and code whose C calls it does.
 _unwatched: dict[int, CodeType] = {}
 _silent: dict[int, CodeType] = {}
 
 
 def is_watched(code: CodeType) -> bool:
-    """User code, and what reads the user's state: methods that Python made for dataclasses,
-    tracejit's layers, optimizers and datasets."""
+    """Return True for the user's code, and for code that reads the user's state.
+
+    The latter are methods that Python made for dataclasses, tracejit's layers, optimizers and
+    datasets.
+    """
     name = code.co_filename
     if not is_internal_code(code) or name == "<string>":
         return True
@@ -327,9 +330,9 @@ def is_watched(code: CodeType) -> bool:
 
 
 def _is_made_for_us(frame: FrameType) -> bool:
-    """Return True if a method that Python made for a dataclass is one of tracejit's own.
+    """Return True if Python made a method for a dataclass of tracejit's own.
 
-    Not so for a class that reads the user's state.
+    Not for a class that reads the user's state.
     """
     if frame.f_code.co_filename != "<string>":
         return False
@@ -338,7 +341,8 @@ def _is_made_for_us(frame: FrameType) -> bool:
 
 
 def _copies(function: Any) -> bool:
-    """Return True if this is how Python takes an object of the user's apart for a copy."""
+    """Return True for the `__reduce_ex__` by which Python takes an object of the user's apart for a
+    copy."""
     owner: Any = type(attribute_of(function, "__self__"))
     reduces = function.__name__ == "__reduce_ex__" and is_mutable_class(owner)
     return reduces and owner.__reduce_ex__ is object.__reduce_ex__
@@ -350,10 +354,10 @@ def _is_plain_method(code: CodeType) -> bool:
 
 @functools.cache
 def _converts(code: CodeType) -> bool:
-    """Return True if this is a method from which C code wants a number itself, and may give
-    another.
+    """Return True for a method from which C code wants a plain number, unless it surely returns
+    one.
 
-    Or code that calls methods of number types, which want the same.
+    Also for code that calls methods of number types, which want plain numbers.
     """
     if not _is_plain_method(code):
         return not is_internal_code(code) and names_of(code).of_numbers
@@ -366,15 +370,20 @@ def _is_the_users(code: CodeType) -> bool:
 
 
 class CodeWatcher:
-    """Context manager around the recorded call. `entered(names, frame)` is called at the first
-    entry of each watched code object, before its body runs; `foreign(function)` for C functions
-    that cannot be modelled; `library(frame)` whenever user code calls an installed library's Python
-    function; `named(names)` where C code reads attributes of these names, None: all;
-    `asking(frame)` where `getattr` or `hasattr` is called; `registered((cls, abstract))` where it
-    is asked whether a class is one of an abstract one; `gave(module)` where a function returns a
-    module; `asked((ask, what))` for what of the process is asked; `modules(reads)` where code of
-    ours reads what modules hold; `converts(frame)` where a method begins that C code asks for a
-    number, None: ends; `keeps(frame)` where code of `kept` begins, whose results a cache keeps."""
+    """Context manager around the recorded call, which calls these functions:
+
+    entered     (names, frame) at the first entry of each watched code object, before its body runs
+    foreign     (function) for a C function that cannot be modelled
+    library     (frame) whenever user code calls an installed library's Python function
+    named       (names) where C code reads attributes of these names; None: all
+    asking      (frame) where `getattr` or `hasattr` is called
+    registered  ((cls, abstract)) where code asks if a class is one of an abstract one
+    gave        (module) where a function returns a module
+    asked       ((ask, what)) where code asks for a fact of the process: `ask(what)` gives it again
+    modules     (reads) where code of tracejit's reads what modules hold
+    converts    (frame) where a method begins that C code asks for a number; None: it ends
+    keeps       (frame) where code of `kept` begins, whose results a cache keeps
+    """
 
     def __init__(
         self,
@@ -403,14 +412,14 @@ class CodeWatcher:
         self.converting: FrameType | None = None
 
     def __enter__(self) -> CodeWatcher:
-        # the garbage collector may call these at any moment: no doing of the recorded call
+        # the garbage collector may call these at any moment, whatever the recorded call does
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
         self.aside = PutAside()
         sys.setprofile(self._event)
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
-        if kind is None and sys.getprofile() != self._event:  # nobody knows what ran since
+        if kind is None and sys.getprofile() != self._event:  # code has run unseen
             self.foreign(sys.setprofile)
         self.aside.back()
 
@@ -458,8 +467,8 @@ class CodeWatcher:
             self.inside = frame
             return
         if caller is None or is_of_compiler(code):
-            # A compiled function announces itself by a frame that nobody called and has no
-            # variables; what compiles one is a long run of code that reads nothing of the user's.
+            # A compiled function shows as a frame without caller and variables. A compiler is a
+            # long run of code that reads nothing of the user's.
             self.inside = frame
             self.foreign(code)
             return
@@ -481,15 +490,16 @@ class CodeWatcher:
             self.inside = frame
 
     def _read_again(self, frame: FrameType) -> dict[str, Any]:
-        """Return the variables as they are now.
+        """Return the frame's variables as they are now.
 
-        Before 3.13, variables that a profiler's call reads are written back after it: closures
-        would lose the numbers that were put there in between.
+        Before 3.13, Python writes variables that a profiler's call read back after it. Without a
+        new read, closures would lose the numbers that were put there in between.
         """
         return frame.f_locals
 
     def _speaks(self, code: CodeType, frame: FrameType) -> bool:
-        """Return True for code of another name or form that a class has as such a method."""
+        """Return True for code that the class has as a conversion method, under another name or
+        form."""
         if is_internal_code(code) or _is_plain_method(code):
             return False
         cls, known = type(first_argument(code, frame)), self.speaking.setdefault(code, ByClass())
@@ -519,7 +529,7 @@ class CodeWatcher:
             return
         if type(attribute_of(function, "__self__")) is str:
             self.named(names_for(function))
-        if _copies(function):  # whatever attributes it has
+        if _copies(function):  # the copy reads every attribute
             self.named(None)
             return
         try:

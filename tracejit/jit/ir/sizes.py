@@ -4,6 +4,20 @@ In: arithmetic by ops, capture and lowering on extents. Out: canonical polynomia
 guards, one for every decision that was taken from an example's value. Called by capture (which
 makes symbols) and by every room after it (which reads, compares and evaluates them). A constant is
 always a plain int, never a `SymInt`.
+
+Before you add a rule here: it must hold for all values that the guards admit. What holds for the
+example only goes through `decide`, which records a guard. Compare by `same_size` and
+`type(x) is SymInt`: `==`, `bool`, `hash` and `int` record guards. Return canonical terms, by
+`_normal` and with sorted monomials: `same_as` and `size_function` find sizes equal by them. Put a
+rule for a quotient, a remainder, `max` or `min` into `divided`, `size_max` or `size_min`, to which
+`_apply` and the parser come back. It must agree with `_FUNCTIONS`, which `evaluate` uses, for
+negative operands too. `known_sign` takes an atom without a minus in its text for nonnegative.
+Change `equal` only by `learn` and `restore`: sizes keep what they resolved to (`learnt`,
+`forgotten`). Never learn an atom in terms of itself: resolving would not end. `restore` leaves
+`functions`, `unsolved` and `asked` as they are, so their readers ask `equal` or `guards` again.
+`tests/ir/test_sizes.py` shows circles, facts that stay after `restore`, and work done twice;
+`tests/ops/test_shapes.py` and `tests/lowering/test_emit_index.py` show guards that nobody needs;
+`tests/ir/test_text.py` shows functions that the printer, the parser and `evaluate` read apart.
 """
 
 from __future__ import annotations
@@ -17,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.jit.ir.bound_sizes import complete
+from tracejit.jit.ir.named_in_code import ForCCode
 from tracejit.jit.ir.size_facts import factors_of_one, known_sign, quotient, solvable
 from tracejit.jit.ir.size_functions import SizeFunction, atoms_in, size_function
 from tracejit.jit.ir.size_text import size_text
@@ -266,9 +281,11 @@ class SymInt:
     def __bool__(self) -> bool:
         return self.scope.decide("!=", self, 0)
 
+    @ForCCode
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self.concretize(), dtype)
 
+    @ForCCode
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions compute with the plain int, whose type gives way to their others'."""
         plain = [x.concretize() if type(x) is SymInt else x for x in inputs]

@@ -4,6 +4,19 @@ In: a Graph. Out: the same Graph with identities, conversions and views cancelle
 pipeline after `fold`, which has made numbers of constants. A rule is exact when it gives every
 element the same bits for all inputs, NaN payloads aside. Others apply with numerics="fast" only.
 
+Before you add a rule here: an exact rule keeps -0.0, inf and NaN in every dtype. A rule in
+`FAST_VIEW_RULES` may only round differently: a sum of no terms stays 0, not inf * 0. A pattern
+matches any dtype, so restrict it by `when`. `rewrite` offers what a rule makes to all rules again:
+two that undo each other never end, and `x / -1.0` becomes `x * -1.0`, then `-x`. Operands are
+simplified before the node, its readers after. The first rule of an op whose replacement has the
+same dtype, shape and device wins, and `drop_expand` comes last. Compare sizes by `same_sizes` and
+`is_one`, which record no guard. Numbers that a rule makes are not folded again: read them by
+`constant`. A rule may leave dead nodes to `dce`. It may return an operand: at the end the pipeline
+gives merged outputs memory of their own. A rule sees one region, never the producer of a value
+outside. `tests/passes/test_simplify.py` shows wrong bits and guards, `test_random_graphs.py` rules
+that meet and rounding that goes too far, `test_pipeline.py` merged outputs, and
+`tests/golden/graphs` changed graphs.
+
 >>> from tracejit.jit.ir.parser import parse_graph
 >>> print(simplify(parse_graph('''graph g(in0: float32[2] "x"):
 ...   %0: float32[2] = mul(%in0, 1.0)

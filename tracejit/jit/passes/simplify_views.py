@@ -1,8 +1,8 @@
 """Views that cancel: reshapes, permutations and expansions of one another.
 
-In: nodes of movement ops, and sums over what was expanded. Out: what they may be replaced by. The
-rules are part of `jit/passes/simplify.py`. Sizes are compared by structure: no rule asks a question
-that would be guarded.
+In: nodes of movement ops, and sums over what was expanded. Out: the values that replace them. The
+rules are part of `jit/passes/simplify.py`: read there before you add one. Sizes are compared by
+structure: no rule asks a question that would be guarded.
 """
 
 from __future__ import annotations

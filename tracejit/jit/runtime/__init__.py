@@ -1,1 +1,2 @@
-"""Run it again: kernels on disk and in memory, the native runner, programs bound to sizes."""
+"""Runtime: kernels in memory and on disk, the native runner, programs bound to sizes, replays and
+their backwards."""

@@ -3,8 +3,8 @@
 In: the plan of a recorded call's gradients, the tensors of one call. Out: `attach_backward`. Called
 by `entry` after each run, and by `build` for the recorded call itself.
 
-A call reuses what it has in common with the last one: where gradients go, and what makes the nodes
-natively.
+A call reuses what the last call worked out: the edges of its inputs, and the native function that
+makes the nodes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def attach_backward(
 ) -> None:
     """Make `outputs` the results of nodes whose backward runs compiled programs.
 
-    snapshot  what vouches for the inputs but its `uncovered` ones: they are what they were
+    snapshot  proves that inputs are those of the last call with it, except its `uncovered` ones
     """
     last, like, uncovered, lay = plan.last
     if like is not snapshot:
@@ -45,7 +45,7 @@ def attach_backward(
     else:
         ends = _ends_but(plan, inputs, known.ends, uncovered) if uncovered else known.ends
     made = roots[plan.first :]
-    at: Any = None  # refers to what lives as long as the edges, and is told of writes
+    at: Any = None  # weak, to what lives as long as the history
     if lay is not None:
         at = lay(inputs, outputs, made, bound, ends)
         if at is not None and plan.keeps:
@@ -65,8 +65,8 @@ def attach_backward(
 
 def _of_snapshot(plan: BackwardPlan, snapshot: GuardSnapshot | None
                  ) -> tuple[tuple[int, ...], Lay | None]:
-    """Return the inputs with gradients that a snapshot does not vouch for, and the native maker of
-    the nodes or None."""
+    """Return the inputs with gradients that a snapshot does not cover, and the native maker of the
+    nodes or None."""
     if snapshot is None:
         return (), None
     if plan.lay is None and lays(plan):
@@ -82,7 +82,7 @@ def _ends(plan: BackwardPlan, inputs: Sequence[Any]) -> tuple[Edge, ...]:
 def _ends_but(plan: BackwardPlan, inputs: Sequence[Any], known: Sequence[Edge],
               uncovered: Sequence[int]
               ) -> tuple[Edge, ...]:
-    """Return the edges of the last call, read anew for the uncovered inputs."""
+    """Return the edges of the last call, with those of the uncovered inputs read again."""
     ends = list(known)
     for n in uncovered:
         ends[plan.ends[n]] = edge_of(inputs[n]) if inputs[n]._requires_grad else None
@@ -90,7 +90,8 @@ def _ends_but(plan: BackwardPlan, inputs: Sequence[Any], known: Sequence[Edge],
 
 
 def _laid(call: SavedCall, outputs: Sequence[Any]) -> CompiledBackward | SavedCall:
-    """Make the nodes of a call: the only one, or what they share."""
+    """Make the nodes of a call in Python. Return what lives as long as its history: the node of a
+    call with one stage, else the call."""
     plan = call.plan
     nodes: list[CompiledBackward | None] = []
     for number, stage in enumerate(plan.stages):
@@ -108,8 +109,11 @@ def _laid(call: SavedCall, outputs: Sequence[Any]) -> CompiledBackward | SavedCa
 def _keep_shown(plan: BackwardPlan, reader: Any, inputs: Sequence[Any],
                 snapshot: GuardSnapshot | None
                 ) -> None:
-    """Keep what others may write of the inputs that something is computed again from. Those that a
-    snapshot vouches for are the same as when they were last looked at."""
+    """Copy the inputs that the backward computes values from again, where NumPy could write them.
+
+    NumPy's writes tell no reader. Inputs that the snapshot covers are looked at again only after
+    more memory was shown.
+    """
     looked = snapshot, shown.count
     uncovered = () if snapshot is None else snapshot.uncovered
     again = plan.hidden == looked

@@ -39,7 +39,8 @@ def backward_plan(
     roots: dict[FunctionalStorage, int],
     compile: Callable[[Graph], CompiledGraph],
 ) -> tuple[list[Value], BackwardPlan]:
-    """Further outputs to keep for the backward, and the backward.
+    """Return what the forward program must also return for the backward, and the plan of the
+    backward.
 
     primal  the call's inputs -> their numbers
     roots   memory made by the call -> the number of the output that it is
@@ -122,8 +123,11 @@ def backward_plan(
 
 
 class _Freed(NamedTuple):
-    """Unit that is freed by itself: the ways through it, the condition that it was there, its
-    parts."""
+    """Parts of a stage's history that a backward frees together.
+
+    way        results that lead through the parts, edges that they lead to, as bits
+    condition  None: the parts are always there
+    """
 
     way: PathMask
     condition: FreeCondition | None
@@ -143,7 +147,8 @@ def _freed(tracer: Any, stage: Stage, saved: list[Value]) -> list[_Freed]:
 
 
 def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
-    """For each result what is freed with the node that made it."""
+    """Return for each result the `freed` entries that hold parts of the node that made it, as
+    bits."""
     found: dict[Any, int] = {}
     for k, some in enumerate(freed):
         for part in some.parts:
@@ -153,7 +158,10 @@ def _own(stage: Stage, freed: list[_Freed]) -> list[int]:
 
 
 def _whole(tracer: Any, joint: JointGraph) -> tuple[Graph, list[int]]:
-    """Return the joint graph, and the numbers of the outputs that gradients are computed from."""
+    """Return the joint graph, and the numbers of the results that gradients are computed from.
+
+    These results are inputs of the graph: derivatives of the gradients go through them.
+    """
     graph, given = joint.graph, [tracer.traced(x).read() for x in joint.outputs]
     name, gradients = f"{graph.name}_joint", [g for g in joint.grads if g is not None]
     made = extract(graph, name, [*graph.inputs, *given], gradients)
@@ -166,11 +174,11 @@ def _saved(
     saved: list[Value], primal: dict[Value, int], roots: dict[FunctionalStorage, int],
     joint: JointGraph
 ) -> tuple[list[Value], list[tuple[str, int]]]:
-    """Return the saved values that become further outputs, and the place of each saved value after
-    the run."""
+    """Return the saved values that become further outputs, and where each saved value is found
+    after the run."""
     extra: list[Value] = []
     found: list[tuple[str, int]] = []
-    others = {*primal, *(memory.value for memory in roots)}  # memory that may be written
+    others = {*primal, *(memory.value for memory in roots)}  # memory that may be written later
     for value in saved:
         memory = joint.live.get(value)
         if memory is not None and memory.input_tensor is None:
@@ -188,7 +196,7 @@ def _saved(
 
 
 class _Noted:
-    """Records of memory that must not be written before a backward."""
+    """List of the memory that must not be written before a backward, each with its number."""
 
     def __init__(self, tracer: Any, primal: dict[Value, int], roots: dict[FunctionalStorage, int],
                  joint: JointGraph):
@@ -197,15 +205,16 @@ class _Noted:
         self.saved: dict[Value | None, int] = {v: k for k, v in enumerate(joint.saved)}
         self.items: list[VersionCheck] = []
         self.numbers: dict[tuple[FunctionalStorage, int, bool], int] = {}
-        # also of what is kept only if the program goes one way
+        # without flags: one memory may be kept always and on one way
         self.known: dict[FunctionalStorage, VersionCheck] = {}
         self.found: dict[Node, list[int]] = {}
         nodes = {node for stage in joint.stages for node in stage.nodes}
-        for node in sorted(nodes, key=lambda node: -node.sequence):  # as a backward meets them
+        for node in sorted(nodes, key=lambda node: -node.sequence):  # newest first, as a backward
             self.by(node)
 
     def of(self, stage: Stage) -> list[tuple[int, list[PathMask]]]:
-        """Return what the tape keeps of a stage, with the ways through it."""
+        """Return for each check of a stage its number, and the ways through the nodes that need
+        it."""
         found: dict[int, list[PathMask]] = {}
         for node, way in stage.nodes.items():
             for number in self.by(node):
@@ -213,9 +222,9 @@ class _Noted:
         return [(number, list(dict.fromkeys(ways))) for number, ways in found.items()]
 
     def by(self, node: Node) -> list[int]:
-        """Return the numbers of what a node of the tape keeps."""
+        """Return the numbers of the checks that a node of the tape needs."""
         if node not in self.found:
-            # What a region keeps for second derivatives as well, it says itself.
+            # The first record of a memory labels it: a region's own, before those of inner nodes.
             found = sorted(records(node), key=lambda record: not isinstance(record, SaveRecord))
             numbers = [self._number(record) for record in found]
             self.found[node] = [number for number in numbers if number is not None]
@@ -229,7 +238,7 @@ class _Noted:
         memory = traced.memory
         if counting_family(record.tensor) is not None and not (
                 self.tracer.counts_outside(record.tensor)):
-            return None  # of the call's own `.data`: nobody else has it
+            return None  # of the call's own `.data`: only the call can write it
         if memory.input_tensor is None and memory not in self.roots:
             return None
         if memory not in self.known:
@@ -246,7 +255,7 @@ class _Noted:
         return self.numbers[memory, check.flag, check.sense]
 
     def _flag(self, record: SaveRecord) -> int:
-        """Return the number of the saved value that alone decides whether a result is kept, or
+        """Return the position of the saved value that alone decides whether a record is kept, or
         -1.
         """
         value = None if record.flag is None else self.tracer.traced(record.flag).read()
@@ -255,7 +264,8 @@ class _Noted:
     def _check(
         self, record: Saved | SavedOutput | SaveRecord, traced: FunctionalTensor, given: bool
     ) -> VersionCheck:
-        """`given`: the record is of an input itself, or of what a region keeps of it."""
+        """Make the check of a record's memory. `given`: the record is of the caller's tensor, or of
+        what a region keeps of it."""
         itself, label, memory = operand_of(record), record.label(traced.shape), traced.memory
         if memory.input_tensor is not None:
             whole = given and itself is not None
@@ -264,8 +274,10 @@ class _Noted:
         return VersionCheck(-1, self.roots[memory], label, result)
 
     def held(self, number: int) -> int:
-        """Note an input from which the program computes again what the tape may not keep; return
-        its number."""
+        """Return the number of the check of an input, which is added if need be.
+
+        The backward computes again from this input what the tape does not keep.
+        """
         for k, item in enumerate(self.items):
             if item.input == number:
                 return k

@@ -1,10 +1,10 @@
 """Plan of gradients through replays of a call: the program that a backward of some stages runs.
 
 In: the joint graph of a recorded call and the gradient graph made of it. Out: a `BackwardPlan`.
-Made by `backward_maker`, used by `attach_backward` and `later_backward`.
+Made by `backward_maker`, used by `attach_backward`, `call_nodes` and `later_backward`.
 
-A plan has a `BackwardVariant` for each way through the stages: where gradients arrive, and which
-are wanted. A variant knows the program to run, what must not have been written and what is freed.
+A plan makes a `BackwardVariant` for each set of results where gradients arrive and edges where they
+are wanted. A variant has the program to run, the memory to check, and the bits of what is freed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
-# bits: results of a stage that lead through something, edges it leads to
+# A way through something, as bits: results of a stage that lead to it, edges that it leads to.
 PathMask = tuple[int, int]
 Key = tuple[tuple[int, int, int], ...]  # stages, each with the results and the edges asked for
-Shown = tuple[int, ...]  # for each stage of a key the edges at which somebody looks, as bits
+Shown = tuple[int, ...]  # for each stage of a key the edges at which user code may look, as bits
 EVERYTHING = -1
 
 
@@ -38,14 +38,16 @@ EVERYTHING = -1
 class BackwardStage:
     """Part of a call that becomes one node on the tape.
 
-    results  the numbers of the tangents that stand for its gradients
-    edges    the numbers of the gradients it gives
+    results  numbers of the tangents that stand for its gradients
+    edges    numbers of the gradients that it gives
     reached  for each edge the results that lead to it, as bits
-    freed    the ways through what is freed by itself; for each the `parts` of the tape, and what
-             decides whether it was there (`free_conditions`)
-    own      for each result what of these is freed with the node that made it, as bits; what that
-             node keeps: `own_kept`, numbers among what is noted
-    kept     (number among what is noted, the ways through what keeps it)
+    freed    the way through each group of parts that a backward frees together
+    parts    for each group its parts of the tape
+    own      for each result the groups that are freed with the node that made it, as bits
+    kept     (number in the plan's `noted`, the ways through what needs the check)
+
+    `own_kept` has for each result the checks of the node that made it, as numbers in `noted`.
+    `free_conditions` tells for each group whether it was there; None: always.
     """
 
     results: list[int]
@@ -59,8 +61,8 @@ class BackwardStage:
     kept: list[tuple[int, list[PathMask]]]
 
     def leads_on(self, gone: int) -> bool:
-        """Return True if gradients go through the stage where these bits of what is freed by itself
-        are freed."""
+        """Return True if a gradient gets through the stage after the groups `gone` (bits) were
+        freed."""
         freed = [way for k, way in enumerate(self.freed) if gone >> k & 1]
         return any(
             mask >> r & 1 and not any(above >> r & 1 and below >> k & 1 for above, below in freed)
@@ -68,21 +70,23 @@ class BackwardStage:
 
 
 class FreeCondition(NamedTuple):
-    """Condition that something was there to be freed: the number of a saved value, and the truth it
-    must have."""
+    """Condition that something was there to be freed: the position of a saved value, and the truth
+    it must have."""
 
     flag: int
     sense: bool
 
 
 class VersionCheck(NamedTuple):
-    """Memory that must not be written.
+    """Memory that must not be written before the backward: an input's, or an output's of the
+    program.
 
-    input   its number, or -1; `root`: that of an output of the program
-    label   what an error says of it, if that is not the input itself
-    result  the number of the result that is what is kept, or -1
-    flag    the number of the saved value that decides whether it is, or -1
-    sense   what that must be
+    input   number of the input, or -1
+    root    number of the output, or -1
+    label   description for the error; None: the input describes itself
+    result  number of the result that the tape keeps itself, or -1
+    flag    position of the saved value that decides whether the tape keeps the memory, or -1
+    sense   truth that this value must have
     """
 
     input: int
@@ -97,13 +101,13 @@ class VersionCheck(NamedTuple):
 class BackwardVariant:
     """Program of one backward.
 
-    checked   what must not have been written, by number
-    frees     for each stage what it frees, as bits
+    checked   numbers of the checks to make first
+    frees     for each stage the groups that the backward frees, as bits
     tangents  (stage in the key, result): where the program's gradients arrive
-    places    for each stage, for each edge: which of the program's outputs goes there
-    looks     (stage in the key, edge): the view that goes there instead, of an output, or of what
-              arrived as tangent -1 - number; and what is one tensor has one number
-    exact     whether nothing that does not arrive is replaced by zeros that one could notice
+    places    for each stage, for each edge: the program's output that goes there, or None
+    looks     (stage in the key, edge) -> (source, steps, number): a view that goes there instead.
+              source: an output, or -1 - a position in `tangents`; one number, one tensor
+    exact     False: zeros stand for gradients that do not arrive, where results may show it
     """
 
     graph: Graph
@@ -123,63 +127,65 @@ def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 
 @dataclass
 class BackwardPlan:
-    """Plan of the gradients through a replay: its results get a node for each stage (C4)."""
+    """Plan of the gradients through a replay. The results get a node for each stage (C4)."""
 
-    # joint, for higher orders where there is no `tape`; its last inputs are the values of `inner`
+    # joint graph, for second derivatives where there is no `tape`; its last inputs are `inner`
     graph: Graph | None
     tape: RebuiltTape | None
-    final: bool  # its gradients cannot be differentiated
-    tangents: list[int]  # positions of tangents in its inputs
-    grads: list[int | None]  # for each gradient: position in its and in the backward's outputs
-    views: list[GradientView | None]  # for each gradient
-    viewed: bool  # whether there may be any
-    wrt: list[int]  # graph inputs that receive gradients: the first of these
-    cuts: list[tuple[int, int]]  # (stage, result) that the others go to
+    final: bool  # the gradients cannot be differentiated
+    tangents: list[int]  # positions of tangents in the joint graph's inputs
+    grads: list[int | None]  # for each gradient: its number in the outputs of both graphs
+    views: list[GradientView | None]  # for each gradient; None: memory of its own
+    viewed: bool  # some gradient may be a view
+    wrt: list[int]  # graph inputs that get the first gradients
+    cuts: list[tuple[int, int]]  # (stage, result) that the other gradients go to
     saved: list[tuple[str, int]]  # ("input", number) or ("output", number of the forward segment)
-    shared: set[int]  # those of these that are results' memory, by position
-    before: list[tuple[int, int]]  # (input the program writes, output that holds what it was)
-    read: list[int]  # the tensors among its inputs that it reads
-    # those of which `backward`, or what is run instead, computes what the plain function kept
+    shared: set[int]  # positions in `saved` of memory of results
+    before: list[tuple[int, int]]  # (input the program writes, output with its old content)
+    read: list[int]  # tensors among the inputs that second derivatives read
+    # inputs that values are computed from again, which the plain function kept: by `backward`, and
+    # by what runs for derivatives
     again: list[list[int]]
-    remembers: list[int]  # all of these
+    remembers: list[int]  # all inputs in `again`
     noted: list[VersionCheck]
-    held: dict[int, int]  # saved values that are tensors of the caller -> number in `noted`
+    held: dict[int, int]  # position of a saved caller's tensor -> number in `noted`
     stages: list[BackwardStage]  # lowest first
-    places: list[tuple[int, int]]  # for each output: its stage, and its number there
-    tops: list[tuple[int, int]]  # (stage, result) that no others go to
-    inner: list[int]  # outputs that gradients are computed from
+    places: list[tuple[int, int]]  # for each result with history: its stage, and its number there
+    tops: list[tuple[int, int]]  # (stage, result) that no gradient of another stage goes to
+    inner: list[int]  # results that gradients are computed from
     backward: Graph  # saved values and tangents -> gradients
     dtypes: list[dtype]  # of the tangents
     compile: Callable[[Graph], CompiledGraph]
     variants: dict[Key | tuple[Key, Shown], BackwardVariant] = field(default_factory=dict)
 
-    # Of the last call: what is alive while its `ends` hold, the snapshot that vouched for its
-    # inputs, those that gradients go to but for which it did not, and what made its nodes.
+    # The last call: a reference that is alive while its `ends` are right; its snapshot; the
+    # inputs with gradients that the snapshot does not cover; the native maker of its nodes.
     last: tuple[Callable[[], Any], Any, tuple[int, ...], Any] = (nobody, None, (), None)
-    lay: Any = None  # makes the nodes, once a snapshot was there (`native_history.py`)
-    hidden: tuple[Any, int] | None = None  # when nobody was shown any memory of inputs
+    lay: Any = None  # native maker of the nodes, made for the first snapshot
+    hidden: tuple[Any, int] | None = None  # last look, if NumPy can write no covered input
 
     def __post_init__(self) -> None:
         self.ends = {number: k for k, number in enumerate(self.wrt)}
         self.sought, self.reading = _picker(self.wrt), _picker(self.read)
-        # What a call keeps of what the program returned: all from the first on that is no result,
-        # and the memory of these results.
+        # A call keeps the outputs from `first` on, which are no results, and in front of them those
+        # results in `lent` that the backward reads.
         own = {self.saved[n][1] for n in self.shared}
         made = {k for kind, k in self.saved if kind == "output"} - own
         self.lent, self.first = sorted(own), min(made, default=sys.maxsize)
         at = {k: n for n, k in enumerate(self.lent)}
         at |= {k: len(own) + k - self.first for k in made}
-        # Of the inputs, and of these in reverse: the saved ones.
+        # Picks the saved values from (*inputs, *reversed(kept outputs)): a negative number counts
+        # from the end, whatever the number of inputs.
         self.kept = _picker([k if kind == "input" else -1 - at[k] for kind, k in self.saved])
-        # One stage, whose edges are the ends. Of others: which of the ends are the edges, if all
-        # are ends.
+        # `straight`: one stage, whose edges are the ends. `outer`: picks a stage's edges from the
+        # ends, None where some edge goes to another stage.
         number = len(self.wrt)
         self.straight = [s.edges for s in self.stages] == [list(range(number))]
         self.outer = [_picker(s.edges) if all(k < number for k in s.edges) else None
                       for s in self.stages]
         written = {number for number, _ in self.before}
         place = {number: k for k, number in enumerate(self.read) if number not in written}
-        # Of what is noted: where its version is found, or what does not lie there.
+        # Checks of inputs find their version among those of `read`; a call notes the others itself.
         self.versions = {n: place[k] for n, check in enumerate(self.noted)
                          if (k := check.input) in place}
         self.apart = [n for n in range(len(self.noted)) if n not in self.versions]
@@ -188,9 +194,10 @@ class BackwardPlan:
         self.remembered = frozenset(self.remembers)
 
     def variant(self, key: Key, shown: Shown = ()) -> BackwardVariant:
-        """Return the variant that runs the stages of the key, the first of them first.
+        """Return the variant that runs the stages of the key in its order, and make it the first
+        time.
 
-        At the edges `shown` gradients that are views are given as such.
+        At the edges `shown` the variant gives gradients that are views as views.
         """
         at = (key, shown) if shown else key
         found = self.variants.get(at)
@@ -231,7 +238,8 @@ class BackwardPlan:
                                exact=exact)
 
     def _look(self, variant: BackwardVariant, key: Key, shown: Shown) -> None:
-        """Let a variant give views at these edges."""
+        """Let a variant give views at these edges, and each tensor once, as the plain backward
+        does."""
         arrived = self._arrived(key)
         given = {g for s in arrived for g in self.stages[s].edges}
         fed = {self.stages[s].results[k]: g
@@ -264,7 +272,8 @@ class BackwardPlan:
         variant.graph = graph
 
     def _left(self, g: int, value: Value, came: list[int]) -> GradientView | None:
-        """Return the only term that is left of a sum, as a view; None if there is none."""
+        """Return the last term of a sum as a view, where the others do not arrive; None for any
+        other value."""
         if not is_sum(self.backward.outputs[self.grads[g]]) or is_sum(value):  # type: ignore[index]
             return None
         base, steps = chain(value)
@@ -273,13 +282,17 @@ class BackwardPlan:
         return GradientView(number, None, steps, value)
 
     def _resolved(self, g: int, fed: dict[int, int], came: list[int]) -> GradientView | None:
-        """Return the view that a gradient is, where stages run together."""
+        """Return the view that a gradient is, also through stages that run in the same program.
+
+        fed   tangent -> the gradient of another stage that becomes it
+        came  tangents whose gradients arrive from outside
+        """
         view = self.views[g]
         if view is None or view.tangent < 0:
             return view
         if view.tangent not in fed:
             return view if view.tangent in came else None
-        if view.tangent in came:  # a sum
+        if view.tangent in came:  # gradients from outside and of another stage are added
             return view._replace(tangent=-1, memory=("sum", view.tangent))
         above = self._resolved(fed[view.tangent], fed, came)
         if above is None:
@@ -294,7 +307,8 @@ class BackwardPlan:
         return self.cuts[cut] if cut >= 0 and self.cuts[cut][0] in inside else None
 
     def _arrived(self, key: Key) -> dict[int, int]:
-        """For each stage the results at which gradients arrive, also from other stages."""
+        """Return for each stage the results at which gradients arrive, from outside or from other
+        stages."""
         found = {s: mask for s, mask, _ in key}
         for s in found:
             for k, g in enumerate(self.stages[s].edges):
@@ -304,7 +318,8 @@ class BackwardPlan:
         return found
 
     def wanted(self, key: Key) -> dict[int, int]:
-        """For each stage the edges to which gradients shall go, also for other stages."""
+        """Return for each stage the edges to which gradients must go, those to other stages
+        included."""
         found = {s: mask for s, _, mask in key}
         for s in reversed(found):
             for k, g in enumerate(self.stages[s].edges):
@@ -321,8 +336,8 @@ class BackwardPlan:
     def _graph(
         self, arriving: list[int], inside: set[int], outputs: list[int]
     ) -> Pruned:
-        """Return the program for these tangents and gradients, and the number of each gradient in
-        it."""
+        """Make the program for these tangents and gradients, and find the number of each gradient
+        in it."""
         graph = self.backward
         first = len(graph.inputs) - len(self.tangents)
         tangents: Sequence[Value] = graph.inputs[first:]
@@ -355,9 +370,10 @@ def is_sum(value: Value) -> bool:
 
 
 def _goes(way: PathMask, arrived: int, wanted: int) -> bool:
-    """Return True if a backward runs what has these ways through it.
+    """Return True if a backward runs something with this way through it.
 
-    A backward for everything also runs what leads nowhere.
+    arrived, wanted  results with gradients and edges asked for, as bits. All edges: also what leads
+                     to none of them
     """
     return bool(way[0] & arrived and (way[1] & wanted or wanted < 0))
 

@@ -1,7 +1,8 @@
 """Program for one set of sizes: every size expression evaluated, memory planned, tables built.
 
-In: a Program and a value for each symbol. Out: a Binding, which `executable` runs. A Binding is
-made once per input shape and used by any number of threads: what one call writes is in a Frame.
+In: a Program and a value for each symbol. Out: a Binding, which `executable` or `cuda_executable`
+runs. A program has one Binding for each input shape. Any number of threads use it, since a call
+writes only to its own frame.
 
 The buffer table holds inputs, then outputs, then temporaries, so that a call writes one stretch of
 addresses; `place` gives each buffer's position in it.
@@ -20,15 +21,15 @@ from tracejit.jit.lowering.program import Buffer, Instruction, Program
 from tracejit.jit.runtime import memory_plan
 
 # Handing a chunk to a worker that is awake costs a microsecond; waking one takes some 100.
-SHARED_STEP = 1 << 17  # bytes moved by an instruction that is worth handing over in part
+SHARED_STEP = 1 << 17  # bytes moved by an instruction whose chunks are worth handing over
 SHARED_PROGRAM = 1 << 18
 WAKING_PROGRAM = 1 << 22
-_MULTIPLY_ADDS_PER_BYTE = 4  # that take as long as moving a byte
+_MULTIPLY_ADDS_PER_BYTE = 4  # as many take as long as moving a byte
 
 
 @dataclass
 class Step:
-    """Instruction with its numbers."""
+    """Instruction with its sizes evaluated."""
 
     instruction: Instruction
     operands: tuple[int, ...]  # places in the buffer table
@@ -46,7 +47,7 @@ class Binding:
 
     buffer_bytes  bytes of each of the program's buffers
     output_bytes  bytes of each output buffer, in the order of their places
-    arena_bytes, peak_bytes  temporaries; temporaries and outputs together
+    arena_bytes   bytes of the temporaries; `peak_bytes`: with the outputs
     stretches     the program in runs: (first step, number of steps), or (step, 0) for a host call
     """
 
@@ -62,12 +63,13 @@ class Binding:
     shared: bool  # workers that are awake may help
     wakes: bool  # sleeping ones are worth waking
     peak_bytes: int
-    native: Any = None  # the tables of compiled mode
+    native: Any = None  # what the executable adds: tables, and how to call
     frames: list[Any] = field(default_factory=list)
 
 
 def bind(program: Program, values: Mapping[str, int]) -> Binding:
-    """Evaluate every size of `program` for these symbols; KeyError where one has no value."""
+    """Evaluate every size of `program` for these symbols. Raises KeyError where one has no
+    value."""
     inputs, outputs, temporaries = _roles(program)
     place = [0] * len(program.buffers)
     for position, number in enumerate([*inputs, *outputs, *temporaries]):
@@ -88,7 +90,8 @@ def bind(program: Program, values: Mapping[str, int]) -> Binding:
 
 
 def _roles(program: Program) -> tuple[list[int], list[int], list[int]]:
-    """Numbers of the input buffers in calling order, of the outputs, of the rest."""
+    """Return the numbers of the input buffers in calling order, of the outputs, and of the
+    others."""
     inputs = list(program.inputs)
     known = set(inputs)
     outputs = [i for i, b in enumerate(program.buffers) if b.role == "output" and i not in known]
@@ -101,7 +104,7 @@ def _bytes_of(program: Program, buffer: Buffer, values: Mapping[str, int]) -> in
     if buffer.role == "input" and program.graph.strides:
         value = program.graph.inputs[buffer.index]
         strides = program.graph.strides.get(value)
-        if strides is not None:  # memory between its first and its last element
+        if strides is not None:  # all memory from the first to the last element, gaps included
             shape = [evaluate(s, values) for s in value.shape]
             steps = [evaluate(s, values) for s in strides]
             reach = 1 + sum((n - 1) * step for n, step in zip(shape, steps))
@@ -112,7 +115,11 @@ def _bytes_of(program: Program, buffer: Buffer, values: Mapping[str, int]) -> in
 def _lives(
     program: Program, temporaries: Sequence[int], nbytes: Sequence[int]
 ) -> list[memory_plan.Life]:
-    """From the instructions themselves, so that a plan is right whatever lowering noted."""
+    """Return the life of each temporary: all instructions that use it, and those that lowering
+    noted.
+
+    A first use of 0 that lowering noted counts as not noted.
+    """
     uses: dict[int, list[int]] = {}
     for k, instruction in enumerate(program.instructions):
         for number in instruction.operands:
@@ -145,7 +152,7 @@ def _step(
         work += evaluate(instruction.arithmetic, values)  # an addition takes as long as a byte
     operands = tuple(place[number] for number in instruction.operands)
     step = Step(instruction, operands, sizes, total, max(1, chunk), scratch=scratch, work=work)
-    # A thread is worth waking, and a chunk worth handing over, when there is enough in it.
+    # Handing chunks over pays only if an instruction has several and enough work.
     enough = total > step.chunk and work >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
     return step

@@ -1,7 +1,7 @@
 """Addresses of BLAS routines, and the switch that keeps BLAS to one thread during our calls.
 
 In: nothing. Out: addresses of sgemm and dgemm (Fortran convention), and a block of words. Through
-it the runner sets BLAS's own thread count to 1 and back. Called by `executable` and `runner`.
+the words the native runner sets BLAS's own thread count to 1 and back. Called by `executable`.
 
 NumPy's own OpenBLAS is taken where NumPy's wheel has one. It is loaded already (0.2 ms), eager mode
 uses the same code, and no second pool of BLAS threads is made. Else SciPy's `cython_blas` is loaded
@@ -27,7 +27,10 @@ _ROUTINES = ("sgemm", "dgemm")
 
 
 class Blas(NamedTuple):
-    """Addresses; 0 where there is no such function. Integers may be passed in 64-bit cells."""
+    """Addresses of BLAS functions, 0 where the library has none, and the library's name.
+
+    Integers may be passed in 64-bit cells.
+    """
 
     sgemm: int
     dgemm: int
@@ -107,7 +110,8 @@ def _capsule(capsule: Any) -> int:
 
 @functools.cache
 def guard() -> np.ndarray:
-    """Words for the runner: lock, calls in progress, threads before, address of get, of set."""
+    """Return the words for the runner: lock, calls in progress, threads before, address of get, of
+    set."""
     found = blas()
     return np.array([0, 0, 0, found.get_threads, found.set_threads, 0, 0, 0], np.int64)
 
@@ -122,7 +126,8 @@ forks.wait_until(_no_calls)
 
 @forks.in_child
 def _forget_calls() -> None:
-    """In a forked child no call is in progress, whatever the parent's other threads were doing."""
+    """Note in a forked child that no BLAS call is in progress, and restore the number of
+    threads."""
     if guard.cache_info().currsize:
         words = guard()
         if words[1] and words[4]:

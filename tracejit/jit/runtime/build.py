@@ -1,9 +1,9 @@
-"""Builder of replay entries from finished recordings: guards, a program, specs for all that
-changed.
+"""Builder of replay entries from finished recordings: guards, a program, specs for results and
+effects.
 
-In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`. Its program has
-run once on the way, so that the call's tensors are concrete. Raises `NotCacheable` where a replay
-could not do what the call did. Called by `runtime.session`.
+In: a recorded call without a break, and the value it returned. Out: a `CacheEntry`. The builder
+runs the program once, which computes the call's deferred tensors. Raises `NotCacheable` where a
+replay could not do what the call did. Called by `runtime.session`.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ if TYPE_CHECKING:
 
 
 class CacheEntryBuilder:
-    """Turns a finished, unbroken recording into an entry; runs its program on the way."""
+    """Builder of the entry of one finished, unbroken recording. It runs the program on the way."""
 
     def __init__(self, call: CaptureSession, value: Any):
         self.call, self.tracer, self.state = call, call.tracer, call.state
         self.graph = call.tracer.graph
         self.value = value
-        self.given: set[FunctionalStorage] = set()  # memory whose root tensor some result is
-        # what is one if a flag says
+        self.given: set[FunctionalStorage] = set()  # memory whose root tensor is a result
+        # (memory of a result, the memory that it is if the flag holds, flag)
         self.storage_choices: list[
             tuple[FunctionalStorage, FunctionalStorage | OutputSpec, OutputSpec]
         ] = []
-        self.families: dict[int, int] = {}  # of `.data`, by id: the first result
-        self.grads: dict[int, Source] | None = None  # by id of a gradient: whose it is
-        # memory that is written if a flag says so
+        self.families: dict[int, int] = {}  # id of a `.data` family -> number of its first result
+        self.grads: dict[int, Source] | None = None  # id of a gradient -> source of its tensor
+        # (memory, flag: the program wrote it)
         self.conditional_versions: list[tuple[FunctionalStorage, OutputSpec]] = []
 
     def make(self) -> CacheEntry | None:
-        """Return the entry; None if only the next recording can give one."""
+        """Return the entry, or None if only the recording of the next call can give one."""
         tracer, arguments = self.tracer, self.call.arguments
         if self.call.may_fill and self.state.kept.filled():
             self.call.filled = True
@@ -90,7 +90,7 @@ class CacheEntryBuilder:
         returned = builder.of(self.value)
         try:
             changed = effects(self.state, arguments, builder, self.held, grown)
-        except NotCacheable:  # an import or a cache, perhaps, which the next call finds done
+        except NotCacheable:  # perhaps an import, or a cache that the next call finds filled
             if not self.call.may_fill or tracer.fullgraph:
                 raise
             self.call.filled = True
@@ -102,12 +102,12 @@ class CacheEntryBuilder:
                                      for m in tracer.written() for _, x in m.conditional_writes]
         results = builder.tensors
         for tensor in results:
-            refresh(tensor)  # its history may be that of a later write to what it is a view of
+            refresh(tensor)  # a later write to its base may have replaced its history
         self.lines = Lines(tracer, results, {memory for memory, _, _ in self.storage_choices})
         self._named()
         self._refuse_unseen(results)
         joint = self._differentiate(results)
-        sources = self._named()  # a rule may have read a number that the function did not
+        sources = self._named()  # a gradient rule may have read more numbers
         tangents = set() if joint is None else set(joint.tangents)
         inputs = [v for v in self.graph.inputs if v not in tangents]
         guards = GuardSet(
@@ -136,20 +136,21 @@ class CacheEntryBuilder:
                 for x in self.tracer.lifted_tensors() if x.value in self.tracer.contents]
 
     def _must_stay(self) -> None:
-        """Refuse a program that would serve no second call: it writes what must be the same."""
+        """Refuse a program that could serve no second call: it writes contents that must stay the
+        same."""
         written = [m for m in self.tracer.written() if m.input in self.tracer.contents]
         if written or self.tracer.contents and any(m.overlaps_other for m in self.tracer.written()):
             raise NotCacheable("the function writes a tensor whose values decided what Python did")
 
     def _named(self) -> dict[Value, Any]:
-        """Return the source of each input, and name the graph's inputs by it."""
+        """Return the source of each input, and name the graph's inputs after it."""
         found = {v: self._found(origin) for v, origin in self.tracer.input_sources().items()}
         for value, source in found.items():
             value.source = source.text if is_a(source, Source) else number_text(source)
         return found
 
     def _gradients(self, builder: EpilogueBuilder) -> list[Effect]:
-        """`.grad` of the caller's tensors, where the call changed it."""
+        """Return effects that set `.grad` of the caller's tensors, where the call changed it."""
         known = [(item.tensor, item.before) for item in self.tracer.lifted_tensors()]
         known += [(p.value, p.keys) for p in self.state.objects() if p.kind == "tensor"]
         other = dict(self.tracer.grads_set)
@@ -166,9 +167,9 @@ class CacheEntryBuilder:
 
     @staticmethod
     def _own_gradients(builder: EpilogueBuilder) -> list[Effect]:
-        """`.grad` of leaves that the call made and gives away."""
+        """Return effects that set `.grad` of leaves that the call made and gives away."""
         found: list[Effect] = []
-        for number, tensor in enumerate(builder.tensors):  # gradients become results too
+        for number, tensor in enumerate(builder.tensors):  # it grows: gradients become results
             if tensor._grad is not None:
                 if grad_fn_of(tensor) is not None:
                     raise NotCacheable("a result retains its gradient")
@@ -176,7 +177,8 @@ class CacheEntryBuilder:
         return found
 
     def _found(self, origin: Any) -> Source | SymNumber:
-        """Return what gives a graph input on replay: a source, or an expression of numbers."""
+        """Return what gives a graph input on replay: a source, or an expression over the call's
+        numbers."""
         return origin if is_a(origin, SymNumber) else self._source_of(origin)
 
     def _source_of(self, origin: Any) -> Source:
@@ -199,7 +201,7 @@ class CacheEntryBuilder:
         raise TypeError(f"{origin!r} is no source of a graph input")
 
     def _number_source(self, number: Any) -> Source:
-        """Return the source of a runtime number that is no expression."""
+        """Return the source of a number of the caller's, whose value may differ in each call."""
         if is_a(number.source, Source):
             return number.source
         if number.source is None:
@@ -215,7 +217,7 @@ class CacheEntryBuilder:
         return source
 
     def _numbers_at_sources(self) -> dict[int, SymNumber]:
-        """Return the runtime numbers that stand for what is at a source, by the source's id."""
+        """Return the `SymNumber`s that stand for the numbers at sources, by the source's id."""
         held = dict(self.call.lifter.roots)
         for number in self.tracer.sym_env.stored.values():
             held[id(self._number_source(number))] = number
@@ -230,7 +232,7 @@ class CacheEntryBuilder:
         return owner and Source(owner, "grad", None, tensor, f"{owner.text}.grad")
 
     def _owners_of_grads(self) -> dict[int, Source]:
-        """Return sources of tensors whose `.grad` is, or was, the one with this id."""
+        """Return the sources of tensors by the id of the tensor that is, or was, their `.grad`."""
         if self.grads is None:
             self.grads = {}
             for source in self.state.sources:
@@ -243,7 +245,8 @@ class CacheEntryBuilder:
         return self.grads
 
     def _checked(self) -> list[Source]:
-        """Sources guarded beside the state: gradients whose presence was read."""
+        """Return the sources of gradients that the call looked at; guards check them beside the
+        state."""
         found = []
         for tensor, grad in self.tracer.grads_read:
             owner = self.state.source_of(tensor)
@@ -254,13 +257,14 @@ class CacheEntryBuilder:
         return found
 
     def _objects(self) -> list[Source]:
-        """Return the sources of objects, each once, gradients that were read among them."""
+        """Return the sources of objects, each object once, and of gradients that the call looked
+        at."""
         grads = {id(p.value): p for p in self._checked() if p.kind == "tensor"}
         return [*self.state.objects(),
                 *(p for p in grads.values() if self.state.source_of(p.value) is None)]
 
     def _distinct(self, changed: list[Any], effects: list[Effect]) -> list[Source]:
-        """Return the sources of objects no two of which may be one on replay."""
+        """Return the sources of objects that must be different objects on replay."""
         graded = [e.source.value for e in effects if is_a(e, SetGrad)]
         if graded:
             graded += [tensor for tensor, _ in self.tracer.grads_read]
@@ -275,7 +279,8 @@ class CacheEntryBuilder:
         return not self.tracer.sym_env.is_concretized(number)
 
     def _aliases(self) -> list[tuple[Source, Source]]:
-        """Pairs of sources at which the program expects the same tensor, or the same memory."""
+        """Return pairs of sources at which the program expects the same tensor, or the same
+        memory."""
         lifted = {id(item.tensor): item for item in self.tracer.lifted_tensors()}
         pairs = list(self.state.repeated)
         grads: dict[int, Source] = {}
@@ -293,7 +298,11 @@ class CacheEntryBuilder:
         return pairs
 
     def _shared(self, builder: EpilogueBuilder) -> list[Effect]:
-        """Results that are a tensor of the caller's if a value of the program says so."""
+        """Return effects that replace a result by another tensor if a value of the program says so.
+
+        The other tensor is one of the caller's, or an earlier result. Choices between memories are
+        noted in `storage_choices`.
+        """
         found: list[Effect] = []
         sharing = self.tracer.sharing
         for leaf in sharing.leaves_of(list(builder.tensors)):
@@ -310,7 +319,7 @@ class CacheEntryBuilder:
         return found
 
     def _refuse_unseen(self, results: list[Tensor]) -> None:
-        """Tensors made here that somebody holds where no replay could put them."""
+        """Refuse if user code holds a tensor of this call where no replay could put one."""
         if remains(lambda: self._unseen(results)):
             raise NotCacheable(
                 "the function keeps a tensor somewhere that tracejit cannot see"
@@ -325,7 +334,7 @@ class CacheEntryBuilder:
         return any(id(t) not in known for t in tracer.alive())
 
     def _only_to(self, own: list[Any], result: Any) -> bool:
-        """Return True if the history of a result leads to leaves of the call's own and nowhere
+        """Return True if the history of a result leads to leaves that the call made, and nowhere
         else."""
         ends = leaves([result], self.tracer.first_node) if grad_fn_of(result) is not None else ()
         found = [n.variable if type(n) is AccumulateGrad else None for n in ends]
@@ -350,7 +359,7 @@ class CacheEntryBuilder:
         return differentiate(self.tracer, tracked, wrt, memories(results))
 
     def _end(self, result: Tensor) -> type[NoGradient]:
-        """Return the class of history for a result that no backward can be made for."""
+        """Return the class of node that stands for a history of which no backward can be made."""
         first = self.tracer.first_node
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
@@ -361,7 +370,7 @@ class CacheEntryBuilder:
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
         """Refuse a result from `.data` that a later backward needs.
 
-        It counts writes of its own, which that backward would not see.
+        Such a result counts its own writes, and the backward would not see them.
         """
         own = {counting_family(t) for t in results if not self.tracer.counts_outside(t)} - {None}
         if own and any(counting_family(x) in own
@@ -426,7 +435,7 @@ class CacheEntryBuilder:
                 values = tuple(values_of(concrete))
                 attach_backward(backward, values, roots, joint.outputs, segment.bound(values))
             for tensor, found in zip(results, described):
-                if found.end is not None:  # what its history keeps was not computed for it
+                if found.end is not None:  # the program computed nothing for its history
                     record_no_gradient(tensor, found.end)
             self.lines.renew(entry.made)
         return entry
@@ -466,7 +475,7 @@ class CacheEntryBuilder:
         return found
 
     def _numbers(self, operands: tuple) -> list[int]:
-        """Return the numbers of the results that are further operands of a view."""
+        """Return the numbers of the results that are the further operands of a view."""
         return [self.numbered[id(self.lines.places[v])] for v in operands]
 
     def _at(self, tensor: Tensor) -> OutputSpec:
@@ -475,13 +484,17 @@ class CacheEntryBuilder:
         return lambda frame: read_from(source, frame.arguments)
 
     def _counted(self, tensor: Tensor) -> tuple[int, int] | None:
-        """Return the result whose writes a tensor from `.data` counts, and how many there were."""
+        """Return the result whose writes a tensor from `.data` counts, or -1 for its own, and their
+        number.
+
+        None: the tensor is not from `.data`, or counts with one of the caller's.
+        """
         family = tensor._view
         if type(family) is not AliasFamily or family.version is None:
             return None
         given = [item.tensor for item in self.tracer.lifted_tensors()]
         if any(x._view is not None and family_of(x) is family for x in given):
-            return None  # of the caller's: an alias counts in it
+            return None  # one of the caller's, which counts the writes of an alias too
         number = self.numbered[id(tensor)]
         first = self.families.setdefault(id(family), number)
         return (-1 if first == number else first), family.version
@@ -499,7 +512,7 @@ def _set_grad_of(number: int, spec: OutputSpec) -> Effect:
 
 
 def _replace_if(number: int, other: OutputSpec, flag: OutputSpec) -> Effect:
-    """Result `number` is a tensor of the caller's, or an earlier result, if the flag holds."""
+    """Make an effect that replaces result `number` by what `other` gives if the flag holds."""
 
     def replace(frame: ReplayFrame) -> None:
         if bool(flag(frame).array):

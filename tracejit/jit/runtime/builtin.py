@@ -2,8 +2,8 @@
 
 In: a text in the runner's language, and an array of words. Its function takes (this, arguments,
 count) and returns the address of an object, one reference to which is the caller's. Out: a
-callable. A call costs some 30 ns, a third of what `ctypes` takes. Used by `native_guard` and
-`native_start`.
+callable. A call costs some 30 ns, a third of what `ctypes` takes. Called by `native_guard`,
+`native_history` and `native_start`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FASTCALL = 0x80
 
 
 class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
+    """Layout of CPython's PyMethodDef."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -34,13 +34,13 @@ class _Method(ctypes.Structure):
     ]
 
 
-# CPython keeps their addresses only. Of two threads that ask at once the cache forgets one's.
+# CPython keeps only their addresses. Where two threads ask at once, `method`'s cache drops one.
 _methods: list[_Method] = []
 
 
 @functools.cache
 def method(name: str, text: str) -> _Method:
-    """Return the function `name` of a text, compiled or from the cache; it lives as long as the
+    """Return the function `name` of a text, compiled or from the cache. It lives as long as the
     process.
 
     `this` is an ndarray of words, `arguments` the address of `count` addresses of objects.
@@ -61,12 +61,13 @@ def _make() -> Callable[..., Any]:
 
 
 def function_over(found: _Method, words: Any) -> Callable[..., Any]:
-    """Make a builtin function whose `this` holds these words; several may share one int64 array."""
+    """Make a builtin function whose `this` holds these words. Several functions may share one int64
+    array."""
     return _make()(ctypes.byref(found), np.asarray(words, np.int64), None)
 
 
 @functools.cache
 def python_api(name: str) -> int:
-    """Address of a function of CPython's own."""
+    """Return the address of a function of CPython's C API."""
     function = getattr(ctypes.pythonapi, name)
     return ctypes.cast(function, ctypes.c_void_p).value or 0

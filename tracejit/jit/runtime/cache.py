@@ -1,6 +1,7 @@
 """Compiled kernels, in this process and on disk.
 
-In: Kernels. Out: addresses of their functions. Called by `executable` and by the command line.
+In: Kernels. Out: addresses of their functions. Called by `executable`, by all of `runtime/` that
+compiles a text of its own, and by `debug/` for reports.
 
     <cache_dir>/kernels/<name>_<sum>.py    the text of each kernel: for pdb, tracebacks and readers
     <cache_dir>/native-<key>/<sum>.pack    the objects of kernels that were compiled together
@@ -35,14 +36,16 @@ __all__ = [
     "CacheWarning", "counts", "damaged", "environment_key", "functions_of", "keep", "missing",
     "native_directory", "root_directory", "source_file",
 ]
-_lock = forks.rlock_awaited()  # LLVM runs while it is held
+_lock = forks.rlock_awaited()  # a fork waits for it: LLVM runs while it is held
 _addresses: dict[str, int] = {}
 counts = {"compiled": 0, "loaded": 0, "reused": 0}
 
 
 def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
-    """Address of each kernel's function, by digest: from memory, from disk, else compiled, by all
-    threads but `spared` ones.
+    """Return the address of each kernel's function, by digest: from memory, from disk, else
+    compiled.
+
+    spared  threads that do not compile
 
     Raises `lowering.native.KernelError` where a text cannot be compiled.
     """
@@ -70,7 +73,7 @@ def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 
 def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Load what the directory has; returns the kernels it does not have."""
+    """Load the kernels that the directory has, and return the others."""
     packs: dict[Path, list[Kernel]] = {}
     missing = []
     for kernel in kernels:
@@ -85,7 +88,7 @@ def _load_from(directory: Path, kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
-    """Load one pack: all its kernels become known. Returns `wanted` where it cannot be used."""
+    """Load one pack with all its kernels. Return the `wanted` kernels that are still missing."""
     from tracejit.jit.lowering.native import symbol_of
 
     try:
@@ -93,7 +96,7 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
         symbols = [symbol_of(digest) for digest in digests]
         new = loader.load(objects, symbols)
     except FileNotFoundError:
-        return wanted  # pruned meanwhile
+        return wanted  # another process removed it meanwhile
     except (OSError, ValueError, RuntimeError) as error:
         damaged(path, error)
         return wanted
@@ -103,7 +106,7 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
 
 
 def damaged(path: Path, error: Exception) -> None:
-    """Say that a pack is damaged, and remove it if that can be done."""
+    """Warn that a pack is damaged, and remove it if possible."""
     cache_folder.warn("damaged", f"{path} is damaged ({error}); compiling again")
     cache_folder.remove_file(path)
 
@@ -121,7 +124,7 @@ def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) ->
 
 
 def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -> None:
-    """Write kernels to disk where that can be done."""
+    """Write kernels to disk. Where that fails, a warning says so."""
     if cache_folder.writable(directory):
         try:
             write_pack(directory, [kernel.digest for kernel in kernels], objects)
@@ -131,7 +134,7 @@ def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -
             source_file(kernel)
 
 
-# What is in the place of one file says nothing of others; the folder may have been removed.
+# Errors of one place only, such as a folder where a file belongs: other files may be written.
 _LOCAL = {errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ENAMETOOLONG}
 _LOCAL |= {errno.ENOENT}
 
@@ -145,12 +148,13 @@ def _not_written(directory: Path, error: OSError) -> None:
 
 
 def source_file(kernel: Kernel) -> str:
-    """Path of the file with the kernel's text, written once; a name in <> without a disk."""
+    """Return the path of the file with the kernel's text, written once; a name in <> without a
+    disk."""
     nowhere, text = f"<kernel {kernel.name}>", kernel.source.encode()
     folder = subfolder("kernels")
     if folder is None:
         return nowhere
-    # Not the digest: comments, which name the user's lines, are no part of that.
+    # Not the kernel's digest: two texts that differ in comments (the user's lines) have the same.
     path = folder / f"{kernel.name}_{hashlib.sha256(text).hexdigest()[:16]}.py"
     try:
         try:
@@ -172,14 +176,14 @@ def source_file(kernel: Kernel) -> str:
 
 
 def native_directory() -> Path | None:
-    """Return the folder of this machine's and these versions' objects; None where it cannot be
+    """Return the folder for objects of this processor and these versions; None where it cannot be
     used."""
     return subfolder(f"native-{environment_key()}")
 
 
 @functools.cache
 def environment_key() -> str:
-    """Return a digest of everything but the text that decides what a kernel compiles to."""
+    """Return a digest of everything that decides what a kernel compiles to, except its text."""
     import llvmlite
     import numpy
 

@@ -1,11 +1,12 @@
-"""Folder of the kernel cache: which of it may be read, which written, and what to say if not.
+"""Folder of the kernel cache: the parts that may be read or written, and the warnings where not.
 
-In: `flags.cache_dir`. Out: folders that nobody else can write, files read and written safely.
-Called by `cache`, `packs` and `cache_upkeep`.
+In: `flags.cache_dir`. Out: folders that no other user can write, files read and written safely.
+Called by `cache`, `packs`, `cuda_kernels`, `cache_upkeep` and the command line.
 
-What is in the folder is run. So a folder is trusted only if it belongs to the user or to root, and
-nobody else can write it. Where others can write it (`/tmp`), a private subfolder is used. The mode
-of a folder that was there before is never changed. One that cannot be written is still read.
+The package runs what is in the folder. So a folder is trusted only if it belongs to the user or to
+root, and no other user can write it. Where others can write it (`/tmp`), a private subfolder is
+used. The mode of a folder that was there before is never changed. A folder that cannot be written
+is still read.
 """
 
 from __future__ import annotations
@@ -30,15 +31,14 @@ _read_only: set[Path] = set()  # writing there failed
 
 
 class CacheWarning(UserWarning):
-    """Warning that the kernel cache on disk is damaged or cannot be used; results are not
-    affected."""
+    """Warning that the kernel cache on disk is damaged or cannot be used. Results stay right."""
 
 
 # -- folders -------------------------------------------------------------------------------------
 
 
 def root_directory() -> Path | None:
-    """Return the folder that is read, made if need be; None, with one warning, where none can be
+    """Return the folder of the cache, made if need be; None, with a warning, where none can be
     used."""
     root = flags.cache_dir
     if not _usable(root, parents=True, shared=True):
@@ -50,7 +50,7 @@ def root_directory() -> Path | None:
 
 
 def subfolder(name: str) -> Path | None:
-    """Return a folder in the cache's, made if need be; None, with one warning, where it cannot be
+    """Return a folder inside the cache's, made if need be; None, with a warning, where it cannot be
     used."""
     root = root_directory()
     if root is None:
@@ -81,7 +81,7 @@ def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
 
 
 def _distrust(path: Path, shared: bool) -> str:
-    """Return why the folder's files may not be run; nothing where they may."""
+    """Return the reason why the folder's files may not be run, or "" where they may."""
     found = path.stat() if shared else path.lstat()  # the user may choose to link the whole folder
     if not stat.S_ISDIR(found.st_mode):
         return "it is no directory"
@@ -106,19 +106,19 @@ def _others_write(path: Path) -> bool:
 
 
 def writable(folder: Path) -> bool:
-    """Return False where writing failed before."""
+    """Return False where an earlier write to the folder failed."""
     return folder not in _read_only
 
 
 def stop_writing(folder: Path, error: OSError) -> None:
-    """Note that nothing can be written to the folder; it is read on."""
+    """Note that the folder cannot be written, and warn. It is still read."""
     _read_only.add(folder)
     warn("unusable", f"tracejit cannot use {folder} ({error.strerror or error}) for new kernels, "
                      "and compiles them in each process. Set TRACEJIT_CACHE_DIR")
 
 
 def warn(kind: str, message: str) -> None:
-    """Say it by a CacheWarning, the first time of its kind; then in the log of kernels."""
+    """Give a CacheWarning the first time for each kind; log later messages under `kernels`."""
     message = f"kernel cache: {message}"
     if kind in _warned:
         logs.emit("kernels", message)
@@ -131,10 +131,10 @@ def warn(kind: str, message: str) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a plain file that nobody else can write.
+    """Return the content of a plain file that no other user can write.
 
-    Raises FileNotFoundError where there is none, ValueError for a link, pipe, folder or foreign
-    file.
+    Raises FileNotFoundError where there is none, ValueError for a link, pipe, folder or a file that
+    others can write.
     """
     try:
         number = os.open(path, _OPEN)
@@ -165,9 +165,9 @@ def _whole(number: int, size: int) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write beside the file's place and rename into it: readers see all of it or nothing.
+    """Write beside the file's place and rename into it: readers see all of the file or none.
 
-    OSError where that cannot be done; nothing is left then.
+    Raises OSError where that cannot be done, and leaves nothing behind.
     """
     beside = temporary(path)
     try:
@@ -179,7 +179,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def write_link(path: Path, target: str) -> None:
-    """Make a link to `target`, in one step; OSError where that cannot be done."""
+    """Make a link to `target` in one step. Raises OSError where that cannot be done."""
     beside = temporary(path)
     try:
         os.symlink(target, beside)
@@ -189,9 +189,10 @@ def write_link(path: Path, target: str) -> None:
 
 
 def temporary(path: Path) -> Path:
-    """Return the path a file has before it is renamed: the name tells the process."""
+    """Return the path a file has before it is renamed. The name holds the numbers of process and
+    thread."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    remove_file(beside)  # of a process that was killed and had this number
+    remove_file(beside)  # left by a killed process that had this number
     return beside
 
 

@@ -1,6 +1,6 @@
-"""Looking after the kernel cache on disk: what is there, and removing what is not used.
+"""Upkeep of the kernel cache on disk: list packs, and remove those that are not used.
 
-In: the cache's folder. Out: its packs, and bytes removed. Called by the command line and users.
+In: the cache's folder. Out: its packs, and bytes removed. Called by the command line and `doctor`.
 Only files that the cache itself makes are removed, and no link is followed out of the folder.
 """
 
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 def entries() -> list[Entry]:
-    """Every pack in the cache directory, of all versions and machines."""
+    """Return every pack in the cache directory, of all versions and machines."""
     found = []
     for folder in _folders("native-"):
         for path in _named(folder, _PACK):
@@ -47,15 +47,16 @@ def entries() -> list[Entry]:
 
 
 def statistics() -> dict[str, Any]:
-    """Kernels compiled, loaded from disk and found in memory by this process; packs on disk."""
+    """Return how many kernels this process compiled, loaded from disk or found in memory, and what
+    packs are on disk."""
     packs = entries()
     return {**cache.counts, "packs": len(packs), "disk_bytes": sum(e.nbytes for e in packs)}
 
 
 def prune(max_bytes: int = 0) -> int:
-    """Remove packs and sources, longest unused first, until `max_bytes` are left.
+    """Remove packs and sources, longest unused first, until at most `max_bytes` are left.
 
-    Removes what killed processes left half written as well. Returns the bytes removed.
+    Files that killed processes left half written go as well. Return the bytes removed.
     """
     natives, others = list(_folders("native-")), list(_folders("kernels"))
     removed = sum(_remove_leftovers(folder) for folder in natives + others)
@@ -74,7 +75,7 @@ def prune(max_bytes: int = 0) -> int:
 
 
 def _folders(prefix: str) -> Iterator[Path]:
-    """Yield the cache's folders whose names start so, in order."""
+    """Yield the cache's folders whose names start with `prefix`, in order."""
     root = cache_folder.root_directory()
     for path in _listed(root) if root else []:
         if path.name.startswith(prefix) and os.path.isdir(path) and not os.path.islink(path):
@@ -93,7 +94,8 @@ def _named(folder: Path, names: re.Pattern) -> list[Path]:
 
 
 def _seen(path: Path) -> list[tuple[Path, int, float]]:
-    """Return the file with its bytes and when it was used; nothing where it is no file."""
+    """Return the file with its size and the time of its last use, as a list; empty where it is no
+    file."""
     try:
         found = path.lstat()
     except OSError:
@@ -115,7 +117,7 @@ def _remove_leftovers(folder: Path) -> int:
 
 
 def _runs(process: int) -> bool:
-    if os.name == "nt":  # there the question would end the process
+    if os.name == "nt":  # there `os.kill` would end the process
         return True
     try:
         os.kill(process, 0)
@@ -128,7 +130,7 @@ def _runs(process: int) -> bool:
 
 def _remove_dead_links(folder: Path) -> None:
     for path in _named(folder, _LINK):
-        # Unlike those of Path, these raise nothing whatever the link says.
+        # Path's methods raise errors for some links, such as a circle; these never do.
         if os.path.islink(path) and not os.path.exists(path):
             cache_folder.remove_file(path)
 

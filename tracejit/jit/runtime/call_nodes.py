@@ -1,9 +1,9 @@
 """Nodes that stand for a captured call on the tape.
 
 In: what a replay keeps for its backward (`later_backward.SavedCall`). Out: `CompiledBackward`, one
-for each stage of the call. The engine runs stages together where they follow each other and nobody
-looks in between. `record_no_gradient` is for results whose history is freed already, or leads
-nowhere. Made by `attach_backward`, `native_history` and `outputs`.
+for each stage of the call. The engine runs stages together where they follow each other and user
+code cannot look in between. `record_no_gradient` is for results whose history is freed already, or
+leads nowhere. Made by `attach_backward`, `native_history` and `outputs`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tracejit.jit.runtime.backward_plan import EVERYTHING, BackwardStage
 class CompiledBackward(Node):
     """History of some of a captured call's results: one of its stages.
 
-    call   what the nodes of one call share; None where all is freed
-    stage  its number; what it has in every call: `common`
-    runs   what this backward frees, as bits; `freed`: what earlier ones did
+    call    what the nodes of one call share; None where all is freed
+    stage   its number; `common`: the plan's record of the stage
+    runs    groups that the backward in progress frees, as bits
+    freed   groups that earlier backwards freed
     """
 
     __slots__ = ("call", "stage", "common", "runs", "freed")
@@ -49,7 +50,8 @@ class CompiledBackward(Node):
                   ) -> list[list[Any]]:
         """Return the gradients of nodes of this call that follow each other, this one first.
 
-        `wanted`: of each the edges, as bits; `shown`: those at which somebody looks, if asked.
+        wanted  for each node the edges asked for, as bits
+        shown   for each node the edges at which user code may look; empty unless `asks`
         """
         call = self.call
         if call is None:
@@ -60,7 +62,8 @@ class CompiledBackward(Node):
         """Return as bits what a backward frees that ends at these results and keeps their
         gradients.
 
-        What made them runs. Raises RuntimeError where that is freed, or what it keeps was written.
+        The nodes that made the results run in the plain backward. Raises RuntimeError where they
+        are freed, or memory that they keep was written.
         """
         call = self.call
         if call is None:
@@ -79,7 +82,7 @@ class CompiledBackward(Node):
         return [k for k, mask in enumerate(reached) if mask >> number & 1]
 
     def leading(self, wanted: int) -> int:
-        """Return the results that lead to edges, both as bits."""
+        """Return the results that lead to the `wanted` edges. Both are bits."""
         reached = self.common.reached
         if not reached:
             return EVERYTHING
@@ -88,20 +91,21 @@ class CompiledBackward(Node):
 
     @property
     def asks(self) -> bool:
-        """Return True if it matters where somebody looks: a gradient is a view."""
+        """Return True if the backward needs to know where user code looks: some gradient may be a
+        view."""
         return self.call.plan.viewed
 
     @property
     def watched(self) -> bool:
-        """Return True if anomaly mode sees to the nodes of the recording's own tape."""
+        """Return True if anomaly mode checks the nodes of the rebuilt tape itself."""
         return self.call.plan.tape is not None and not self.call.plan.final
 
     @property
     def joins(self) -> bool:
-        """Return True if stages that follow each other are one program.
+        """Return True if stages that follow each other may run as one program.
 
-        They are where no code of the user's could tell, nobody maps over them, and inputs are what
-        they were.
+        They may not where user code could tell, or where `vmap` maps over the gradients. They may
+        not after a write to an input that the backward computes from again.
         """
         call, tracer = self.call, active.tracer
         tape = call.plan.tape
@@ -109,15 +113,15 @@ class CompiledBackward(Node):
                     or call.old and call.moved(False))
 
     def release(self, own: int = 0) -> None:
-        """Let go of what the last backward ran, and of its `own`."""
+        """Free what the last backward ran, and the groups `own`."""
         if self.call is not None and self.call.freed is not None:
             self.call.freed.by_stage(self.stage, self.runs | own)
         self.free(self.runs | own)
 
     def free(self, bits: int) -> None:
-        """Free these parts, as far as they are there."""
+        """Free these groups. Once all are freed, the node lets go of its call."""
         if self.call is None or self.call.over:
-            return  # what was there is freed
+            return  # all is freed
         self.freed |= bits
         everything = (1 << len(self.common.freed)) - 1
         if everything and self.freed == everything:
@@ -126,7 +130,7 @@ class CompiledBackward(Node):
             reads_no_more(self)
 
     def gone(self, bits: int) -> int:
-        """Return which of these parts are freed."""
+        """Return which of these groups are freed. A group that the program never made cannot be."""
         found = bits & self.freed
         if self.call is None or self.call.over:
             return found
@@ -137,11 +141,11 @@ class CompiledBackward(Node):
 
     @property
     def ends(self) -> tuple[Edge, ...]:
-        """Return the edges of the inputs' gradients. The stage is the only one of its call."""
+        """Return the edges of the inputs' gradients, for a call with one stage."""
         return self.edges
 
     def about_to_write(self, storage: Storage, before: Before) -> None:
-        """Tell the call before memory is written. The stage is the only one of its call."""
+        """Tell the call before memory is written, for a call with one stage."""
         if self.call is not None and not self.call.over:
             self.call.about_to_write(storage, before)
 
@@ -174,5 +178,5 @@ class FreedBackward(NoGradient):
 
 
 def record_no_gradient(tensor: Tensor, kind: type[NoGradient]) -> None:
-    """Give a tensor such a history."""
+    """Give a tensor a history of this kind."""
     tensor._node, tensor._output_nr, tensor._requires_grad = kind(), 0, True

@@ -1,8 +1,8 @@
 """Runnable form of a graph: passes, lowering, and the mode it runs in.
 
-In: a recorded Graph. Out: a `CompiledGraph` whose `run(inputs)` returns one fresh tensor per graph
-output and has written what the graph writes. Called by the jit for recorded segments, replayed
-entries and backward programs.
+In: a recorded Graph. Out: a `CompiledGraph`. Its `run(inputs, bound)` returns one tensor per graph
+output, fresh or an alias of the input that is returned, and has written what the graph writes.
+Called by the jit for recorded segments, replayed entries and backward programs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CompiledGraph:
         self.captured = graph
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
-        self.given_away = False  # the outputs are gradients, which leaves take over
+        self.given_away = False  # outputs are gradients, which leaves keep as their `.grad`
         self.free = free_symbols(graph)
         self.numbers = {k for kind, k, _ in graph.symbol_sources.values() if kind == "number"}
         started = time.perf_counter()
@@ -65,12 +65,12 @@ class CompiledGraph:
         number = {v: k for k, v in enumerate(self.graph.inputs)}
         self.returned = [number.get(v, -1) for v in self.graph.outputs]
         self.output_types = [v.type for v in self.graph.outputs]
-        # Tape nodes keep symbolic sizes and may compare them after the call: that is no business
-        # of this program.
+        # A copy: tape nodes may compare symbolic sizes later, whose guards would not be this
+        # program's.
         self.guards = (*self.graph.scope.guards, *self._counts())
 
     def _counts(self) -> list[ShapeGuard]:
-        """Return guards that what the nodes make has no negative sizes, where terms alone do not
+        """Return guards that no value has a negative size, where the terms of a size do not
         tell."""
         shapes = [v.type.shape for node in self.captured.nodes for v in node.outputs]
         found = {s.key: s for shape in shapes for s in shape if type(s) is SymInt}
@@ -79,12 +79,12 @@ class CompiledGraph:
 
     @property
     def stages(self) -> list[tuple[str, str]]:
-        """(name, text) of the graph as captured and after each pass."""
+        """Pairs (name, text) of the graph as captured and after each pass."""
         return stages(self.captured, self.numerics)
 
     # -- binding ----------------------------------------------------------------------------------
     def key(self, inputs: Sequence[Any]) -> tuple:
-        """Return what of the inputs a binding depends on.
+        """Return the part of the inputs that a binding depends on.
 
         That is shapes, strides where they are not contiguous, and numbers that sizes are made of.
         """
@@ -94,7 +94,7 @@ class CompiledGraph:
         ])
 
     def sizes(self, inputs: Sequence[Any], free: Mapping[str, int] = {}) -> dict[str, int]:
-        """Return the values of the graph's symbols. `free` gives those that no input shows."""
+        """Return the values of the graph's symbols. `free` gives symbols that no input shows."""
         values = dict(free)
         for name, (kind, number, dimension) in self.graph.symbol_sources.items():
             x = inputs[number]
@@ -106,7 +106,7 @@ class CompiledGraph:
         return values
 
     def bind(self, inputs: Sequence[Any]) -> BoundGraph | None:
-        """Return everything worked out for these shapes; None where a size guard does not hold."""
+        """Return the binding for inputs of these shapes; None where a size guard does not hold."""
         key = self.key(inputs)
         bound = self.bindings.get(key, False)
         if bound is False:
@@ -116,7 +116,10 @@ class CompiledGraph:
         return bound
 
     def bound(self, inputs: Sequence[Any]) -> BoundGraph:
-        """Return the binding for the inputs this graph was just recorded from: its guards hold."""
+        """Return the binding for the inputs this graph was just recorded from, whose guards hold.
+
+        Raises RuntimeError where one does not.
+        """
         bound = self.bind(inputs)
         if bound is None:
             raise RuntimeError(f"{self.captured.name}: {self.failing_guard(inputs)} does not hold")
@@ -126,7 +129,7 @@ class CompiledGraph:
         """Return the binding of a part of a larger program; `sizes` has the values that no input
         shows.
 
-        Other values are read from the inputs: this segment may have been made for another function,
+        Other values are read from the inputs. This segment may have been made for another function,
         whose symbols had other names.
         """
         free = {name: sizes[name] for name in self.free}
@@ -150,7 +153,10 @@ class CompiledGraph:
 
     # -- running ----------------------------------------------------------------------------------
     def run(self, inputs: Sequence[Any], bound: BoundGraph, snapshot: Any = None) -> list[Tensor]:
-        """Fresh tensors for the outputs; written inputs hold their new content."""
+        """Return tensors for the outputs; written inputs hold their new content.
+
+        snapshot  knows the addresses of all inputs but its `uncovered` ones
+        """
         direct = bound.direct
         if direct is not None:
             return direct[0](tuple(inputs), direct[1])
@@ -196,7 +202,7 @@ class CompiledGraph:
 
 
 def _pointer(x: Any, held: list[array]) -> int:
-    """Return the address of an input's elements; a number gets a cell, which `held` keeps."""
+    """Return the address of an input's elements. A number gets a cell, which `held` keeps alive."""
     if isinstance(x, Tensor):
         return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
     kind = "d" if type(x) is float else "q"
@@ -206,7 +212,7 @@ def _pointer(x: Any, held: list[array]) -> int:
 
 
 class BoundGraph:
-    """Segment at given sizes."""
+    """Segment at given sizes: its binding, and the shape, dtype and device of each output."""
 
     __slots__ = ("sizes", "binding", "outputs", "direct")
 

@@ -1,8 +1,8 @@
 """Runs a lowered program on a CUDA device: the same instructions, launched one after the other.
 
 In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
-Storages of the outputs. The interface is that of `executable.Executable`; `placement` says which
-one runs a program.
+Storages of the outputs. The interface is that of `executable.Executable`; `placement` chooses
+between the two.
 
 Buffers, tables and temporaries lie on the device. Inputs that live on the CPU (numbers, the
 generator's state) go up with the call's table in one copy. They come back where the program wrote
@@ -36,7 +36,7 @@ _ALIGNMENT = 256
 
 
 def _written(instruction: Instruction) -> tuple[int, ...]:
-    """Numbers of the buffers an instruction writes."""
+    """Return the numbers of the buffers an instruction writes."""
     return instruction.operands[len(instruction.operands) - instruction.outputs :]
 
 
@@ -85,7 +85,7 @@ class CudaExecutable:
 
 
 class _Plan:
-    """Part of a binding that does not change from call to call."""
+    """Parts of a binding that do not change from call to call."""
 
     def __init__(self, executable: CudaExecutable, binding: Binding):
         program, place = executable.program, binding.place
@@ -109,7 +109,7 @@ class _Plan:
         self._frame(binding)
 
     def _tables(self, executable: CudaExecutable, binding: Binding) -> None:
-        """Operands and sizes of all instructions, on the device, and the grids."""
+        """Put operands and sizes of all instructions on the device, and choose the grids."""
         words: list[int] = []
         self.tables: list[tuple[int, int]] = []
         self.grids: list[Grid] = []
@@ -137,20 +137,20 @@ class _Plan:
         ]
 
     def _frame(self, binding: Binding) -> None:
-        """Lay out what one call sends up: addresses, status words, inputs from the CPU."""
+        """Lay out the words of one call: addresses, status words, inputs from the CPU."""
         self.places = len(binding.place)
         self.failed = self.places  # one word, then (number, value) of each instruction
         end = self.failed + 1 + 2 * len(binding.steps)
         self.cells = []
         for _, nbytes, _ in self.host_inputs:
-            end += end % 2  # 16 bytes
+            end += end % 2  # cells start at multiples of 16 bytes
             self.cells.append(end)
             end += -(-nbytes // 8)
         self.frame_words = end
 
 
 class _Call:
-    """Run of a program."""
+    """Run of a program on inputs at given addresses."""
 
     def __init__(self, executable: CudaExecutable, binding: Binding, inputs: Sequence[int]):
         self.executable, self.binding = executable, binding
@@ -229,7 +229,7 @@ class _Call:
             self._array(buffer, value)[...] = self.cupy.asarray(result)
 
     def _evaluated(self, instruction: Instruction, arguments: list, attributes: dict) -> Any:
-        """Return what the op's eager form gives; regions are run op by op, not compiled."""
+        """Return the result of the op's eager form. Regions run op by op, not compiled."""
         node = instruction.host
         if not node.regions:
             return node.op.eager(self.cupy, *arguments, **attributes)
@@ -254,8 +254,8 @@ class _Call:
 
     # -- results ---------------------------------------------------------------------------------
     def results(self) -> list[Storage | None]:
-        """Return the outputs, after the checks; host inputs that were written hold their new
-        content."""
+        """Check for failures and return the outputs. Inputs on the CPU get back what the program
+        wrote."""
         plan = self.plan
         if plan.may_fail or any(written for _, _, written in plan.host_inputs):
             content = self.frame.get()

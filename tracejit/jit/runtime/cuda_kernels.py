@@ -33,8 +33,8 @@ _loaded: dict[tuple[int, str], Any] = {}
 
 
 class Grid(NamedTuple):
-    """Numbers of blocks, of threads in a block, and of workers that need scratch memory of their
-    own."""
+    """Numbers of blocks, of threads in a block, and of workers that need their own scratch
+    memory."""
 
     blocks: int
     threads: int
@@ -77,7 +77,8 @@ def grid_of(kind: str, total: int, scratch_bytes: int = 0) -> Grid:
 def functions_of(kernels: Iterable[Kernel], where: device) -> dict[str, CudaKernel]:
     """Return each kernel, ready to launch on a device: from memory, from disk, else compiled.
 
-    Raises `lowering.native.KernelError` where a text has no CUDA form.
+    Numba's simulator runs the texts if `NUMBA_ENABLE_CUDASIM` is 1. Raises
+    `lowering.native.KernelError` where a text has no CUDA form.
     """
     wanted = {kernel.digest: kernel for kernel in kernels}
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") == "1":
@@ -104,9 +105,9 @@ def _processor(capability: str) -> int:
 
 
 def ptx_of(kernels: Sequence[Kernel], processor: int) -> dict[str, str]:
-    """PTX of each kernel for sm_<processor>, from disk or compiled, by digest.
+    """Return the PTX of each kernel for sm_<processor>, from disk or compiled, by digest.
 
-    Its first line is `// kind `, and how its work is dealt out.
+    Its first line is `// kind ` and the kind of grid that the kernel needs.
     """
     directory = _directory(processor)
     found = {}
@@ -151,14 +152,14 @@ def _read(directory: Path, digest: str) -> str | None:
 
 
 class DriverKernel:
-    """Kernel in the current device's memory."""
+    """Kernel that the CUDA driver loaded onto the current device."""
 
     def __init__(self, cupy: Any, digest: str, text: str):
         from tracejit.jit.lowering.native import symbol_of
 
         self.kind = text.partition("\n")[0].removeprefix("// kind ")
         module = cupy.cuda.Module()
-        module.load(text.encode() + b"\0")  # text ends where the driver finds a zero
+        module.load(text.encode() + b"\0")  # the driver reads up to a zero byte
         self.function = module.get_function(symbol_of(digest))
 
     def launch(
@@ -181,7 +182,8 @@ class SimulatedKernel:
     def launch(
         self, over: Grid, arguments: tuple[int, ...], step: Step, arrays: Callable[[], list[Any]]
     ) -> None:
-        """Run to the end, over a small grid: the texts take any."""
+        """Run to the end over a small grid. A kernel's text covers its range with a grid of any
+        size."""
         _, operands, sizes, scratch, failed, status, *numbers = arguments
         words = [
             bytes_at(at, 8 * count).view(np.int64)

@@ -18,7 +18,8 @@ NORMAL, TRANSPOSED = 0, 1  # cublasOperation_t
 
 
 def matmul(cupy: Any, dtype: str, addresses: Sequence[int], sizes: Sequence[int]) -> None:
-    """out = op(a) @ op(b) for matrices, or stacks of them, at (a, b, out); float32 or float64.
+    """Compute out = op(a) @ op(b) for matrices, or stacks of them, at (a, b, out); float32 or
+    float64.
 
     Raises DeviceUnavailable where cuBLAS is not installed.
     """
@@ -30,7 +31,7 @@ def matmul(cupy: Any, dtype: str, addresses: Sequence[int], sizes: Sequence[int]
     cublas, handle = _library(cupy)
     letter = "s" if dtype == "float32" else "d"
     shape = (TRANSPOSED if trans_b else NORMAL, TRANSPOSED if trans_a else NORMAL, n, m, k)
-    # cuBLAS wants leading dimensions that hold a column, also where it reads none.
+    # cuBLAS checks that a leading dimension holds a column, even of a matrix without elements.
     steps = (max(ldb, 1, k if trans_b else n), max(lda, 1, m if trans_a else k), max(ldc, 1, n))
     scale = (int(one.ctypes.data), int(zero.ctypes.data))
     if batch == 1:
@@ -43,7 +44,7 @@ def matmul(cupy: Any, dtype: str, addresses: Sequence[int], sizes: Sequence[int]
 
 
 def _library(cupy: Any) -> tuple[Any, int]:
-    """CuPy's binding of cuBLAS, and the handle of the current device."""
+    """Return CuPy's binding of cuBLAS, and the handle of the current device."""
     try:
         return cupy.cuda.cublas, cupy.cuda.device.get_cublas_handle()
     except ImportError as error:

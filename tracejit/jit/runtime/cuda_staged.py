@@ -1,8 +1,8 @@
 """CUDA program's kernels as plain Python over host memory: mode "python" of programs on a device.
 
 In: a Program and its device; pointers to inputs on that device. Out: Storages there. Called by
-`placement`. Inputs come down, the program runs as on the CPU, so that breakpoints hold in its
-kernels, and results go up.
+`placement`. Inputs are copied to the host, and results to the device. Between, the program runs as
+on the CPU, so that breakpoints in its kernels work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracejit.jit.runtime.placement import on_device
 
 
 class StagedExecutable:
-    """Program whose inputs come down, and whose results go up."""
+    """Program on a device that runs on the host: inputs are copied there, and results back."""
 
     def __init__(self, program: Program, where: device, mode: str):
         self.program, self.device, self.mode = program, where, mode
@@ -31,11 +31,11 @@ class StagedExecutable:
         self.functions = self.host.functions
 
     def bind(self, values: Mapping[str, int]) -> Binding:
-        """As `Executable.bind`."""
+        """Fix the sizes, as `Executable.bind`."""
         return self.host.bind(values)
 
     def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
-        """As `CudaExecutable.run`."""
+        """Run once on inputs at these addresses, as `CudaExecutable.run`."""
         staged: list[tuple[Any, Any]] = []
         pointers = list(input_pointers)
         with self.cupy.cuda.Device(self.device.index or 0), stack_run() as stacks:

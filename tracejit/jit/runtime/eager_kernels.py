@@ -1,8 +1,8 @@
 """Ops of eager mode that a library kernel computes: programs of one node, one for each set of
 shapes.
 
-In: an op of `Op.library`, its operands and attributes. Out: fresh tensors, or None where NumPy is
-to compute it. Called by `eager.dispatch`, which finds it through the package's front.
+In: an op of `Op.library`, its operands and attributes. Out: fresh tensors, or None where NumPy must
+compute the op. Called by `eager.dispatch`, in which `tracejit/__init__.py` installs `run`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _programs: dict[tuple, _Program | None] = {}
 
 
 def run(op: Op, operands: tuple, attributes: dict) -> Any:
-    """Return what `op` gives, as `eager.dispatch` would make it; None where NumPy is to compute
-    it."""
+    """Return the results of `op` as `eager.dispatch` would make them; None where NumPy must compute
+    them."""
     key: tuple = (op, *attributes.values())
     for x in operands:
         if not isinstance(x, TensorState) or x._device is not CPU:
@@ -46,7 +46,7 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
         program = _programs[key]
     except KeyError:
         program = _made(key, op, operands, attributes)
-    except TypeError:  # an attribute that is no key
+    except TypeError:  # an attribute is not hashable
         return None
     if program is None or flags.check_nans:
         return None

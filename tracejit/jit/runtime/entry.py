@@ -1,7 +1,8 @@
 """Replay entry: guards, a compiled segment, and specs for results and effects.
 
-In: what a recorded call left behind (made by the jit). Out: `CacheEntry.replay(inputs, arguments)`:
-the plain function's return value and effects, without running any Python of the user's.
+In: the facts of a recorded call, from `build`. Out: `CacheEntry.find(arguments)`, then
+`CacheEntry.replay`: the plain function's return value and effects, without any Python of the
+user's. Called by `CompiledFunction`.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from tracejit.jit.runtime.outputs import ResultTensor, follow, order_of
 
 
 class ReplayFailed(Exception):
-    """Error of a program that stopped before it wrote anything visible: the plain function shall
-    say why."""
+    """Error of a program that stopped before it wrote anything visible. The caller runs the plain
+    function for its own error."""
 
 
 @dataclass
 class CacheEntry:
-    """Captured program of a function."""
+    """Captured program of a function, and what a replay does around it."""
 
     guards: GuardSet
     segment: CompiledGraph
@@ -60,27 +61,27 @@ class CacheEntry:
     input_mutations: list[tuple[int, int]]  # (graph input, writes): memory the program writes
     rng_advances: list[tuple[int, int]]  # (graph input, draws): generators to advance
     backward: BackwardPlan | None = None
-    numbers: Callable[[tuple], tuple] | None = None  # what specs need of the runtime numbers
-    sources: list[Source] = field(default_factory=list)  # where specs look first
+    numbers: Callable[[tuple], tuple] | None = None  # arguments -> the numbers that specs read
+    sources: list[Source] = field(default_factory=list)  # what specs read as `before`
     versions: list[tuple[int, int]] = field(default_factory=list)  # (output, writes to a result)
-    # (output, what it is if so, flag)
+    # (output, what stands in its place if the flag holds, flag)
     storage_choices: Sequence[tuple[int, int | OutputSpec, OutputSpec]] = ()
     strided_outputs: Sequence[tuple[int, tuple]] = ()  # (output, its strides)
     # (graph input, flag: the program wrote its memory)
     conditional_versions: Sequence[tuple[int, OutputSpec]] = ()
     # (graph input, writes): a tensor from `.data`, whose family counts what the program writes
     data_versions: Sequence[tuple[int, int]] = ()
-    kept: Sequence[MemoizedCall | MemoizedResults] = ()  # calls whose results it depends on
-    contents: Sequence[KnownContents] = ()  # of inputs, on which the program depends
-    catches: bool = False  # the function may catch what the program fails with
-    # of what it depends on, something that is another now
+    kept: Sequence[MemoizedCall | MemoizedResults] = ()  # cached calls whose results it depends on
+    contents: Sequence[KnownContents] = ()  # contents of inputs that the program depends on
+    catches: bool = False  # the function may catch an error that the program raises
+    # the first item of `kept` or `contents` that differed in the last `find`
     other: MemoizedCall | MemoizedResults | KnownContents | None = None
-    # what the binding of the last call was chosen by
+    # last call's key, snapshot and binding
     last: tuple[Any, Any, BoundGraph] | None = None
 
     def __post_init__(self) -> None:
         self.roots: list[int] = [r.own_output() for r in self.results]
-        self.made: list[int] = order_of(self.results)  # the other results
+        self.made: list[int] = order_of(self.results)  # results that need further work, in order
         self.shared = [(k, len(r.steps)) for k in self.made if (r := self.results[k]).shared]
         around = (self.input_mutations, self.rng_advances, self.effects, self.backward,
                   self.numbers, self.versions, self.storage_choices, self.strided_outputs,
@@ -97,13 +98,13 @@ class CacheEntry:
                 self.grads.append((n, effect.spec.number))  # type: ignore[attr-defined]
             else:
                 self.others.append(effect)
-        # Of what specs look at first the guards have found the inputs.
+        # The guards have read the inputs already: their number stands for the source.
         self.looks: list[int | Source] = [
             number.get(id(source), source) if source.kind == "tensor" else source
             for source in self.sources
         ]
         self.exclusive = bool(self.input_mutations) or len(self.rng_advances) > 1
-        # What follows the run may be part of the native call, if nothing else does.
+        # The native call may also do what follows the run, if that is versions and gradients only.
         grads = [(n, self.roots[k]) for n, k in self.grads]
         changes = tuple(self.input_mutations), tuple(grads)
         self.post_run = PostRun(*changes) if any(changes) else NOTHING
@@ -113,13 +114,13 @@ class CacheEntry:
             and all(k >= 0 for _, k in grads)
             and all(type(result.root) is int for result in self.results)
         )
-        # All that is left then may be to return one result, which stands for itself.
+        # Then the replay may only have to make one result and return it.
         alone = not (
             self.numbers or self.versions or self.storage_choices or self.strided_outputs
             or self.conditional_versions)
         single = self.results[self.only] if alone and self.only >= 0 and not self.backward else None
         self.single = single if single is not None and single.stands_alone() else None
-        # Or to return what the program gives as it is: one output, or a container of them.
+        # Or to return the program's outputs as they come: one, or a container of them.
         returned = self.returned
         self.root = self.roots[self.only] if self.only >= 0 else -1
         self.make: Callable[[list], Any] | None = None
@@ -127,21 +128,24 @@ class CacheEntry:
         if type(returned) is OutputRefs:
             self.make, self.row = returned.make, [self.roots[k] for k in returned.numbers]
         alone = alone and not self.made and (self.only >= 0 or self.make is not None)
-        self.simple = self.whole and self.post_run is NOTHING and alone  # but for their history
+        # Then a replay launches the program, perhaps attaches history, and is done.
+        self.simple = self.whole and self.post_run is NOTHING and alone
         at = {r.tracked: k for k, r in enumerate(self.results) if r.tracked >= 0}
         self.tracked = [at[n] for n in range(len(at))]  # the results that have a history
-        # Of simple entries: whether these are the program's first outputs.
+        # In simple entries: the tracked results are the program's first outputs.
         self.leading = [self.roots[k] for k in self.tracked] == [*range(len(at))]
         self.plans: dict[BoundGraph, tuple | None] = {}
-        # Inputs that the program writes are nobody else's: found at these sources, in calls like
-        # the last, and as long as no memory became read-only.
+        # Places at which written inputs overlapped no others. That holds for calls with the binding
+        # of the last one, until some memory becomes read-only.
         self.no_alias = NoAliasCheck([number for number, _ in self.input_mutations])
         self.no_alias_at: tuple[Any, int, set[tuple | None]] = (None, 0, set())
         self.fast_guards.placed = bool(self.input_mutations)
 
     def find(self, arguments: tuple) -> tuple[tuple, BoundGraph, Any] | None:
-        """Graph inputs, their binding and what is known of their addresses; None where this entry
-        does not serve the call."""
+        """Return (graph inputs, their binding, the snapshot that knows their addresses or None).
+
+        None: this entry does not serve the call.
+        """
         snapshot = self.fast_guards.snapshot
         found = None if snapshot is None else self.fast_guards.fast(arguments, snapshot)  # type: ignore[misc]
         if found is not None:
@@ -179,7 +183,7 @@ class CacheEntry:
     def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
         """Return True if memory this program writes overlaps no other input.
 
-        Generators it draws from must also be as many as there were.
+        No two generators that the program draws from may be one.
         """
         advances = self.rng_advances
         if len(advances) > 1 and len({id(inputs[n]) for n, _ in advances}) < len(advances):
@@ -205,11 +209,12 @@ class CacheEntry:
     ) -> Any:
         """Run natively and return what the plain function would.
 
-        held  no signal's handler is called meanwhile; else what one raises is seen to below
+        held  True: no signal handler runs during the call. False: if one raises after the program
+              ran, `_complete` does the remaining effects first
         """
         direct = bound.direct
         if direct is None:
-            if not held and not self.bare:  # of many steps
+            if not held and not self.bare:  # many steps follow, between which a handler might raise
                 with HeldInterrupts():
                     return self.replay(inputs, arguments, bound, snapshot, True)
         elif self.simple:
@@ -232,9 +237,9 @@ class CacheEntry:
                 return self._launch(plan, inputs, arguments, bound, snapshot)
         values: Sequence[Any] = inputs
         numbers = () if self.numbers is None else self.numbers(arguments)
-        writes = iter(self.input_mutations)  # what is left of them, at any moment
+        writes = iter(self.input_mutations)  # an iterator, so that `_complete` does the rest
         roots = frame = None
-        done = 0  # effects
+        done = 0  # effects that are over
         try:
             if self.rng_advances:
                 values = self._drawn(inputs, bound)
@@ -252,7 +257,7 @@ class CacheEntry:
                 effect(frame)
                 done = done + 1
             return self.returned(frame)
-        except NanFound:  # asked for by TRACEJIT_CHECK_NANS
+        except NanFound:  # the user asked for this error: TRACEJIT_CHECK_NANS
             raise
         except BaseException as error:
             with HeldInterrupts():
@@ -273,7 +278,8 @@ class CacheEntry:
             raise
 
     def _plan(self, inputs: Sequence[Any], bound: BoundGraph) -> tuple | None:
-        """Return a launcher that does what follows the run as well, and what it needs."""
+        """Make a launcher whose native call also does what follows the run, and its constants, or
+        None."""
         if len(self.plans) > flags.max_bindings:
             self.plans.clear()
         segment = self.segment
@@ -284,7 +290,7 @@ class CacheEntry:
     def _launch(
         self, plan: tuple, inputs: Sequence[Any], arguments: tuple, bound: BoundGraph, snapshot: Any
     ) -> Any:
-        """Do all effects in one native call; then return the results."""
+        """Run and do all effects in one native call; then return the results."""
         numbers = () if self.numbers is None else self.numbers(arguments)
         before = self._before(inputs, arguments) if self.only < 0 else ()
         launch, needed = plan
@@ -312,19 +318,20 @@ class CacheEntry:
         return self.returned(frame)
 
     def _tell(self, inputs: Sequence[Any]) -> None:
-        """Tell those who read memory as it was before the program writes it."""
+        """Tell the readers of memory before the program writes it."""
         for number, _ in self.input_mutations:
             about_to_write(inputs[number]._storage)
 
     def _before(self, inputs: Sequence[Any], arguments: tuple) -> list[Any]:
-        """Return what specs look at, before effects put other things there."""
+        """Return the objects at the sources that specs read, before effects change what is
+        there."""
         return [inputs[at] if type(at) is int else read_from(at, arguments) for at in self.looks]  # type: ignore[arg-type]
 
     def _fill(
         self, frame: ReplayFrame, values: Sequence[Any], roots: list[Tensor], bound: BoundGraph,
         snapshot: Any = None,
     ) -> None:
-        """Fill the frame with the results, from what the program returned."""
+        """Fill the frame with the results, made from the program's outputs."""
         tensors = frame.tensors
         if self.strided_outputs:
             roots = list(roots)
@@ -349,19 +356,20 @@ class CacheEntry:
 
     def _count_conditional(self, frame: ReplayFrame, values: Sequence[Any],
                            roots: list[Tensor]) -> None:
-        """Advance the versions of memory that the program wrote where a flag says so."""
+        """Advance the version of each input that the program wrote according to its flag."""
         frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]
         for number, flag in self.conditional_versions:
             values[number]._storage.version += bool(flag(frame).array)
         frame.tensors.clear()
 
     def _count_data(self, values: Sequence[Any]) -> None:
-        """Advance the writes that families of the caller's tensors count."""
+        """Count the program's writes in families of the caller's `.data` tensors."""
         for number, count in self.data_versions:
             bump_version(values[number], count)
 
     def _choose_storages(self, frame: ReplayFrame, roots: list[Tensor]) -> list[Tensor]:
-        """Memory that a flag says is the caller's, or another result's, in its place."""
+        """Return the outputs, with the caller's tensor or another output in place of those whose
+        flag says so."""
         frame.tensors[:] = [roots[k] if k >= 0 else None for k in self.roots]  # flags among them
         places = list(roots)
         for number, other, flag in self.storage_choices:
@@ -381,9 +389,10 @@ class CacheEntry:
         frame: ReplayFrame,
         done: int,
     ) -> None:
-        """Do the rest of what follows the program's run, from where a signal's handler ended it.
+        """Do the rest of what follows the program's run, after a signal's handler raised in the
+        middle.
 
-        Each part is over or not begun when a handler may be called, or can be done again.
+        Wherever a handler may be called, each part is done, not begun, or may be done again.
         """
         for number, count in writes:
             inputs[number]._storage.version += count
@@ -392,29 +401,31 @@ class CacheEntry:
             for number, k in self.grads:
                 inputs[number]._grad = frame.tensors[k]
         if done < len(self.others) and entered(error, self.others[done]):
-            if isinstance(error, Exception):  # its own
+            if isinstance(error, Exception):  # the effect itself raised
                 return
-            done += getattr(self.others[done], "shows", False)  # once is enough
+            done += getattr(self.others[done], "shows", False)  # people saw it: not twice
         for effect in self.others[done:]:
             effect(frame)
 
     def concrete(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Inputs with generators replaced by their state."""
+        """Return the inputs with generators replaced by a copy of their state."""
         values = list(inputs)
         for number, _ in self.rng_advances:
             values[number] = values[number].array.copy()
         return values
 
     def _drawn(self, inputs: Sequence[Any], bound: BoundGraph) -> Sequence[Any]:
-        """Return the inputs; generators go on at once, so that no other thread draws the same
-        numbers."""
+        """Return the inputs with generators replaced by their state, and advance the generators.
+
+        They advance before the run, so that no other thread draws the same numbers.
+        """
         values = list(inputs)
         for number, draws in self.rng_advances:
             values[number] = inputs[number].take(evaluate(draws, bound.sizes))
         return values
 
     def _not_drawn(self, inputs: Sequence[Any], values: Sequence[Any], bound: BoundGraph) -> None:
-        """Give back to generators what was drawn: nothing was made of it."""
+        """Give the drawn numbers back to the generators: the program did not run."""
         for number, draws in self.rng_advances if values is not inputs else ():
             inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
 
@@ -445,7 +456,7 @@ class CacheEntry:
 
 
 def entered(error: BaseException, effect: Effect) -> bool:
-    """Return True if an exception comes from within an effect."""
+    """Return True if an exception was raised inside an effect."""
     code = getattr(effect, "__code__", None) or type(effect).__call__.__code__
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not code:

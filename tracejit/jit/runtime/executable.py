@@ -1,8 +1,9 @@
 """Runs a lowered program: natively, or its kernels as plain Python.
 
 In: a Program; per shape, the values of its symbols; per call, addresses of the inputs. Out:
-Storages of the outputs. Called by the entries that `jit` keeps. The path of one call is short on
-purpose: take a frame, write addresses into its table, one native call, look at the status.
+Storages of the outputs. Made by `placement` and `eager_kernels`, run by `compiled_graph`; `launch`
+generates a shorter path for small programs. The path of one call is short on purpose: take a frame,
+write addresses into its table, one native call, look at the status.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
 _KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
 _KEPT_TOTAL = 1 << 21  # bytes of arenas that frames of all bindings may keep between calls
-_FRAME = 4096  # what a frame itself takes, about
-_keeping: deque[tuple[list[Any], int]] = deque()  # frames of a binding, bytes of one's arena
+_FRAME = 4096  # bytes of a frame without its arena, about
+_keeping: deque[tuple[list[Any], int]] = deque()  # (frames of a binding, bytes of one frame)
 
 
 class ProgramError(RuntimeError):
-    """Failed check in a kernel; what the program had written until then is unspecified.
+    """Failed check in a kernel. The content of what the program writes is unspecified then.
 
     value        the operand's value that failed the check, e.g. an index
     instruction  the instruction that reported it; its `locations` are the user's lines
@@ -125,13 +126,13 @@ class Executable:
         return [outputs[k] if k >= 0 else None for k in native.returned]
 
     def _keep(self, stacks: Run, binding: Binding, outputs: Sequence[Storage]) -> None:
-        """Stacks live as long as the outputs that may hold their handles."""
+        """Keep the run's stacks as long as the outputs that may hold their handles."""
         for k, value in zip(binding.native.returned, self.program.graph.outputs):
             if k >= 0 and may_hold_handles(value.type):
                 stacks.keep(outputs[k])
 
     def execute(self, binding: Binding, frame: Any) -> None:
-        """Run once on the addresses that are in the frame's table: the body of a region."""
+        """Run once on the addresses in the frame's table. `regions` runs bodies so."""
         if binding.native.simple:
             binding.native.call(frame.job)
             if frame.status[0]:
@@ -186,7 +187,7 @@ class Executable:
             host.call(self.program, binding, number, frame.addresses())
 
     def failure(self, frame: Any, first: int) -> ProgramError:
-        """Return the error that the frame's status stands for, and make the frame as new."""
+        """Return the error that the frame's status stands for, and clear the status."""
         number, value, row = frame.status[:3]
         frame.clear_status()
         return _error(self.program.instructions[first + row], number, value)
@@ -201,13 +202,13 @@ def _error(instruction: Instruction, number: int, value: int) -> ProgramError:
 class _Native:
     """Parts of a binding that do not change from call to call: rows, operands, sizes."""
 
-    returned: list[int]  # which output each result is
-    controls: dict[int, Any]  # what runs instructions with regions
+    returned: list[int]  # for each result the number of its output, or -1
+    controls: dict[int, Any]  # instruction -> its runner, if it has regions
 
     def __init__(self, executable: Executable, binding: Binding):
         self.binding = binding
         self.addressed = executable.inputs + len(binding.output_bytes)
-        # Bound once: a small call spends its time in such look-ups.
+        # Looked up once: small calls spend their time in such look-ups.
         self.outputs = [(bucket_for(n).take, n) for n in binding.output_bytes]
         self.pack = Struct(f"={self.addressed}q").pack_into
         self.places = self.addressed + len(binding.temporary_offsets)
@@ -227,7 +228,7 @@ class _Native:
             self._build(executable, binding)
 
     def takes_long(self) -> bool:
-        """Return True if other Python threads should run meanwhile: handing over costs a
+        """Return True if the call should release the interpreter's lock, which costs a
         microsecond."""
         return self.shared or self.guard is not None or sum(self.binding.buffer_bytes) > 1 << 17
 
@@ -266,7 +267,8 @@ class _Native:
 
 
 def _keep(frames: list[Any], nbytes: int) -> None:
-    """Note that a binding will keep one more frame; the oldest idle ones go past the limit."""
+    """Note that a binding keeps one more frame. Past the limit, drop the frames that were kept
+    first."""
     _keeping.append((frames, nbytes))
     total = _bytes_kept()
     while total > _KEPT_TOTAL and len(_keeping) > 1:
@@ -279,11 +281,11 @@ def _keep(frames: list[Any], nbytes: int) -> None:
 
 
 def _bytes_kept() -> int:
-    """Bytes of all frames that are kept, while other threads keep and drop some."""
+    """Return the bytes of all frames that are kept."""
     while True:
         try:
             return sum(n for _, n in tuple(_keeping))
-        except RuntimeError:  # changed while it was read: a collection ran, and gave way
+        except RuntimeError:  # another thread changed the deque during the copy
             continue
 
 
@@ -300,7 +302,7 @@ class _Frame:
         self.table = memory.cast("B")
         self.words = memory[: native.places]
         self.at = int(self._words.ctypes.data)
-        self.walk: Any = None  # of a loop's body: see `regions`
+        self.walk: Any = None  # iterations of a loop's body: see `regions`
         self.status = memory[native.places : native.places + STATUS_WORDS]
         self.jobs: dict[int, int] = {}
         self._job_words = []
@@ -320,7 +322,7 @@ class _Frame:
             self._job_words.append(job)
             start += JOB
         self.job = next(iter(self.jobs.values()), 0)
-        self.calls: dict[Any, Any] = {}  # made by the first call with each tail (launch.py)
+        self.calls: dict[Any, Any] = {}  # `PostRun` -> native functions of this frame (`launch`)
         self.arena: Storage | None = None
         self._arena_ptr, self._threads = -1, 0
         self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
@@ -328,7 +330,7 @@ class _Frame:
             self.take_arena(binding, 1)
 
     def take_arena(self, binding: Binding, threads: int) -> None:
-        """Memory for temporaries, and scratch for each thread; what did not change stays."""
+        """Take memory for temporaries, and scratch for each thread. What did not change stays."""
         if self._threads != threads:
             self._threads, self.arena = threads, None
             for job in self._job_words:
@@ -348,7 +350,7 @@ class _Frame:
             self.arena = None
 
     def run_row(self, row: int) -> None:
-        """Run one row of the table as a job of its own."""
+        """Run one row of the instruction table as a job of its own, on this thread."""
         job = self._job_words[0]
         names = [runner.TABLE, runner.COUNT, runner.POOL]
         before = job[names].tolist()
@@ -361,5 +363,5 @@ class _Frame:
             self.status[k] = 0
 
     def addresses(self) -> list[int]:
-        """Return the buffer table's content."""
+        """Return the content of the buffer table."""
         return self._words[: self.native.places].tolist()

@@ -1,7 +1,7 @@
 """Parts of a program that Python runs: host calls of an op's eager form, kernels as Python.
 
 In: a bound program and the addresses of its buffers. Out: what they write there. Called by
-`executable` between native stretches, and for mode "python".
+`executable` between native stretches and for mode "python", and by `nan_check` and the CUDA files.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from tracejit.jit.runtime.binding import Binding
 
 
 def bytes_at(address: int, nbytes: int) -> np.ndarray:
-    """Return the memory at an address as a uint8 array; the caller keeps it alive."""
+    """Return the memory at an address as a uint8 array, which the caller must keep alive."""
     if not nbytes:
         return np.empty(0, np.uint8)
     return np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(address)), np.uint8)
 
 
 def python_kernel(kernel: Kernel) -> Callable[..., Any]:
-    """Return the kernel's function as plain Python, of its file, where breakpoints hold."""
+    """Return the kernel's function as plain Python, from its file if there is one, for
+    breakpoints."""
     path = cache.source_file(kernel)
     if kernel.name.startswith("matmul_") or not os.path.exists(path):
         from tracejit.jit.lowering.native import namespace_of
 
         return namespace_of(kernel, path)[kernel.name]
     namespace: dict[str, Any] = {"__name__": f"tracejit_kernel_{kernel.digest}", "__file__": path}
-    exec(compile(kernel.source, path, "exec"), namespace)  # not imported: no bytecode is kept
+    exec(compile(kernel.source, path, "exec"), namespace)  # an import would keep bytecode
     return namespace[kernel.name]
 
 
 def run_python(
     executable: Any, binding: Binding, addresses: Sequence[int], number: int
 ) -> np.ndarray:
-    """Run one kernel as Python over NumPy arrays; returns the status it left."""
+    """Run one kernel as Python over NumPy arrays. Return the status that it left."""
     step = binding.steps[number]
     kernel = step.instruction.kernel
     assert kernel is not None
@@ -70,7 +71,8 @@ def run_python(
 def _element_arrays(
     program: Program, binding: Binding, addresses: Sequence[int]
 ) -> list[np.ndarray]:
-    """Return one-dimensional arrays of the elements kernels see, by place in the buffer table."""
+    """Return one-dimensional arrays of the elements that kernels see, by place in the buffer
+    table."""
     found: list[Any] = [None] * len(addresses)
     for number, buffer in enumerate(program.buffers):
         place = binding.place[number]

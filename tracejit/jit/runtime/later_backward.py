@@ -1,7 +1,7 @@
 """Memory of a captured call for its backward, and the compiled programs that this runs (C4).
 
 In: the plan of a recorded call's gradients, and the tensors of one call. Out: `SavedCall`, which
-nodes of the call share (`call_nodes.py`). Made by `attach_backward`.
+nodes of the call share (`call_nodes.py`). Made by `attach_backward` and `native_history`.
 """
 
 from __future__ import annotations
@@ -58,22 +58,23 @@ UNSEEN = (
     "function without capture."
 )
 
-NOTHING: Mapping[int, Any] = {}  # what most calls have noted
+NOTHING: Mapping[int, Any] = {}  # `noted` and `old` of most calls
 
 
 class SavedCall:
     """Call as its nodes keep it.
 
-    given     its inputs; `inputs`: those that it wrote as they were
-    made      what it made and the backward reads
-    versions  of the inputs that are read, and of `inner`
+    given     its inputs
+    inputs    the same, where those that the call wrote are as they were before
+    made      what the program made and the backward reads
+    versions  of the inputs that second derivatives read, and without a tape of `inner`
     inner     results that second derivatives are computed from
-    noted     what must not be written, by number, but for what has its version among these
-    old       inputs as they were, by number, before somebody wrote them
-    ends      where gradients of the inputs went at its time
-    nodes     of the stages; None until the only one runs
-    freed     what of it is freed, where the tape was laid again
-    over      all that it kept is freed
+    noted     what tells of a write, by the check's number, where `versions` has no version for it
+    old       copies of inputs, by number, from before somebody wrote them
+    ends      edges to which gradients of the inputs go, as they were at the call
+    nodes     weak references to the nodes of the stages; None until the only one runs
+    freed     what of the call is freed, where its tape was laid again
+    over      True: what the call kept is freed
     """
 
     __slots__ = ("plan", "bound", "given", "inputs", "made", "versions", "inner", "noted", "old",
@@ -100,9 +101,10 @@ class SavedCall:
         self.noted, self.old, self.freed, self.over = NOTHING, NOTHING, None, False
 
     def keep(self, roots: Sequence[Tensor], outputs: Sequence[Any]) -> None:
-        """Keep what few calls do, of what the program returned and of the results."""
+        """Keep what only some plans ask for: results that the backward reads, and written inputs as
+        they were."""
         plan, given = self.plan, self.given
-        if plan.lent:  # a call that held its results would hold itself
+        if plan.lent:  # not the results themselves: results hold the call
             self.made = [*[over_same_memory(roots[k]) for k in plan.lent], *self.made]
         if plan.before:
             self.inputs = inputs = list(given)
@@ -114,27 +116,26 @@ class SavedCall:
 
     def _saved(self, check: VersionCheck, roots: Sequence[Tensor], outputs: Sequence[Any]
                ) -> Saved | SavedResult:
-        """Return the object that notices that something is written."""
+        """Return the object that notices a write to the memory of a check."""
         if check.input >= 0:
             return Saved(self.given[check.input])
         itself = outputs[check.result] if check.result >= 0 else None
         return SavedResult(roots[check.root], self._label(check, roots[check.root]), itself)
 
     def remember_versions(self) -> None:
-        """Note how often what second derivatives start from was written."""
+        """Note the versions of the tensors that second derivatives start from."""
         plan = self.plan
         self.versions = versions_of(self.read() if plan.tape is None else plan.reading(self.given))
 
     def kept(self) -> Sequence[Any]:
-        """Return what the backward program reads of the call."""
+        """Return the saved values, which the backward program reads."""
         return self.plan.kept((*self.given, *reversed(self.made)))
 
     def spent(self, stage: int, gone: int) -> SavedCall | None:
-        """Return what is left of the call for a stage with these parts freed and the others never
-        there.
+        """Return the rest of the call for a stage whose groups `gone` are freed.
 
-        Gradients are left that need nothing of the call but flags. Return None where there are
-        none.
+        The rest gives gradients that need nothing of the call but flags. Return None where no
+        gradient gets through.
         """
         plan, common = self.plan, self.plan.stages[stage]
         if plan.tape is not None and plan.tape.code_paths or not common.leads_on(gone):
@@ -147,7 +148,11 @@ class SavedCall:
         return left
 
     def about_to_write(self, storage: Storage, before: Before) -> None:
-        """Memory will be written: what the plain function keeps of it is kept now."""
+        """Copy the inputs in this memory that the backward computes values from again.
+
+        The plain function kept those values; the replay computes them from the inputs as they are
+        now.
+        """
         for k in self.plan.remembers:
             x = self.given[k]
             if x._storage is storage and k not in self.old:
@@ -155,7 +160,7 @@ class SavedCall:
                 self.old = {**self.old, k: kept}
 
     def check(self, noted: Iterable[int]) -> None:
-        """RuntimeError where what is noted under these numbers was written."""
+        """Raise RuntimeError if memory of these checks was written since the call."""
         for k in noted:
             check = self.plan.noted[k]
             if check.input < 0:
@@ -175,18 +180,17 @@ class SavedCall:
         return bool(self.kept()[condition.flag]) is condition.sense
 
     def _went(self, check: VersionCheck) -> bool:
-        """Return True if the program went the way on which a result is kept."""
+        """Return True if the program took the branch in which the tape keeps a result."""
         return bool(self.kept()[check.flag]) is check.sense
 
     def _label(self, check: VersionCheck, x: Tensor) -> TensorLabel:
-        """Return what an error says of noted memory, in which x lies."""
+        """Return the error's description of a check's memory, in which `x` lies."""
         if check.label is None:
             return label_of_itself(x)
         return check.label._replace(shape=at_size(check.label.shape, self.bound.sizes))
 
     def moved(self, over_tensors: bool) -> bool:
-        """Return True if inputs that something is computed again from are no more what they
-        were."""
+        """Return True if an input that the backward computes from again has other contents now."""
         return any(not _same(self.old[k], self.given[k]) for k in self.plan.again[over_tensors]
                    if k in self.old)
 
@@ -196,7 +200,10 @@ class SavedCall:
 
     def run(self, parts: Mapping[Any, list], wanted: Sequence[int], shown: Shown
             ) -> list[list[Any]]:
-        """Gradients along the edges of nodes, which follow each other."""
+        """Return the gradients along the edges of nodes that follow each other.
+
+        wanted, shown as for `CompiledBackward.apply_all`
+        """
         if self.nodes is None:
             self.nodes = [weakref.ref(node) for node in parts]
         key = tuple([(node.stage, _bits(grads), mask)
@@ -217,7 +224,7 @@ class SavedCall:
             return self._looked(variant, self._left(variant.graph, tangents), given, tangents)
         mapped = tracer is not None and tracer.mapped
         differs = plan.tape is not None and plan.tape.differs(numbers)
-        seen = active.anomaly and plan.tape is not None  # each node's gradients
+        seen = active.anomaly and plan.tape is not None  # anomaly mode sees each node's gradients
         alone = not variant.exact and plan.tape is not None
         over_tensors = (
             active.grad_enabled or mapped or differs or seen or alone) and not plan.final
@@ -237,7 +244,7 @@ class SavedCall:
         if variant.segment is None and variant.graph.outputs:
             variant.segment = plan.compile(variant.graph)
             variant.segment.given_away = True
-        if tracer is not None:  # its own program: it runs between segments
+        if tracer is not None:  # the gradients' program runs between segments of the recording
             tracer.flush()
         made: list[Any] = []
         with nullcontext() if tracer is None else tracer.paused():
@@ -253,14 +260,14 @@ class SavedCall:
         return [[None if k is None else made[k] for k in row] for row in variant.places]
 
     def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
-        """Return what a program gives of a call whose history is freed. Here it raises
-        RuntimeError."""
+        """Return the gradients of a call whose history is freed. Here it raises RuntimeError."""
         raise RuntimeError(FREED)
 
     def _looked(self, variant: BackwardVariant, made: list[Any], given: list[list],
                 tangents: list[Any]
                 ) -> list[list[Any]]:
-        """Return the program's results, and views of them and of what arrived."""
+        """Return the program's results, and in `looks` views of them or of the gradients that
+        arrived."""
         found = [[None if k is None else made[k] for k in row] for row in variant.places]
         known: dict[int, Any] = {}
         for (n, k), (source, steps, number) in variant.looks.items():
@@ -277,7 +284,7 @@ class SavedCall:
     def _one_by_one(self, tape: RebuiltTape, key: Key, given: Sequence[list]) -> list[list[Any]]:
         """Return the gradients of each stage over its tape.
 
-        What arrives there from the stages before counts, too.
+        A stage also gets the gradients that the stages before it gave.
         """
         plan = self.plan
         arriving = {s: list(grads) for (s, _, _), grads in zip(key, given)}
@@ -301,7 +308,7 @@ class SavedCall:
 
     def _laid(self, tape: RebuiltTape, stage: int, wanted: int, tangents: Mapping[int, Tensor]
               ) -> list[Any]:
-        """Gradients over the call's own tape, laid again."""
+        """Return the gradients of a stage over the call's own tape, laid again."""
         plan, tracer = self.plan, cast(Any, active.tracer)
         if tracer is not None and not tracer.mapped:
             tracer.flush()
@@ -324,7 +331,7 @@ class SavedCall:
 
     def _interpreted(self, stage: int, arrived: Sequence[int], tangents: list[Any],
                      places: list[int | None]) -> list[Any]:
-        """Gradients as eager ops on the tape: the joint graph, op by op."""
+        """Return the gradients as eager ops on the tape: the joint graph, op by op."""
         plan, graph = self.plan, self.plan.graph
         assert graph is not None
         for x, version in zip(self.read(), self.versions):
@@ -347,8 +354,8 @@ class SavedCall:
         return found
 
     def _with_history(self) -> list[Any]:
-        """Return the results that gradients are computed from: derivatives go through their
-        places."""
+        """Return the results in `inner` with their history, so that derivatives go through the
+        call's nodes."""
         found = []
         for k, x in zip(self.plan.inner, self.inner):
             stage, number = self.plan.places[k]
@@ -364,16 +371,16 @@ class SavedCall:
 class FreedCall(SavedCall):
     """Rest of a call whose history is freed.
 
-    flags  of what it saved, by position: those that decide what was there
+    flags  position -> saved value that decides whether a group was there
     """
 
     __slots__ = ("flags",)
     flags: Mapping[int, Tensor]
 
     def _left(self, graph: Graph, tangents: list[Any]) -> list[Any]:
-        """Return the program's results as eager ops on the tape.
+        """Return the gradients as eager ops on the tape.
 
-        Raises RuntimeError where they need more of the call.
+        Raises RuntimeError where they need more of the call than its flags.
         """
         first = len(graph.inputs) - len(tangents)
         known = {**self.flags, **dict(enumerate(tangents, first))}
@@ -385,19 +392,20 @@ class FreedCall(SavedCall):
 
 
 def _as_it_was(content: Tensor, x: Tensor) -> Tensor:
-    """Return an input as it was before the call wrote it: gradients go where the input's own go."""
+    """Return an input as it was before the call wrote it. Its gradient goes where the input's own
+    goes."""
     return at(content, *edge_of(x)) if x._requires_grad else content
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Return True if two tensors have the same elements, as far as one can look at them."""
+    """Return True if two tensors have the same bits. Tensors outside the CPU count as different."""
     if one._device.type != "cpu" or one._shape != other._shape or one._dtype is not other._dtype:
         return False
     return one.array.tobytes() == other.array.tobytes()
 
 
 def _cast(grad: Any, dtype: dtype) -> Any:
-    """Return a gradient in the dtype of what it is of, its elements in order."""
+    """Return a gradient in this dtype, contiguous."""
     return (grad if grad._dtype is dtype else grad.to(dtype)).contiguous()
 
 
@@ -415,7 +423,7 @@ def _bits(grads: Sequence[Any]) -> int:
 
 
 def below(plan: BackwardPlan, nodes: Sequence[Any], ends: Sequence[Edge], gradient: int) -> Edge:
-    """Return the edge of a gradient: to what the caller gave, or to a stage below."""
+    """Return the edge along which a gradient goes: to an input's history, or to a lower stage."""
     if gradient < len(ends):
         return ends[gradient]
     stage, result = plan.cuts[gradient - len(ends)]

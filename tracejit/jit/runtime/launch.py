@@ -1,10 +1,10 @@
 """Launchers: the path of one native call, written out for a number of inputs and outputs.
 
-In: how many of the inputs are tensors, how many outputs there are. Out: a function of the inputs
-and a `BoundGraph` that allocates, fills the buffer table, calls, and wraps the outputs. Small
+In: the kind of each input, the number of outputs. Out: a function of the inputs and a plan, which
+has what a binding fixes. It allocates, fills the buffer table, calls, and wraps the outputs. Small
 programs spend their time here, so loops over inputs and calls of constructors are unrolled into one
-function for each signature. `segment` uses it where a program is one native call; anything else
-takes the general path through `executable`.
+function for each signature. `compiled_graph` and `entry` use launchers for programs of one native
+call; others take the general path through `executable`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.runtime.native_start import NOTHING, SMALL, Calls, PostRun, available, number_word
 
 _CELLS = {float: "d", int: "q"}  # codes of `array` for runtime numbers
-LARGEST = 64  # inputs that are still unrolled, where nothing native takes them
-_UNROLLED = 16  # outputs
+LARGEST = 64  # inputs or outputs that are unrolled, where native starts do not work
+_UNROLLED = 16  # outputs with variables of their own, in calls of native starts
 _RUNS, _FAILS, _FOLLOWS = "# runs", "# has not run", "# follows"  # marks of lines
 _MARKS = (_RUNS, _FAILS, _FOLLOWS)
-_marked: dict[CodeType, tuple[set[int], ...]] = {}  # the lines with these marks
+_marked: dict[CodeType, tuple[set[int], ...]] = {}  # numbers of the lines with each mark
 
 Launch = Callable[[Sequence[Any], tuple], list[Any]]
 
 
 @functools.cache
 def launcher(kinds: str, outputs: int) -> Launch:
-    """`launch(inputs, plan)` -> output tensors.
+    """Make `launch(inputs, plan)` -> output tensors.
 
     kinds  of each input, `t`: a tensor, `d`: a float, `q`: an int
     """
@@ -60,7 +60,7 @@ def launcher(kinds: str, outputs: int) -> Launch:
 
 @functools.cache
 def native_launcher(outputs: int, held: bool, spare: bool) -> Launch:
-    """`launch(inputs, plan)` -> output tensors and more, by the functions of `native_start`.
+    """Make `launch(inputs, plan)` -> output tensors and replaced gradients, by `native_start`.
 
     held   the call is short: it runs under the interpreter's lock
     spare  outputs are small: Storages of earlier calls serve again
@@ -130,7 +130,8 @@ def _compiled(lines: Sequence[str]) -> Launch:
 
 
 def _made(k: int) -> list[str]:
-    """Return the lines of `eager.state.make` for output k: calling it would cost as much again."""
+    """Return the lines of `eager.state.make` for output k. A call of `make` would take as long
+    again."""
     none = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
     return [
         f"t{k} = new(Tensor)",
@@ -145,7 +146,7 @@ def _made(k: int) -> list[str]:
 def _address(k: int, kind: str) -> str:
     """Return code for the address of input k.
 
-    Storages made of arrays know their address once they were asked.
+    A Storage over an array computes its address the first time `ptr` is read.
     """
     if kind != "t":
         return f"c{k}.buffer_info()[0]"
@@ -153,7 +154,7 @@ def _address(k: int, kind: str) -> str:
 
 
 def kinds_of(inputs: Sequence[Any]) -> str | None:
-    """Return a letter for each input; None where there is none for it."""
+    """Return the letter of each input's kind, as one text; None if an input has none."""
     kinds = ["t" if isinstance(x, Tensor) else _CELLS.get(type(x), "") for x in inputs]
     return "".join(kinds) if all(kinds) else None
 
@@ -166,12 +167,11 @@ def plan_of(
     post_run: PostRun = NOTHING,
     given_away: bool = False,
 ) -> tuple[Launch, tuple] | None:
-    """Return a launcher and what it needs of a binding.
+    """Return a launcher and its plan, taken from a binding.
 
-    Return None where the general path is to be taken, or nothing native can do what `post_run` asks
-    for.
+    None: the general path must run, or native code cannot do what `post_run` asks for.
 
-    given_away  nothing but the outputs shall refer to their Storages
+    given_away  only the outputs may refer to their Storages, so none is kept for later calls
     """
     native = binding.native
     if not getattr(native, "simple", False) or not native.plain:
@@ -202,7 +202,7 @@ def plan_of(
 
 
 def _know_addresses(inputs: Sequence[Any]) -> None:
-    """Work out and keep the addresses of Storages that had never been asked for theirs."""
+    """Let Storages compute their addresses, which they then keep."""
     for x in inputs:
         if isinstance(x, Tensor):
             x._storage.ptr  # type: ignore[union-attr]  # noqa: B018
@@ -215,13 +215,11 @@ def _failed(frame: Any, state: bool, failure: Callable[..., Exception]) -> Excep
 
 
 def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
-    """Return the outputs of a launch that was ended after its program ran, and whether what follows
-    was done.
+    """Return the outputs of a launch in which a signal's handler raised after the program ran.
 
-    What a signal's handler raised ended it from outside. Return None where the program had not run.
-
-    Python calls handlers between its instructions. Where the exception is in the launcher's own
-    text tells on which side of the program's run it came. So a call need not note it.
+    The second result tells whether what follows was done. Return None where the program had not
+    run. Python calls handlers between its instructions. So the line of the launcher in the
+    traceback tells whether the program had run, and a call need not note it.
     """
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_code not in _marked:
@@ -232,7 +230,7 @@ def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
     line, names = trace.tb_lineno, trace.tb_frame.f_locals
     if line < min(runs):
         return None
-    if "calls" in names and not follows:  # one native call, which did all of it
+    if "calls" in names and not follows:  # one native call did everything, or nothing
         return (_outputs(names), True) if names["calls"].ran() else None
     if line in fails or names.get("state") or line in runs and not _has_run(names):
         return None
@@ -240,7 +238,7 @@ def outputs_after(error: BaseException) -> tuple[list[Any], bool] | None:
 
 
 def _has_run(names: dict[str, Any]) -> bool:
-    """Return True if the program ran, by what it left, before its answer could be looked at."""
+    """Return True if the program ran, where the handler raised on the line of its native call."""
     frame = names["frame"]
     if frame.status[0]:
         frame.clear_status()
@@ -250,7 +248,7 @@ def _has_run(names: dict[str, Any]) -> bool:
 
 
 def _outputs(names: dict[str, Any]) -> list[Any]:
-    """Tensors over the memory that the program has filled."""
+    """Return tensors over the memory that the program has filled."""
     made = names.get("made")
     if isinstance(made, list):
         return made

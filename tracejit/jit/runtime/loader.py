@@ -1,8 +1,7 @@
-"""Object files into this process, with llvmlite alone: numba is not imported.
+"""Loader of object files into this process, with llvmlite alone: numba is not imported.
 
 In: bytes of object files that `lowering.native` or the cache gave. Out: addresses of their symbols.
-Called by `runtime.cache`. What is loaded stays for the life of the process: a program may be
-running in it.
+Called by `cache`. What is loaded stays for the life of the process: a program may be running in it.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from tracejit.jit.runtime import mappings
 
 _lock = forks.rlock_awaited()
 _numbers = itertools.count()
-_apart: list[int] = []  # kernels whose mappings are not joined yet
-KERNELS = 256  # after so many they are
+_apart: list[int] = []  # addresses of kernels whose mappings are not joined yet
+KERNELS = 256  # after so many kernels mappings are joined
 
 
 @functools.cache
@@ -36,7 +35,7 @@ def _linker() -> Any:
     linker = llvm.create_lljit_compiler(
         machine, use_jit_link=sys.platform != "win32", suppress_errors=True
     )
-    # Never disposed of: programs may run until the interpreter is gone, and llvmlite with it.
+    # A reference for ever: kernels may run until the interpreter, and llvmlite with it, is gone.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(linker))
     return linker
 

@@ -1,8 +1,8 @@
-"""Kernels that are loaded take few of the mappings of memory that a process may have.
+"""Joins mappings of memory that loaded kernels take, of which Linux allows a process 65,530.
 
-In: addresses of code. Out: nothing; pages with constants beside it become executable as well, which
-leaves them read-only, so that Linux makes one mapping of neighbours. LLVM maps code and constants
-of each load apart, and Linux allows a process 65,530 mappings. Called by `runtime.loader`.
+In: addresses of code. Out: nothing. LLVM maps code and constants of each load apart. `join` makes
+pages of constants executable, which leaves them read-only, so that Linux makes one mapping of both.
+Called by `loader`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def mappings() -> list[Mapping]:
 
 
 def join(addresses: Iterable[int]) -> None:
-    """Join mappings of code at these addresses with constants beside them."""
+    """Join mappings of code at these addresses with the constants beside them."""
     if sys.platform != "linux":
         return
     protect = ctypes.CDLL(None).mprotect

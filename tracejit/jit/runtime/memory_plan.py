@@ -1,8 +1,8 @@
 """Places of temporaries in the arena: two share bytes only if their lives do not meet.
 
 In: (size, first instruction, last instruction) of each temporary, sizes bound. Out: an offset for
-each and the arena's size. Called once per binding. Best fit over a list of holes, in order of
-birth.
+each and the arena's size. Called by `binding`, once for each. Best fit over a list of holes, in
+order of first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Life(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Byte offsets in calling order, and the arena's size in bytes."""
+    """Offset of each temporary in bytes, in the order given, and the arena's size in bytes."""
 
     offsets: list[int]
     nbytes: int
@@ -61,7 +61,7 @@ def plan(lives: Sequence[Life]) -> Plan:
 
 
 def _release(holes: list[tuple[int, int]], offset: int, size: int) -> None:
-    """Make bytes a hole again, joined with the holes beside it."""
+    """Make bytes a hole, joined with the holes beside it."""
     place = next((i for i, h in enumerate(holes) if h[0] > offset), len(holes))
     if place < len(holes) and offset + size == holes[place][0]:
         size += holes.pop(place)[1]

@@ -1,8 +1,8 @@
 """Stops a program at the first instruction that writes a NaN (`TRACEJIT_CHECK_NANS=1`).
 
 In: a bound program and a frame whose addresses are written. Out: nothing, or NanFound with the
-user's line. Called by `executable` instead of the one native call: instructions run one by one, on
-one thread, and what each wrote is looked at. Much slower; for finding a NaN only.
+user's line. Called by `executable` instead of the native call: it runs instructions one by one, on
+one thread, and looks at what each wrote. Much slower; for finding a NaN only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracejit.jit.runtime.binding import Binding
 
 
 class NanFound(FloatingPointError):
-    """Error of the kernel that wrote the first NaN; `instruction.locations` are the user's
+    """Error of the instruction that wrote the first NaN; `instruction.locations` are the user's
     lines."""
 
     def __init__(self, instruction: Instruction, element: int, from_operands: bool):
@@ -30,7 +30,7 @@ class NanFound(FloatingPointError):
 
 
 def run(executable: Any, binding: Binding, frame: Any) -> None:
-    """Run every instruction and look at what it wrote; raises NanFound, or what the run raises."""
+    """Run every instruction and look at what it wrote. Raises NanFound, or what the run raises."""
     addresses = frame.addresses()
     for number, step in enumerate(binding.steps):
         instruction = step.instruction

@@ -1,12 +1,12 @@
 """Native guards: a builtin function over a table, which compares words of memory.
 
 In: the rows (address, expected word) of a `GuardSnapshot` and where its entry's inputs are. Out: a
-function that CPython calls like its own builtins: the tuple of graph inputs, or None where a row
-differs. A table of a thousand rows costs a microsecond. Installed in `capture.snapshot`.
+builtin function. It returns the tuple of graph inputs, or None where a row differs. A table of a
+thousand rows costs a microsecond. Importing this file installs `comparer` in `capture.snapshot`.
 
 The rows are compared in order, and an address is read only after the rows that prove that the
-object there is alive. The interpreter's lock is held from beginning to end, and the tuple is
-allocated first: that may collect garbage, which may run anything.
+object there is alive. The interpreter's lock is held from beginning to end. The tuple is allocated
+before the first comparison, since that may collect garbage, which may run any code.
 """
 
 from __future__ import annotations

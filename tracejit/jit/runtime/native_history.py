@@ -5,10 +5,11 @@ In: the plan of a call. Out: a function of (inputs, results, what the call made,
 by `attach_backward`, where a snapshot shows that native code may look into objects.
 
 The function gives the results their history. It returns a weak reference to what lives as long as
-that: the node of a call with one stage, else what its nodes share. It returns None where an input
-counts writes of its own (`.data`) or has no memory: nothing has happened then, and Python does it.
+that history: the node of a call with one stage, else the `SavedCall`. It returns None, and has
+changed nothing, where an input counts its own writes (`.data`) or has no memory. Then Python makes
+the history.
 
-What may fail, or run other code, comes before the results are touched.
+Steps that may fail, or run other code, come before the results are touched.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from tracejit.jit.runtime.later_backward import NOTHING, SavedCall
 
 Lay = Callable[[tuple, list, list, Any, tuple], Callable[[], Any] | None]
 
-# Words of a table; then the numbers of the inputs whose versions are kept; for each result its
-# stage and its number there, as an object; for each stage what its nodes have in common, its number
-# as an object, how many edges it has, and these: one of the ends, or -1 - a lower stage, and the
-# number of a result there, as an object.
+# Words of a table. Behind them: the numbers of the inputs whose versions are kept; for each result
+# its stage, and its number there (object); for each stage its `BackwardStage`, its number (object),
+# the number of its edges, and for each edge (one of the ends, or -1 - a lower stage; the number of
+# a result there, as an object).
 _WORDS = (
     "READ", "TRACKED", "STAGES", "STRAIGHT", "CALL_CLASS", "NODE_CLASS", "VIEW_CLASS",
     "FAMILY_CLASS", "PLAN", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "NOTHING", "NEXT", "FORGET",
@@ -60,7 +61,10 @@ def _slot(kind: type, name: str) -> int:
 
 def _filled(target: str, kind: type, values: dict[str, str], given_away: Sequence[str],
             indent: str) -> str:
-    """Lines that fill the slots of a new object; references to some values are given away."""
+    """Return lines that fill the slots of a new object.
+
+    given_away  values whose references the object takes over; it gets a new reference to others
+    """
     lines = [f"{target}[{_slot(kind, name)}] = {value}" for name, value in values.items()]
     lines += [f"call_function(keep, {v})" for v in values.values() if v not in given_away]
     return "\n".join(indent + line for line in lines)
@@ -221,15 +225,16 @@ def lay(this, arguments, count) -> "int64":
 
 
 def lays(plan: Any) -> bool:
-    """Return True if `layer` makes a function for a plan.
+    """Return True if `layer` can make a function for a plan.
 
-    Such a plan knows versions of inputs only, and all its stages get nodes.
+    The plan then has a tape, so versions are those of inputs only, and all its stages get nodes.
     """
     return plan.tape is not None and all(stage.edges for stage in plan.stages)
 
 
 def layer(plan: Any) -> Lay:
-    """Make the function of a plan, which must live as long."""
+    """Make the function of a plan. The plan must live as long as the function, which has its
+    addresses."""
     known = [SavedCall, CompiledBackward, View, AliasFamily, plan, (), None, False, True, 0,
              NOTHING,
              next_number, *((forget, live) if plan.remembers else (None, None))]

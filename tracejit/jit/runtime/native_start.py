@@ -5,14 +5,14 @@ In: a frame of a program that is one native call, and a `PostRun`. Out: function
 Storage for each output), inputs a tuple of tensors, floats and ints. Called by what `launch`
 generates.
 
-After a run they make the output tensors, advance the versions of what was written, and set
+After a run the functions make the output tensors, advance the versions of what was written, and set
 gradients.
 
 `start` does all of it and gives a list: the outputs' tensors, then the gradients that were
 replaced. It gives False where an address is not known yet or a number does not fit, and True where
-a check failed. The interpreter's lock is held from beginning to end, and nothing is allocated after
+a check failed. It holds the interpreter's lock from beginning to end, and allocates nothing after
 the program began. So a call that is ended from outside has happened, or has not. For programs that
-release the lock `place` and `follow` are the parts before and after.
+release the lock, `place` and `follow` are the parts before and after.
 
 `again`, made once a few calls have left Storages, is `start` without any. It takes those that
 nobody but the frame holds any more, and gives None where one is missing. So Storages of small
@@ -63,9 +63,9 @@ NOTHING = PostRun()
 SPARES = 3  # Storages kept for each output: callers often hold the last one or two
 SMALL = 4096  # bytes of an output whose Storages are kept
 
-# Words of `this`, then: bytes of an element of each input, or what a number is, and a cell for it;
-# shape, dtype and device of each output, its Storage, those that may be it; the pairs of the
-# `PostRun`.
+# Words of `this`. Behind them: for each input the bytes of an element, or `number_word`; for each
+# input a cell for a number; for each output shape, dtype and device; its Storage; its spare
+# Storages; the pairs of the `PostRun`.
 _WORDS = (
     "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
     "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
@@ -75,12 +75,12 @@ _FUNCTIONS = ("PyList_New", "PyType_GenericNew", "PyLong_AsLongLong", "PyLong_Fr
               "PyErr_Occurred", "PyErr_Clear", "Py_IncRef", "Py_DecRef")  # fmt: skip
 _FLOAT_INPUT, _INT_INPUT = 0, -1
 _EMPTY: tuple = ()
-_LARGE = 1 << 40  # an address, as large as most are: two digits
+_LARGE = 1 << 40  # as large as most addresses: an int object of two digits
 _NONE_SLOTS = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
 
 
 def _words(*names: str) -> str:
-    """Lines that read words under their lower-case names."""
+    """Return lines that read words of the table into variables of the same lower-case names."""
     return "".join(f"    {name.lower()} = words[{_WORDS.index(name)}]\n" for name in names)
 
 
@@ -112,7 +112,10 @@ _GIVEN = f"""
 
 
 def _find_spares(slot: dict[str, int]) -> str:
-    """Return code that finds a Storage for each output that only the frame refers to, as new."""
+    """Return code that finds for each output a spare Storage that only the frame holds.
+
+    The code sets its version back to 0, as that of a new one.
+    """
     return f"""
 {_words("OUTPUTS", "NONE", "ZERO", "KEEP", "DROP")}
     for k in range(outputs):
@@ -141,7 +144,7 @@ def _find_spares(slot: dict[str, int]) -> str:
 
 
 def _allocate(slot: dict[str, int]) -> str:
-    """`made`, a list of the output tensors and of None for each gradient."""
+    """Return code that makes the list `made`: the output tensors, then None for each gradient."""
     fields = {
         "_storage": "words[stored + k]", "_shape": "words[kinds + 3 * k]",
         "_dtype": "words[kinds + 3 * k + 1]", "_device": "words[kinds + 3 * k + 2]",
@@ -174,7 +177,7 @@ def _allocate(slot: dict[str, int]) -> str:
 
 
 def _decoded(name: str, indent: int) -> str:
-    """Lines that replace an int object by its value; asking CPython takes longer."""
+    """Return lines that replace an int object by its value. Asking CPython takes longer."""
     lines = [
         f"if pointer_at({name})[{INT_SIZE // 8}] == two_digits:",
         f"    digits = pointer_at({name})[{INT_DIGITS // 8}]",
@@ -186,8 +189,10 @@ def _decoded(name: str, indent: int) -> str:
 
 
 def _place(slot: dict[str, int]) -> str:
-    """Return code that puts the addresses of inputs and outputs into the table; `known` is whether
-    all are."""
+    """Return code that puts the addresses of inputs and outputs into the buffer table.
+
+    The code returns False where an address is not known.
+    """
     names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "VALUE", "FAILED", "FORGIVE", "ZERO",
              "TWO_DIGITS")  # fmt: skip
     return f"""\
@@ -251,7 +256,10 @@ _RUN = f"""\
 
 
 def _follow(slot: dict[str, int]) -> str:
-    """Versions and gradients; the gradients that were there stay alive at the end of `made`."""
+    """Return code that advances versions and sets gradients.
+
+    Replaced gradients stay alive at the end of `made`: freeing them could run other code.
+    """
     return f"""\
 {_words("WRITTEN")}
     for k in range(written):
@@ -300,7 +308,7 @@ def {name}(this, arguments, count) -> "int64":
 
 
 def available(kinds: str) -> bool:
-    """Return True if inputs of these kinds (`launch.kinds_of`) can be handed over like this."""
+    """Return True if native code can take inputs of these kinds (`launch.kinds_of`)."""
     return set(kinds) <= {"t", "d", "q"} and supported()
 
 
@@ -317,9 +325,12 @@ class Calls:
         types: Sequence[tuple],
         post_run: PostRun,
     ):
-        """frame  addresses of the job, the runner, the table, the status
+        """Make the functions of these names.
+
+        frame  addresses of the job, the runner, the table, the status
         sizes  bytes of an element of each input; `number_word` of a number
-        types  (shape, dtype, device) of each output"""
+        types  (shape, dtype, device) of each output
+        """
         of_python = [python_api(name) for name in _FUNCTIONS]
         known = [Tensor, float, int, _EMPTY, None, False, True, 0]
         words = [0, *frame, len(sizes), len(types),
@@ -351,17 +362,18 @@ class Calls:
         return [known[int(word)] for word in self.words[self._at : self._at + len(self.types)]]
 
     def spare(self, stored: Sequence[Storage]) -> None:
-        """Let later calls of `again` take these, when nobody refers to them any more."""
+        """Keep these Storages for later calls of `again`, which take them when nobody else holds
+        them."""
         self.turn = turn = (self.turn + 1) % SPARES
         if turn == 0 and self.again is None:
             self._make("again")
         at = self._at + len(stored) + turn
         for k, storage in enumerate(stored):
-            self.words[at + SPARES * k] = 0  # never the address of what is gone
+            self.words[at + SPARES * k] = 0  # the old Storage may die in the next line
             self.spares[SPARES * k + turn] = storage
             self.words[at + SPARES * k] = id(storage)
 
 
 def number_word(kind: str) -> int:
-    """Return what stands for the size of an input that is a number."""
+    """Return the word that marks an input as a number, in place of an element's size."""
     return _FLOAT_INPUT if kind == "d" else _INT_INPUT

@@ -1,13 +1,11 @@
-"""Check before a replay that memory a program writes is nobody else's.
+"""Check before a replay that memory a program writes overlaps no other input.
 
 In: an entry's graph inputs of one call, and which of them the program writes. Out:
 `NoAliasCheck.holds`. Called by `entry`.
 
-Inputs that were apart when the program was recorded were taken as such. In a later call they may
-overlap, or be read-only.
-
-Where a snapshot vouches for inputs, their spans are sorted once, and each call compares the others
-with those.
+The program was recorded with inputs that did not overlap. In a later call they may overlap, or be
+read-only. Where a snapshot covers inputs, the check sorts their spans once. Each call compares only
+the other inputs with those.
 """
 
 from __future__ import annotations
@@ -20,11 +18,12 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.storage import readonly
 from tracejit.jit.capture.storage import byte_range, has_internal_overlap
 
-Span = tuple[int, int, bool]  # first address, address after the last, whether it is written
+Span = tuple[int, int, bool]  # first address, address after the last, written by the program
 
 
 class NoAliasCheck:
-    """`written`: the numbers of the inputs that the program writes."""
+    """Check of the inputs of one entry. `written`: the numbers of the inputs that the program
+    writes."""
 
     def __init__(self, written: Sequence[int]):
         self.written = frozenset(written)
@@ -46,7 +45,8 @@ class NoAliasCheck:
         return not any(map(fixed.meets, moving.sorted))
 
     def _spans(self, inputs: Sequence[Any], numbers: Sequence[int]) -> _Spans | None:
-        """Return the spans of these inputs; None where they do not hold among themselves."""
+        """Return the spans of these inputs; None where a written one overlaps another or is
+        read-only."""
         tensors = [k for k in numbers if isinstance(inputs[k], Tensor)]
         written = [inputs[k] for k in tensors if k in self.written]
         if any(x._storage.readonly or has_internal_overlap(x) for x in written):
@@ -57,7 +57,10 @@ class NoAliasCheck:
 
 
 class _Spans:
-    """Spans in order, and how far those up to each reach: all of them, and the written ones."""
+    """Spans in order of their starts.
+
+    For each span there is the furthest end up to it, of all spans and of the written ones.
+    """
 
     def __init__(self, spans: list[Span]):
         self.sorted = spans

@@ -1,7 +1,8 @@
-"""Runs a recorded graph op by op: for an op's own error, or where no program can be had.
+"""Runs a recorded graph op by op, without compiling it.
 
 In: a graph and its inputs. Out: its outputs, or the error that eager mode raises. Called by
-`session`.
+`session`: after a compiled program failed, for the op's own error, and after Ctrl-C, when the user
+does not want to wait for a compiler.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
 
 def op_by_op(graph: Graph, inputs: list[Any]) -> list[Tensor]:
-    """Interpret a graph; what an op raises is raised as eager mode would."""
+    """Interpret a graph. An op's error is raised as in eager mode."""
     segment = CompiledGraph(graph, "graph", "fast")
     try:
         return segment.run(inputs, segment.bound(inputs))

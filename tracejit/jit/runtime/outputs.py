@@ -1,8 +1,9 @@
 """Results that are views: of the caller's tensors, of each other, of tensors that nobody holds.
 
-In: the tensors a recorded call leaves behind. Out: for each that is a view of another one what it
-is a view of, and by which steps; `ResultTensor`, which makes it so on replay: a later write to one
-of them reaches the history of the others as in eager mode. Called by `build` and `entry`.
+In: the tensors a recorded call leaves behind. Out: `Lines`, which finds for each view its parent
+and the steps from there, and `ResultTensor`, which makes a result on replay. A later write to a
+view or its parent then reaches the history of the others as in eager mode. Called by `build` and
+`entry`.
 """
 
 from __future__ import annotations
@@ -27,51 +28,59 @@ from tracejit.jit.runtime.call_nodes import NoGradient, record_no_gradient
 
 
 class CreationMeta(NamedTuple):
-    """Origin of a view; `missed`: how often its memory was written since."""
+    """Facts about how a view was made.
+
+    origin  how it was made, if it may not be used in every way; output: see `views.View`
+    missed  how often its memory was written since
+    """
 
     origin: str | None
     output: tuple[str, int] | None
     missed: int
 
 
-# (op, numbers of the results that are its further operands, attributes, how it was made)
+# (op, numbers of the results that are further operands, attributes, how the view was made)
 Step = tuple[Op, Sequence[int], dict, CreationMeta]
 
 
 @dataclass
 class ResultTensor:
-    """Tensor a call made: output number of its memory (or a place of the caller's), views,
-    history."""
+    """Tensor a call made: where its memory is, the views that lead to it, its history.
+
+    `root` is the number of the program's output, or reads a tensor of the caller's.
+    """
 
     root: int | Callable[[ReplayFrame], Any]
     steps: Sequence[Step] = ()
-    alias: bool = False  # of the root, which is another tensor
-    base: bool = True  # no view of another tensor, whatever the steps are
+    alias: bool = False  # made as an alias, since the root is another tensor
+    base: bool = True  # the user sees no view, whatever the steps are
     of: int = -1  # the result that it is a view of
-    shared: bool = False  # its history is that of what it is a view of
-    # all its history: freed inside the call, or leading nowhere
+    shared: bool = False  # its history is its parent's, seen through the views
+    # kind of a history that is freed inside the call, or leads nowhere
     end: type[NoGradient] | None = None
     leaf: bool = False  # requires grad without history
     inference: bool = False  # made in inference mode
-    counted: tuple[int, int] | None = None  # `.data`: result whose writes it counts, or -1; writes
-    tracked: int = -1  # position among the joint's outputs, or -1
+    counted: tuple[int, int] | None = None  # `.data`: result it counts with, or -1; writes so far
+    tracked: int = -1  # position among the joint graph's outputs, or -1
 
     def own_output(self) -> int:
-        """Return the number of the program's output that is this tensor as it comes, or -1."""
+        """Return the number of the program's output that is this tensor without further work, or
+        -1.
+        """
         around = (self.steps or self.alias or self.of >= 0 or self.end or self.leaf
                   or self.inference or self.counted)
         return self.root if type(self.root) is int and not around else -1
 
     def depends(self) -> int:
-        """Return the result that must be there first, or -1."""
+        """Return the result that must be made first, or -1."""
         return self.of if self.counted is None else self.counted[0]
 
     def operands(self) -> list[int]:
-        """Return the results that its steps take: where parts are."""
+        """Return the results that its views take as further operands, such as an index."""
         return [k for _, operands, *_ in self.steps for k in operands]
 
     def stands_alone(self) -> bool:
-        """Return True if making it takes nothing but one output of the program."""
+        """Return True if the tensor can be made of one output of the program and nothing else."""
         return (type(self.root) is int and self.of < 0 and self.depends() < 0 and not self.shared
                 and not self.operands())
 
@@ -95,7 +104,7 @@ class ResultTensor:
             tensor._view = INFERENCE
         if self.counted is not None:
             other, writes = self.counted
-            tensor = over_same_memory(tensor)  # other results over it do not count in it
+            tensor = over_same_memory(tensor)  # other results must not count in its family
             tensor._view = AliasFamily(writes) if other < 0 else family_of(tensors[other])
         return tensor
 
@@ -112,7 +121,7 @@ class ResultTensor:
 
 
 def follow(tensor: Any, steps: int) -> None:
-    """Give a view the history of what it is so many steps from."""
+    """Give a view the history of its ancestor, `steps` views above."""
     x = tensor
     for _ in range(steps):
         x._view.generation = -1
@@ -121,7 +130,7 @@ def follow(tensor: Any, steps: int) -> None:
 
 
 def order_of(results: Sequence[ResultTensor]) -> list[int]:
-    """Numbers of the results that are to be made, each after what it depends on."""
+    """Return the numbers of the results to make, each after those that it depends on."""
     found: dict[int, None] = {}
 
     def add(number: int) -> None:
@@ -139,7 +148,7 @@ def order_of(results: Sequence[ResultTensor]) -> list[int]:
 class Line:
     """Chain from a tensor to a view of it.
 
-    tensors  the view, and those between it and the parent, of which nobody knows
+    tensors  the view first, then the views between it and the parent, which are no results
     shared   its history is the parent's, seen through the views
     """
 
@@ -148,13 +157,17 @@ class Line:
     shared: bool = False
 
     def steps(self, numbers: Callable[[tuple], list[int]]) -> list[Step]:
-        """From the parent on; `numbers`: of the results that further operands of views are."""
+        """Return the steps from the parent on.
+
+        numbers  gives the numbers of the results that are a view's further operands
+        """
         return [(op, numbers(operands), attributes, _made(x))
                 for x in reversed(self.tensors)
                 for op, operands, attributes in x._traced.views[-1:]]
 
     def renew(self) -> None:
-        """Follow a parent that has another history now. What is between was made of the old one."""
+        """Forget the history of the views between, and follow the parent's new one if it is
+        shared."""
         for x in self.tensors[1:]:
             x._node, x._output_nr, x._requires_grad = None, 0, False
             x._view.generation = -1
@@ -166,13 +179,13 @@ class Line:
 class Lines:
     """Results that are views of something, by id.
 
-    Parents that nobody holds join the results, and the places of views that look where only the
-    program knows.
+    Parents that nobody holds are added to the results. So are tensors that views take as operands
+    where only the program knows the value, such as an index.
     """
 
     tracer: Any
     results: list[Tensor]
-    apart: set[FunctionalStorage]  # what may be other memory, if a value says so
+    apart: set[FunctionalStorage]  # memory that may be another's if a flag holds: no lines there
     lines: dict[int, Line] = field(default_factory=dict)
     places: dict[Value, Tensor] = field(default_factory=dict)
 
@@ -201,10 +214,10 @@ class Lines:
                 line.shared = False
 
     def _lent(self, line: Line) -> bool:
-        """Return True if the history of another result, which is no view of the same, leads to a
-        view.
+        """Return True if the history of another result, which is no such view, leads through this
+        view's node.
 
-        The history is cut there, so that gradients arrive at the view.
+        The history is cut at the node, so that gradients arrive at the view.
         """
         view = grad_fn_of(line.tensors[0])
         todo = [node for node in (grad_fn_of(x) for x in self.results if not self.shares(x))
@@ -236,7 +249,7 @@ class Lines:
         return tensor._traced if known is None else known.traced
 
     def between(self) -> list[Tensor]:
-        """Tensors that are no results, but on the way to one."""
+        """Return the tensors that are no results, but lie between one and its parent."""
         found = {id(x): x for line in self.lines.values() for x in line.tensors[1:]}
         return list(found.values())
 
@@ -244,12 +257,13 @@ class Lines:
         return self.lines.get(id(tensor))
 
     def shares(self, tensor: Tensor) -> bool:
-        """Return True if a result's history is that of what it is a view of."""
+        """Return True if a result's history is that of the tensor it is a view of."""
         line = self.of(tensor)
         return line is not None and line.shared
 
     def renew(self, order: list[int]) -> None:
-        """Results have their history: so have what they are views of."""
+        """Let views follow, now that their parents have their history. `order`: numbers of the
+        results."""
         for line in filter(None, (self.of(self.results[k]) for k in order)):
             line.renew()
 
@@ -260,14 +274,13 @@ def _made(x: Tensor) -> CreationMeta:
 
 
 def _follows(at: FunctionalTensor, above: FunctionalTensor) -> bool:
-    """Return True if the last view of one is what leads from the other."""
+    """Return True if the last view of `at` leads to it from `above`."""
     return (at.memory is above.memory and len(at.views) == len(above.views) + 1
             and all(a is b for a, b in zip(at.views, above.views)))
 
 
 def _is_shared(line: Line) -> bool:
-    """Return True if the tape has views only between a tensor and its parent, and nobody's
-    hooks."""
+    """Return True if only views without hooks lie between a tensor and its parent on the tape."""
     for x in line.tensors:
         node, parent = grad_fn_of(x), x._view.parent
         if not (isinstance(node, OpNode) and node.op is x._view.op and node.extras is None

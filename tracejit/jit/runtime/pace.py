@@ -3,7 +3,8 @@
 In: how long such calls took. Out: how the next one runs. Called by `jit.CompiledFunction`.
 
 After a few captures without a program the function is timed both ways, turn by turn, in its own
-calls. The faster way is taken; now and then a capture is tried again, and both are timed anew.
+calls. The faster way is taken. Now and then a capture is tried again; after one more failure both
+ways are timed anew.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ CAPTURE, COEXECUTE, PLAINLY = "capture", "co-execute", "plainly"
 
 PATIENCE = 3  # captures without a program, before other ways are tried
 PERIOD, LONGEST = 64, 1024  # calls until the next capture; each time it fails, twice as many
-TURNS = 4  # of each way; the first of each still compiles, and does not count
-CLEARLY = 1.2  # times faster the other way must be to be taken instead
+TURNS = 4  # calls timed in each way; the first one compiles and does not count
+CLEARLY = 1.2  # a way that was chosen before changes only for one this much faster
 
-clock = time.perf_counter  # tests put their own here
+clock = time.perf_counter  # tests replace it
 
 
 class Pace:
-    """Pace of one function in one mode while no program serves its calls."""
+    """Choice of how one function runs in one mode, while no program serves its calls."""
 
     def __init__(self, measured: bool):
-        self.measured = measured  # a call may run plainly
+        self.measured = measured  # calls may run plainly, so both ways are timed
         self.calls = 0
         self.period, self.next = PERIOD, PERIOD
         self.taken: dict[str, list[float]] = {COEXECUTE: [], PLAINLY: []}
         self.way = COEXECUTE
         self.decided = False  # both ways were timed before
-        self.seconds: dict[str, float] = {}  # of a call, when they were timed last
+        self.seconds: dict[str, float] = {}  # way -> seconds of a call, when last timed
 
     def turn(self) -> str:
         """Decide how the next call runs."""
@@ -45,7 +46,7 @@ class Pace:
         return COEXECUTE if coexecuted <= plain else PLAINLY
 
     def took(self, turn: str, seconds: float) -> None:
-        """Note that a call that ran so made no program, and took this long."""
+        """Note that a call ran by this turn, made no program, and took so many seconds."""
         self.calls += 1
         if turn == CAPTURE:
             if self.calls > self.next:
@@ -67,7 +68,7 @@ class Pace:
 
     @property
     def text(self) -> str:
-        """Return the reason why calls run plainly, in words; "" where they do not."""
+        """Reason why calls run plainly, in words; "" where they do not."""
         if not self.decided or self.way != PLAINLY:
             return ""
         plain, recorded = (self.seconds[way] * 1e3 for way in (PLAINLY, COEXECUTE))

@@ -1,13 +1,14 @@
 """Packs: the objects of kernels that were compiled together, in one file with a digest.
 
-In: digests and objects. Out: the same, or ValueError. Called by `cache` and `cuda_kernels`.
+In: digests and objects. Out: the same, or ValueError. Called by `cache`, `cuda_kernels` and
+`cache_upkeep`.
 
     tracejit pack 2
     <SHA-256 of all that follows>
     {"for": <the folder's name>, "digests": [...], "sizes": [...]}
     <the objects, one after the other>
 
-A pack is only believed in the folder it was written for: another's code is for another machine.
+A pack is valid only in the folder it was written for: another folder's code is for another machine.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PACK = re.compile(r"[0-9a-f]{32}\.pack")
 
 
 def read_pack(path: Path) -> tuple[list[str], list[bytes]]:
-    """Digests and objects of a pack; ValueError where its content is not what was written."""
+    """Return the digests and objects of a pack. Raises ValueError where its content was changed."""
     data = cache_folder.read_file(path)
     start = len(MAGIC) + _CHECK + 1
     check, payload = data[len(MAGIC) : start], data[start:]
@@ -48,7 +49,7 @@ def read_pack(path: Path) -> tuple[list[str], list[bytes]]:
 
 
 def _header(line: bytes, folder: str) -> tuple[list[str], list[int]]:
-    """Digests and sizes that a header tells; ValueError where it has another shape."""
+    """Return the digests and sizes of a header. Raises ValueError where it has another form."""
     try:
         header = json.loads(line)
     except RecursionError:
@@ -70,7 +71,7 @@ def _list_of(kind: type, found: Any) -> list[Any]:
 
 
 def write_pack(folder: Path, digests: Sequence[str], objects: Sequence[bytes]) -> None:
-    """Write a pack, and for each digest a link to it; OSError where that cannot be done."""
+    """Write a pack, and for each digest a link to it. Raises OSError where that cannot be done."""
     header = json.dumps({
         "for": folder.name, "digests": list(digests), "sizes": [len(o) for o in objects],
     })  # fmt: skip
@@ -85,7 +86,7 @@ def write_pack(folder: Path, digests: Sequence[str], objects: Sequence[bytes]) -
 def pack_of(folder: Path, digest: str) -> Path | None:
     """Return the pack that a digest's link names; None where there is no such link.
 
-    A link that leads elsewhere is none: nothing outside the folder is read or removed.
+    A link that leads elsewhere does not count: nothing outside the folder is read or removed.
     """
     try:
         name = os.readlink(folder / digest)

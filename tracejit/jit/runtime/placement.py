@@ -1,4 +1,4 @@
-"""Choice of the executable that runs a program: where its values live decides.
+"""Choice of the executable that runs a program, by the device of its values.
 
 In: a Program and a mode. Out: an `Executable`, or its counterpart for a CUDA device, which is
 imported only then. Called by `compiled_graph`.
@@ -14,7 +14,7 @@ from tracejit.jit.lowering.program import Program
 
 
 def executable_for(program: Program, mode: str = "compiled") -> Any:
-    """Return what runs a program: on the device of its values, in this mode."""
+    """Return the executable of a program, for the device of its values and this mode."""
     where = device_of(program.graph)
     if where is None:
         from tracejit.jit.runtime.executable import Executable
@@ -32,7 +32,7 @@ def executable_for(program: Program, mode: str = "compiled") -> Any:
 def device_of(graph: Graph) -> device | None:
     """Return the CUDA device a graph computes on; None where all of it is on the CPU.
 
-    Raises RuntimeError where there are several.
+    Raises RuntimeError where its values are on several CUDA devices.
     """
     values = [*graph.inputs, *(v for node in graph.nodes for v in node.outputs)]
     found = {v.device for v in values if on_device(v)}

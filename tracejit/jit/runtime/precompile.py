@@ -1,8 +1,8 @@
-"""Library kernels are compiled while the rest of their program is lowered, on another core.
+"""Compiles library kernels on another core while the rest of their program is lowered.
 
-In: a graph after its passes. Out: nothing; a thread fills the cache of kernels, whose lock makes
-who needs one of them wait. LLVM runs without Python's lock, and the texts of library kernels are
-known before anything is lowered. Called by `segment`.
+In: a graph after its passes. Out: nothing. A thread fills the cache of kernels; the cache's lock
+makes others wait that need one of them. LLVM runs without Python's lock, and the texts of library
+kernels are known before anything is lowered. Called by `compiled_graph`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracejit.jit.runtime import cache
 
 
 def compile_ahead(graph: Graph) -> None:
-    """Begin to compile the library kernels that the graph's program needs and nobody has."""
+    """Begin to compile the library kernels of the graph that are neither in memory nor on disk."""
     if get_num_threads() == 1:
         return
     found = ((library_of(node), node) for node in graph.nodes)
@@ -27,7 +27,7 @@ def compile_ahead(graph: Graph) -> None:
     missing = cache.missing({kernel.digest: kernel for kernel in kernels}.values())
     if missing:
         thread = threading.Thread(target=_compile, args=(missing,), name="tracejit-compile")
-        with contextlib.suppress(RuntimeError):  # the interpreter ends: they are compiled later
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending: lowering compiles them
             thread.start()
 
 
@@ -37,4 +37,4 @@ def _compile(kernels: Sequence[Kernel]) -> None:
     try:
         cache.functions_of(kernels, spared=1)
     except KernelError:
-        pass  # the program needs it as well, and says so
+        pass  # making the program raises the error again

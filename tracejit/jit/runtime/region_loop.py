@@ -1,11 +1,11 @@
 """Native driver of loops: it runs a body's job again and again, without Python between.
 
-In: the address of a state, as words. Out: how many iterations ran. Called by `regions`. The text
-below is compiled like a kernel and cached on disk.
+In: the address of a state, as words. Out: how many iterations ran, in the state. Called by
+`regions`. The text below is compiled like a kernel and cached on disk.
 
-Between iterations it does to the body's buffer table what the loop means. A pointer moves by a step
-(items that are scanned, stacked, pushed or popped). A pair of pointers takes turns (what is
-carried: the body reads what it wrote before, and writes where it read from).
+Between iterations the driver changes addresses in the body's buffer table. An address moves by a
+step (items that are scanned, stacked, pushed or popped). Two addresses swap (what is carried): the
+body then reads what it wrote before, and writes where it read from.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 
-# Words of a state. INDEX: the iteration's number, INDEX_STEP what is added to it. GO: the body's
-# decision, whose first byte it writes; 0 ends the loop. LIMIT: at most so many iterations. SWAPS
-# have (place read, place written, sum of the two addresses), MOVES (place, bytes).
+# Words of a state. INDEX: the iteration's number; INDEX_STEP: what is added to it. GO: the body's
+# decision, written to the first byte; 0 ends the loop. LIMIT: at most so many iterations. SWAPS:
+# (place read, place written, sum of the two addresses). MOVES: (place, bytes).
 (
     INDEX, GO, INDEX_STEP, RUN, JOB, TABLE, STATUS, LIMIT, DONE, SWAPS, SWAP_COUNT, MOVES,
     MOVE_COUNT,
@@ -77,7 +77,8 @@ def kernel() -> Kernel:
 
 @functools.cache
 def entry_points() -> tuple[Any, Any, Any]:
-    """(keeping the interpreter's lock, releasing it, address of the runner that it calls)."""
+    """Return the driver that keeps the interpreter's lock, the one that releases it, and the
+    address of the runner that it calls."""
     from tracejit.jit.runtime import runner
 
     run, _ = runner.kernels()

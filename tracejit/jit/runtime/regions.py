@@ -1,11 +1,12 @@
 """Runs nodes with regions: branches and loops whose bodies are programs of their own.
 
 In: a bound instruction and the executables of its regions; per call, the buffer table of the
-program around it. Out: what it writes there. Called by `executable` in place of a host call.
+program around it. Out: what the regions write there. Called by `executable` in place of a host
+call.
 
 A body runs on addresses that are put into its own table, so an iteration copies nothing and makes
-no array. What is carried takes turns between two pieces of memory. What is stacked is written at
-its place. What is pushed goes to memory that grows by chunks.
+no array. A carried value takes turns between two pieces of memory. A stacked item is written at its
+place. A pushed item goes to memory that grows by chunks.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from tracejit.jit.runtime import region_loop
 from tracejit.jit.runtime.binding import Step
 from tracejit.jit.runtime.region_loop import STATE
 
-_PATIENCE = 1 << 12  # iterations between two looks at signals, Ctrl-C among them
-_BRIEF = 16  # iterations of a small body that are over before another thread could start
+_PATIENCE = 1 << 12  # iterations until Python gets a chance to handle signals such as Ctrl-C
+_BRIEF = 16  # iterations of a small body that are too short to release the interpreter's lock
 _ALIGNMENT = 64
-_FIRST_CHUNK = 16  # items; each chunk has twice as many as the one before, up to ...
-_LARGEST_CHUNK = 1 << 26  # bytes
+_FIRST_CHUNK = 16  # items; each chunk has twice as many as the one before
+_LARGEST_CHUNK = 1 << 26  # bytes that a chunk has at most
 
 
 def bind_regions(step: Step, executables: Sequence[Any], values: Mapping[str, int]) -> Any:
-    """Return what runs an instruction with regions at these sizes: `run(words)`, words of its
+    """Return the runner of an instruction with regions at these sizes: `run(words)`, words of its
     frame."""
     node: Node = step.instruction.host
     return _KINDS[node.op.name](step, [_Region(e, values) for e in executables], values)
@@ -49,7 +50,7 @@ def pushes(instruction: Instruction) -> bool:
 
 
 class _Region:
-    """Region's program at given sizes, and where its outputs are in its buffer table."""
+    """Program of a region at given sizes, and the places of its outputs in its buffer table."""
 
     def __init__(self, executable: Any, values: Mapping[str, int]):
         self.executable = executable
@@ -61,7 +62,7 @@ class _Region:
         self.output_types = [_sized(v, values) for v in graph.outputs]
 
     def take_frame(self) -> Any:
-        """Return a frame that nobody else uses until it is given back."""
+        """Return a frame that no other call uses until it is given back."""
         try:
             return self.binding.frames.pop()
         except IndexError:
@@ -127,7 +128,7 @@ def _number(address: int) -> ctypes.c_int64:
 
 
 class _Walk:
-    """Body that runs again and again in one frame. This class runs any body.
+    """Iterations of a body in one frame. This class runs any body.
 
     Between two runs its table changes as `SWAPS` and `MOVES` of the native driver say.
     """
@@ -147,7 +148,8 @@ class _Walk:
         self.index_at, self.go_at = self.at, self.at + 8 * region_loop.GO
 
     def start(self, index: int) -> None:
-        """Let the first iteration have this number, and go on until told otherwise."""
+        """Set the number of the first iteration, and that the body goes on. A `while` body
+        overwrites that."""
         self.state[region_loop.INDEX] = index
         self.state[region_loop.GO] = 1
 
@@ -157,7 +159,7 @@ class _Walk:
         return not self.state[region_loop.GO]
 
     def run(self, limit: int) -> int:
-        """At most `limit` iterations; returns how many there were until the body said stop."""
+        """Run at most `limit` iterations. Return how many ran until the body decided to stop."""
         region, words, state = self.loop.region, self.words, self.state
         execute, binding, frame = region.executable.execute, region.binding, self.frame
         for done in range(1, limit + 1):
@@ -178,7 +180,7 @@ class _Walk:
 
 
 class _NativeWalk(_Walk):
-    """Walk without Python between iterations, for a body that is one native job."""
+    """Iterations without Python between them, for a body that is one native job."""
 
     def __init__(self, loop: _Loop, frame: Any):
         super().__init__(loop, frame)
@@ -212,7 +214,7 @@ class _Loop(_Control):
 
     Two pieces of memory take turns, the output of the loop and a spare one.
 
-    step  what an iteration adds to the number of the next
+    step  the difference between the numbers of an iteration and the next
     """
 
     read = written = step = 0
@@ -252,7 +254,10 @@ class _Loop(_Control):
 
     def carry(self, walk: _Walk, starts: Sequence[int], ends: Sequence[int], spare: int,
               count: int) -> None:
-        """Start with what lies at `starts`; after `count` iterations the last one is at `ends`."""
+        """Start with what lies at `starts`. After `count` iterations the last values are at `ends`.
+
+        A `while` does not know its count, and calls `settle` at the end.
+        """
         words, swaps = walk.words, walk.swaps
         for k, (read, written) in enumerate(self.swaps):
             words[read], other = starts[k], spare + self.offsets[k]
@@ -260,15 +265,14 @@ class _Loop(_Control):
             swaps[3 * k + 2] = ends[k] + other
 
     def settle(self, walk: _Walk, ends: Sequence[int]) -> None:
-        """Copy what was carried last to `ends`, if the place where the body would read it is
-        elsewhere."""
+        """Copy the carried values to `ends` where the last ones lie in the spare memory."""
         for (read, _), end, nbytes in zip(self.swaps, ends, self.nbytes):
             if walk.words[read] != end:
                 ctypes.memmove(end, walk.words[read], nbytes)
 
 
 class _For(_Loop):
-    """Index, carried, items, captured -> carried, stacked."""
+    """Loop by count. Body: index, carried, items, captured -> carried, stacked."""
 
     read = 1
 
@@ -278,7 +282,7 @@ class _For(_Loop):
         self.trip_count = evaluate(given["trip_count"], values)
         self.start, self.step = (self.trip_count - 1, -1) if given["reverse"] else (0, 1)
         items = range(1 + self.carried, 1 + self.carried + given["scanned"])
-        # (the body's place, bytes of an item), for what is scanned and for what is stacked
+        # (place in the body's table, bytes of an item)
         self.scanned = [(k, region.input_types[k].nbytes) for k in items]
         self.stacked = [(region.outputs[k], region.output_types[k].nbytes)
                         for k in range(self.carried, len(region.outputs))]
@@ -300,7 +304,7 @@ class _For(_Loop):
 
 
 class _While(_Loop):
-    """Carried, captured -> decision, carried, pushed."""
+    """Loop by a decision. Body: carried, captured -> decision, carried, pushed."""
 
     written = 1
 
@@ -342,7 +346,8 @@ class _While(_Loop):
 
 
 class _Unwind(_Loop):
-    """Carried, popped, captured -> carried."""
+    """Loop over the items that a `while` pushed, last first. Body: carried, popped, captured ->
+    carried."""
 
     def __init__(self, step: Step, regions: Sequence[_Region], values: Mapping[str, int]):
         super().__init__(step, regions, values)
@@ -387,14 +392,14 @@ class Pushed(Sequence):
         self.chunks: list[_Chunk] = []
 
     def more(self) -> int:
-        """Open a new chunk; returns how many items it has room for."""
+        """Open a new chunk and return how many items it has room for."""
         wanted = self.chunks[-1].room * 2 if self.chunks else _FIRST_CHUNK
         room = max(1, min(wanted, _LARGEST_CHUNK // self.item_bytes))
         self.chunks.append(_Chunk(self.types, room))
         return room
 
     def addresses(self, number: int, item: int) -> list[int]:
-        """Return the addresses of the parts of an item of a chunk."""
+        """Return the addresses of the parts of item `item` in chunk `number`."""
         chunk = self.chunks[number]
         base = chunk.storage.ptr
         return [base + at + item * t.nbytes for at, t in zip(chunk.offsets, self.types)]
@@ -413,7 +418,7 @@ class Pushed(Sequence):
 
 
 class _Chunk:
-    """Room for some items; the parts of one kind lie one after the other."""
+    """Room for some items. The parts of one kind lie one after the other."""
 
     __slots__ = ("storage", "offsets", "room", "count")
 

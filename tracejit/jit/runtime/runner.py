@@ -1,14 +1,15 @@
 """Native runner: it walks a table of instructions, alone or with its own worker threads.
 
 In: the address of a job. Out: the memory its kernels write, and a status. Called by `executable`,
-once per stretch of native instructions. The text below is compiled like a kernel and cached on
-disk.
+once per stretch of native instructions, and by the loop driver. The text below is compiled like a
+kernel and cached on disk.
 
 A job is JOB words; a row of its table is 8 words. They are function, operands, sizes, total, chunk,
-whether it may be shared, its first ticket, the ticket after its last. Chunks are fixed by shape;
-who runs one is not. Each chunk of a shared instruction has a ticket. Whoever is free draws the next
-one and waits until the calling thread, which runs everything else, has come to that instruction. So
-one counter hands out the work, one counts what is done, and idle workers cost nothing.
+whether it may be shared, its first ticket, the ticket after its last. Shapes fix the chunks; any
+thread may run one. Each chunk of a shared instruction has a ticket. A free thread draws the next
+ticket and waits until the calling thread has come to that instruction. The calling thread runs
+everything else. So one counter hands out the work, one counts what is done, and idle workers cost
+nothing.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ ROW = 8
 EPOCH, BUSY, ACTIVE, TICKET, DONE, STAGE, ABORT, SLEEPERS, SHUTDOWN, CURRENT = range(0, 80, 8)
 WAITING, RESTING = 80, 88
 SYSTEM, YIELD = 96, 97  # addresses of libc's syscall and sched_yield
-MISSED, PATIENCE = 98, 99  # jobs that workers slept through since the last wake; how many may
+MISSED, PATIENCE = 98, 99  # jobs that workers slept through since the last wake; how many they may
 _POOL_WORDS = 104
-# Some 50 us: a step that follows at once finds its workers awake; when other processes need the
-# cores, those who wait do not take them.
+# Some 50 us: a step that follows at once finds its workers awake. Threads that wait longer sleep,
+# and leave the cores to other processes.
 _SPINS_BEFORE_SLEEP = 3000
-# A job too short to be worth waking workers for wakes them all the same when jobs follow each other
-# so fast that the next ones find them awake. Whether they do is tried: after so many jobs, later
-# each time that it was no use.
+# A job too short to be worth waking workers wakes them if jobs follow each other so fast that the
+# next ones find them awake. The runner tries that after PATIENCE jobs, and later each time that it
+# did not help. These are the bounds of PATIENCE.
 _FEWEST, _MOST = 4, 1024
 _WAIT, _WAKE, _ALL = 128, 129, 2147483647  # futex operations, private to the process
 _FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -251,7 +252,7 @@ class Runner:
         run, work = kernels()
         addresses = cache.functions_of([run, work])
         word = ctypes.c_int64
-        # A call this short is over before another thread could use the lock it would release.
+        # `hold` keeps the interpreter's lock, for calls too short for another thread to use it.
         self.run = addresses[run.digest]
         self.hold = ctypes.PYFUNCTYPE(None, word)(addresses[run.digest])
         self.release = ctypes.CFUNCTYPE(None, word)(addresses[run.digest])
@@ -265,7 +266,8 @@ class Runner:
         atexit.register(self.shut_down)
 
     def _reset(self) -> None:
-        """No workers, no job. A forked child has the parent's words and none of its threads."""
+        """Clear the pool: no workers, no job. A forked child has the parent's words and none of its
+        threads."""
         libc = ctypes.CDLL(None)
         self.words[:] = 0
         if can_share():
@@ -275,9 +277,9 @@ class Runner:
         self._lock = forks.rlock()
 
     def prepare(self, helpers: int) -> None:
-        """Have at least `helpers` worker threads; they sleep until a job is opened.
+        """Have at least `helpers` worker threads, which sleep until a job is opened.
 
-        From Python 3.12 on none can be started once the main thread is over: jobs do without.
+        From Python 3.12 on no thread can start once the main thread is over. Jobs then run without.
         """
         with self._lock:
             while len(self.workers) < helpers and not self.words[SHUTDOWN]:
@@ -293,11 +295,11 @@ class Runner:
                 self.workers.append(thread)
 
     def shut_down(self) -> None:
-        """End the workers: the interpreter is exiting."""
+        """End the workers, when the interpreter exits."""
         if not self.workers:
             return
         self.words[SHUTDOWN] = 1
-        self.words[EPOCH] += 2  # one that is about to sleep must not
+        self.words[EPOCH] += 2  # the futex then refuses a worker that is about to sleep
         number = _FUTEX[platform.machine()]
         system = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_int64] * 7)(int(self.words[SYSTEM]))
         system(number, self.pool, 129, 2**31 - 1, 0, 0, 0)
@@ -311,7 +313,7 @@ def _address(function: Any) -> int:
 
 @functools.cache
 def can_share() -> bool:
-    """Return True if workers can sleep here: they need Linux's futex.
+    """Return True if workers can sleep here, for which they need Linux's futex.
 
     Without it programs run on one thread, which the `kernels` log says once.
     """
@@ -323,5 +325,5 @@ def can_share() -> bool:
 
 @functools.cache
 def runner() -> Runner:
-    """Return the runner of this process; the first call loads it, or compiles it."""
+    """Return the runner of this process. The first call loads or compiles it."""
     return Runner()

@@ -1,14 +1,14 @@
 """Compiled modules: a second object over a module's own state, whose `forward` is compiled.
 
-In: a module, and what compiles a function. Out: an instance of a subclass of the module's class
-that has the module's `__dict__`. Called by `jit.script` and `jit.trace`.
+In: a module, and a function that compiles functions. Out: an instance of a subclass of the module's
+class that has the module's `__dict__`. Called by `jit.script` and `jit.trace`.
 
-Attributes, parameters, buffers, hooks and modes set through either are seen by both. Every other
-method runs as it is.
+Attributes, parameters, buffers, hooks and modes set through either object are seen through both.
+Every other method runs as it is.
 
-`forward` is looked up on the module at each call: one that is replaced, on the module or on its
-class, is compiled anew. It runs with the module itself as `self`, so what it does with its own type
-is what it does uncompiled.
+Each call looks up `forward` on the module: if it was replaced, on the module or on its class, the
+new one is compiled. `forward` runs with the module itself as `self`, so its own type is what it is
+uncompiled.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from tracejit.core.eager.recording import active
 
 
 class Forward:
-    """`forward` of a compiled module: before the instance's attributes, as a data descriptor."""
+    """Attribute `forward` of a compiled module. A data descriptor: it comes before the instance's
+    own."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return owner._scripted_class.forward  # type: ignore[union-attr]
         module = instance._scripted_original
-        if active.tracer is not None:  # captured inside captured is part of the outer one
+        if active.tracer is not None:  # inside a recording `forward` is part of the outer program
             return module.forward
         own = module.__dict__.get("forward")
         plain = type(module).forward if own is None else own
@@ -50,8 +51,8 @@ class ScriptedModule:
 
     _scripted_original  the module
     _scripted_forward   its `forward` when it was compiled, and the compiled form
-    _scripted_compile   makes the compiled form
-    _scripted_again     (function, argument): `function(module, argument)` makes another one
+    _scripted_compile   function that makes the compiled form
+    _scripted_again     (function, argument): `function(module, argument)` compiles a copy
     """
 
     __slots__ = ()
@@ -61,7 +62,8 @@ class ScriptedModule:
         return cls._scripted_class(*args, **kwargs)  # `type(self)(...)` makes an ordinary module
 
     def __init_subclass__(cls) -> None:
-        """Leave the user's own `__init_subclass__` uncalled: no class of theirs is made."""
+        """Do nothing: the user's `__init_subclass__` must not see a class that only the package
+        makes."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -69,7 +71,8 @@ class ScriptedModule:
 
     @property
     def _orig_mod(self) -> Any:
-        """Module, by the name that programs ask `torch.compile`'s result for."""
+        """Module behind the compiled one. Programs read it so from the result of
+        `torch.compile`."""
         return self._scripted_original  # type: ignore[attr-defined]
 
     def __copy__(self) -> Any:
@@ -83,7 +86,7 @@ class ScriptedModule:
         function, argument = self._scripted_again  # type: ignore[attr-defined]
         return function, (self._scripted_original, argument)  # type: ignore[attr-defined]
 
-    def _compiled_forward(self) -> Any:
+    def _tj_compiled_forward(self) -> Any:
         return self.forward  # type: ignore[attr-defined]
 
 
@@ -95,10 +98,10 @@ def scripted_module(
     compile: Callable[[Any], Any],
     again: tuple[Callable[[Any, Any], Any], Any],
 ) -> Any:
-    """`module` with a compiled `forward`, over the same state.
+    """Make an object over a module's state whose `forward` is compiled.
 
     compile  makes the compiled form of a bound method
-    again    (function, argument): `function(copy, argument)` does all this for a copy
+    again    (function, argument): `function(copy, argument)` compiles a copy
 
     >>> import tracejit
     >>> net = tracejit.nn.Linear(2, 3)
@@ -116,7 +119,7 @@ def scripted_module(
 
 
 def original(module: Any) -> Any:
-    """Return the module behind a compiled one; any other as it is."""
+    """Return the module behind a compiled one; any other object as it is."""
     return getattr(module, "_scripted_original", module)
 
 
@@ -135,7 +138,7 @@ def _again(scripted: Any, module: Any) -> Any:
 def _class_for(cls: type) -> type:
     """Return the subclass for modules of a class.
 
-    It is the same one as long as it is in use, since guards compare types.
+    Each class has one such subclass as long as that is in use, since guards compare types.
     """
     known: type
     for known in type.__subclasses__(cls):

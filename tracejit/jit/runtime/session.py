@@ -1,4 +1,4 @@
-"""Recorder of one call: run the user's Python with deferred tensors, compile it, make an entry if
+"""Recording of one call: run the user's Python with deferred tensors, compile it, make an entry if
 it can be replayed.
 
 In: a function, its normalised arguments. Out: the plain function's result, and a `CacheEntry` or
@@ -85,12 +85,14 @@ from tracejit.jit.runtime.executable import ProgramError
 from tracejit.jit.runtime.op_by_op import op_by_op
 
 Compile = Callable[[Graph], CompiledGraph]
-_CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # begins handlers, `finally` and the ends of `with`
+_CATCHING = dis.opmap.get("PUSH_EXC_INFO")  # starts handlers, `finally`, the end of `with`
 
 
 class CaptureSession:
-    """Recording of one call. `run()` returns the result; `entry` and `breaks` tell what became of
-    it."""
+    """Recording of one call. `run()` returns the result, then `entry` and `breaks` are set.
+
+    watch  False: the call only runs its segments; nothing is watched and no entry is made
+    """
 
     def __init__(
         self,
@@ -112,7 +114,7 @@ class CaptureSession:
         may_know: bool = False,
     ):
         self.function, self.invoke = function, invoke
-        self.may_fill = may_fill  # what functions keep, which is no break then
+        self.may_fill = may_fill  # caches of functions; that is no break: see `filled`
         self.filled = False
         self.arguments, self.compile = arguments, compile
         self.watch = watch
@@ -123,12 +125,12 @@ class CaptureSession:
         self.state = ReachableState(self._unmodelled)
         if may_know:
             self.tracer.knows = lambda x: stays(self.state.source_of(x))
-        self.sources = self.state.sources if watch else sources  # a call before this one found them
+        self.sources = self.state.sources if watch else sources  # from an earlier call
         self.tracer.commit_to_state = self.state.commit_container
         self.state.exposes = self.tracer.exposes_what
         self.state.asked = self.tracer.asked
         self.tracer.cached = self.state.kept
-        self.reads_source = adapt is not None  # what is called gets plain numbers where it must
+        self.reads_source = adapt is not None  # rewritten code gives callees plain numbers itself
         if adapt is not None:
             self.tracer.adapt, self.tracer.reads_source = adapt, True
         self.lifter = NumberLifter(
@@ -141,15 +143,15 @@ class CaptureSession:
         self.names = signature.names
         self.spread = signature.spread
         self.entry: CacheEntry | None = None
-        self.made_objects = False  # which the entry's recording gives away
+        self.made_objects = False  # the call made objects of the user's classes
         self.catches = False  # code of the user's may catch what a program raises
         self.segments: list[CompiledGraph] = []
-        self.seconds = {"recording": 0.0, "guards": 0.0}  # what the recording took, by stage
-        self.compiling = 0.0  # seconds that its segments took, which count apart
-        self.ended = False  # by Ctrl-C, or an exit
+        self.seconds = {"recording": 0.0, "guards": 0.0}  # of this recording, by stage
+        self.compiling = 0.0  # seconds that segments took to compile; not part of `seconds`
+        self.ended = False  # Ctrl-C or an exit ended the call
         self.closed = False
-        self.listened: Any = sys.getprofile()  # before there was a watcher
-        self.inner: set[CodeType] = set()  # code of functions that executed code defines
+        self.listened: Any = sys.getprofile()  # the profile function before the watcher's
+        self.inner: set[CodeType] = set()  # code of functions that are defined inside the call
 
     @property
     def breaks(self) -> list:
@@ -160,7 +162,7 @@ class CaptureSession:
         tracer = self.tracer
         other = None if type(self.function) is FunctionType else self.function
         owner = attribute_of(self.function, "__self__", other)
-        if self.watch and owner is not None:  # a bound method, a callable object
+        if self.watch and owner is not None:  # of a bound method, or a callable object
             self.state.add_root("constant", owner, None, owner, "self")
         if self.watch and everywhere:
             self.state.add_root("global", vars(global_hooks), "everywhere", everywhere,
@@ -168,7 +170,7 @@ class CaptureSession:
         target = attribute_of(self.function, "__func__", self.function)
         if self.watch and is_a(target, FunctionType):
             self.state.runs(target)
-        # Nobody here holds on to the numbers: where none is left, none has to be looked for.
+        # `pop` below leaves no reference here: numbers that died need no search at the end.
         values = [tuple(self._argument(k, v) for k, v in enumerate(self.arguments))]
         modes = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
         seeded = default_generator.array.copy()
@@ -190,7 +192,7 @@ class CaptureSession:
                     "use `with tracejit.no_grad():`",
                 )
             if self.may_fill and tracer.only_once and self.state.kept.filled():
-                tracer.breaks.clear()  # the next call has the result and runs none of that
+                tracer.breaks.clear()  # the next call finds the result, and runs none of it
             drawn = (default_generator.array != seeded).any()
             if self.watch and not tracer.breaks and drawn:
                 tracer.add_break(
@@ -211,13 +213,14 @@ class CaptureSession:
             finally:
                 if not self.closed:  # Ctrl-C came before it could be held
                     self._close(value, known, error)
-                error = None  # which holds this frame
+                error = None  # its traceback holds this frame
         return concretize_tree(value)
 
     def _close(self, value: Any, known: set[int], error: BaseException | None) -> Any:
-        """End the recording. Nothing interrupts it.
+        """End the recording, with signals held back.
 
-        Return `value` as the caller gets it, and leave nothing that only a recording knows.
+        Return `value` as the caller gets it. No deferred number or tensor stays in objects of the
+        user's.
         """
         tracer = self.tracer
         with HeldInterrupts():
@@ -225,13 +228,15 @@ class CaptureSession:
             if is_watched_now() and sys.getprofile() != self.listened:
                 give_back(self.listened)  # Ctrl-C came as a watcher began or ended
             try:
-                if error is not None:  # what ran before it has happened, so make it so
+                if error is not None:  # what ran before the error must have happened: compute it
                     self.ended = not is_a(error, Exception)
                     tracer.abandon()
                     plain_exception(error)
             finally:
                 active.tracer = None
-                swept = self.entry is None or self.made_objects  # else it returns none of its own
+                # With an entry, of all that the call made only objects of the user's classes may
+                # still hold recorded numbers.
+                swept = self.entry is None or self.made_objects
                 if self.watch:
                     self.lifter.restore(self.arguments, swept=swept)
                 else:
@@ -247,8 +252,10 @@ class CaptureSession:
         return value
 
     def _put_same(self, value: Any) -> Any:
-        """`value`, and what the call stored, with the caller's own tensors where results turned out
-        to be them."""
+        """Put the caller's own tensors in place of results that turned out to be them.
+
+        That covers `value`, which is returned, and what the call stored.
+        """
         found, seen = self.tracer.identity_results, set[int]()
 
         def own(x: Any) -> Any:
@@ -278,7 +285,7 @@ class CaptureSession:
                 return self.invoke(values)
 
     def _argument(self, k: int, value: Any) -> Any:
-        """Arguments as the function sees them: numbers become runtime scalars."""
+        """Return an argument as the function sees it: a number may become a `SymNumber`."""
         if self.watch:
             self.state.add_root("argument", self, k, value, self.names[k])
             source = self.state.roots["argument", id(self), k]
@@ -288,7 +295,7 @@ class CaptureSession:
         return value
 
     def _spread(self, source: Source, value: Any) -> Any:
-        """Return what `*args` or `**kwargs` are made of."""
+        """Return the tuple of `*args` or the dict of `**kwargs`, as the function sees it."""
         inside = {key: child for (_, key), child in source.children.items()}
         if len(inside) < len(value):  # too many to look at
             return value
@@ -297,7 +304,8 @@ class CaptureSession:
         return {key: self._number(inside[key]) for key in value}
 
     def _number(self, source: Source) -> Any:
-        """Return what is at a source of the arguments; a runtime scalar for a number."""
+        """Return what is at a source of the arguments, with a `SymNumber` for a number that may
+        change."""
         kind = type(source.value)
         if not self.lifter.hidden:
             return source.value
@@ -306,11 +314,11 @@ class CaptureSession:
         return source.value
 
     def _run_segment(self, graph: Graph, inputs: list[Any]) -> Callable[[], list[Tensor]]:
-        """Compile; what is returned runs it."""
+        """Compile a segment, and return a function that runs it."""
         active.tracer = None
         started = perf_counter()
         try:
-            if self.ended:  # nobody wants to wait for a compiler now
+            if self.ended:  # after Ctrl-C the user does not want to wait for a compiler
                 return lambda: self._unrecorded(lambda: op_by_op(graph, inputs))
             if self.constants is not None and (self.tracer.breaks or not self.watch):
                 graph, inputs = self.constants.as_inputs(graph, inputs)
@@ -341,7 +349,7 @@ class CaptureSession:
         try:
             return self.compile(graph)
         except Exception as error:
-            if flags.verify_passes:  # set in tests: a graph that cannot be compiled is a defect
+            if flags.verify_passes:  # set in tests, where a graph that cannot be compiled is a bug
                 raise
             why = f"{type(error).__name__}: {error}"
             reason = f"tracejit could not compile the graph ({why}), and runs it op by op"
@@ -377,13 +385,13 @@ class CaptureSession:
             self._cells(frame)
             self.lifter.look()
             if self.lifter.cached and not self.reads_source:
-                # Nobody can put a plain int in place of a size.
+                # A cached function would keep a size: nothing can put a plain int in its place.
                 self.tracer.static = self.tracer.keys = True
         finally:
             active.tracer = saved
 
     def _imports(self, names: CodeNames, frame: FrameType) -> None:
-        """Modules that the code imports: it reads their names."""
+        """Add the modules that the code imports: it reads their names."""
         if is_internal_code(original_code(frame.f_code)):
             return
         for level, name in names.imported:
@@ -391,7 +399,7 @@ class CaptureSession:
             self._module(resolve_name("." * level + name, package))
 
     def _module(self, name: str) -> None:
-        """Add a module that is imported, and those that it is in, to the roots."""
+        """Add an imported module, and the packages that it is in, to the roots."""
         parts = name.split(".")
         for k in range(1, len(parts) + 1):
             path = ".".join(parts[:k])
@@ -401,7 +409,7 @@ class CaptureSession:
     def _cells(self, frame: FrameType) -> None:
         code = original_code(frame.f_code)
         if is_internal_code(code):
-            if code.co_filename == "<string>":  # a constructor that Python made: it has defaults
+            if code.co_filename == "<string>":  # `__init__` of a dataclass: its defaults are read
                 self._method(code, frame)
             return
         if self.state.add_code(code):
@@ -411,9 +419,9 @@ class CaptureSession:
             for name, cell in zip(code.co_freevars, function.__closure__ or ()):
                 try:
                     self.state.add_root("cell", cell, cell, cell.cell_contents, name)
-                except ValueError:  # not assigned yet
+                except ValueError:  # the variable is not assigned yet
                     continue
-        elif code in self.inner:  # made inside the call: what it closes over was made there too
+        elif code in self.inner:  # what it closes over was made inside the call too
             return
         elif not self._method(code, frame) and code.co_freevars:
             self.tracer.add_break_later(
@@ -421,21 +429,23 @@ class CaptureSession:
                 "variables")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
-        """Return True if the function that runs is one of its first argument's class."""
+        """Return True if the function that runs was found as a method of its first argument's
+        class."""
         first = first_argument(code, frame)
-        if issubclass(type(first), FunctionNode):  # methods of a Function are static
+        if issubclass(type(first), FunctionNode):  # of a Function: its methods are static
             first = type(first).function
         return first is not None and self.state.add_method(first, code)
 
     def _foreign(self, function: Any) -> None:
-        if active.tracer is None:  # a segment is compiled or runs: not the user's doing
+        if active.tracer is None:  # a segment is compiled or runs: no code of the user's
             return
         if self.tracer.output or self.tracer.pending:
             give_up(self.tracer)
         self.tracer.add_break_later(*unseen_call(function))
 
     def _keeps(self, frame: FrameType) -> None:
-        """Code begins whose results a cache keeps, or that changes the filters of warnings."""
+        """Handle the start of code whose results a cache keeps, or that changes the filters of
+        warnings."""
         if frame.f_code not in OF_FILTERS:
             self.lifter.give_up(frame, self.arguments)
         elif not changes_filters(self.tracer, frame):
@@ -449,7 +459,7 @@ class CaptureSession:
         self.lifter.look()
 
     def _asking(self, frame: FrameType) -> None:
-        """Modules in variables whose attributes are asked for by computed names."""
+        """Note modules in variables from which `getattr` reads computed names."""
         for name in self.state.dynamic_owners:
             module = frame.f_locals.get(name)
             if is_a(module, ModuleType):
@@ -457,13 +467,14 @@ class CaptureSession:
                 self.lifter.look()
 
     def _gave(self, module: ModuleType) -> None:
-        """Note that a function returned a module."""
+        """Note that a function returned a module, from which code may read computed names."""
         if RETURNED in self.state.dynamic_owners and active.tracer is self.tracer:
             self._any_of(module)
             self.lifter.look()
 
     def _any_of(self, module: ModuleType) -> None:
-        """Attributes of a module are asked for by computed names."""
+        """Note that code reads attributes of a module by computed names: any of them may be
+        read."""
         name = module_title(module)
         if self.state.source_of(module) is None:
             if sys.modules.get(name) is module:
@@ -475,7 +486,7 @@ class CaptureSession:
         self.state.ask_all(module)
 
     def _modules(self, reads: Reads) -> None:
-        """Code of ours reads what modules hold."""
+        """Note that the package's own code reads attributes of modules."""
         if reads not in self.state.reads:
             self.tracer.identities.of_modules |= reads.modules
             self.tracer.identities.compared |= reads.objects
@@ -494,11 +505,13 @@ class CaptureSession:
             for name, value in list(given.items()):
                 fresh = plain_numbers(value, home in WANT_INTS)
                 if fresh is not value:
-                    given[name] = fresh  # written back when the profiler's call is over
+                    given[name] = fresh  # Python writes it back when the profile function returns
 
     def _converts(self, frame: FrameType | None) -> None:
-        """Code begins that deals in numbers themselves: it is given them, and a method's object
-        holds plain ones. None: it ends."""
+        """Give plain numbers to code that handles numbers itself, and to a method's object.
+
+        frame  of the code that begins; None: it ends
+        """
         tracer = self.tracer
         tracer.converting = frame is not None and active.tracer is tracer
         if frame is not None and tracer.converting and not tracer.speculation_depth:

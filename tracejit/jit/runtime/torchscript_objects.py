@@ -1,8 +1,8 @@
-"""Names that programs written for TorchScript ask of `torch.jit` beside `script` and `trace`.
+"""Names that programs written for TorchScript read from `torch.jit` beside `script` and `trace`.
 
 In: functions and objects of the user's. Out: results. The names are tasks, types of objects, and
-switches of optimisations. The switches change nothing: programs are optimised in one way. `jit` has
-all of it.
+switches of optimisations. The switches change nothing: programs are optimised in one way. The
+module `jit` exports all of them.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import Any
 
 
 class Error(RuntimeError):
-    """PyTorch's error of TorchScript programs; it is never raised here."""
+    """PyTorch's error of TorchScript programs, which this package never raises."""
 
 
 class TracerWarning(Warning):
-    """PyTorch's warning that a trace may be wrong elsewhere; here it never is, nor warned of."""
+    """PyTorch's warning that a trace may be wrong for other inputs. Calls are guarded here, so this
+    package never gives it."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """There is nothing to ignore."""
+        """Do nothing: this package never gives the warning."""
 
 
 class Future:
@@ -46,11 +47,11 @@ class Future:
     value = wait
 
     def done(self) -> bool:
-        """True."""
+        """Return True: the task has run."""
         return True
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """Make a task of what `callback` makes of this one."""
+        """Call `callback` on this task, and return its result as a task."""
         return Future(callback(self))
 
 
@@ -71,7 +72,7 @@ def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True,
 
 @contextmanager
 def _unchanged(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """Change nothing within: programs are optimised in one way."""
+    """Do nothing around the block: programs are optimised in one way."""
     yield
 
 
@@ -79,7 +80,7 @@ optimized_execution = strict_fusion = fuser = _unchanged
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return the strategy: there is one way to fuse, whatever it says."""
+    """Return the strategy, which changes nothing: there is one way to fuse."""
     return strategy
 
 
@@ -88,7 +89,7 @@ def enable_onednn_fusion(enabled: bool) -> None:
 
 
 def onednn_fusion_enabled() -> bool:
-    """False: there is no oneDNN here."""
+    """Return False: there is no oneDNN here."""
     return False
 
 
