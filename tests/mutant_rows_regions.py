@@ -477,7 +477,7 @@ TRIALS = [
         "trials",
         "keys may be added to a defaultdict",
         "tracejit/jit/capture/control.py",
-        '        _changes(container, "may add a missing key")\n',
+        '        _changes(container, "it may add a missing key")\n',
         "        pass\n",
         _programs("container_changed"),
     ),

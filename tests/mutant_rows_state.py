@@ -86,7 +86,7 @@ NUMBERS = [
         "runtime",
         "a size of a segment before is looked up by its name",
         "tracejit/jit/capture/value_checks.py",
-        "attributes = at_size(attributes)  # some may be of segments before",
+        "attributes = at_size(attributes)  # sizes may be of earlier segments",
         "attributes = at_size(attributes, tracer.graph.scope.hints)",
         _programs("sizes_read_before_an_array"),
     ),

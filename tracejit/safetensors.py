@@ -65,7 +65,7 @@ def load_file(filename: str | os.PathLike, device: Any = "cpu") -> dict[str, Any
 
 def load(data: bytes, device: Any = "cpu") -> dict[str, Any]:
     """Load the tensors of a file's bytes, by name."""
-    _tell_recorder("tensors are loaded")
+    _tell_recorder("loads tensors")
     found = {name: _tensor(name, view) for name, view in _library().deserialize(data)}
     length = int.from_bytes(data[:8], "little")
     order = json.loads(data[8 : 8 + length])  # the names as they lie in the file
@@ -79,7 +79,7 @@ def _described(library: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def _arrays(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    _tell_recorder("tensors are saved")
+    _tell_recorder("saves tensors")
     names = {kind: name for name, kind in _NAMES.items()}
     owners: dict[int, str] = {}
     arrays = {}
@@ -115,5 +115,5 @@ def _tensor(name: str, view: dict[str, Any]) -> Any:
 
 def _tell_recorder(event: str) -> None:
     if active.tracer is not None:
-        active.tracer.break_graph(None, f"{event} inside the captured function",
-                                  "save and load outside of it")
+        active.tracer.break_graph(None, f"the function {event}",
+                                  "save and load outside the captured function")

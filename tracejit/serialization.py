@@ -145,7 +145,7 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     >>> tracejit.load(io.BytesIO(file.getvalue()))
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
-    _tell_recorder("a file is saved")
+    _tell_recorder("saves a file")
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a "
                              "'write' attribute")
@@ -204,7 +204,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *,
         ...
     _pickle.UnpicklingError: Weights only load failed...GLOBAL print was not an allowed global...
     """
-    _tell_recorder("a file is loaded")
+    _tell_recorder("loads a file")
     if mmap and not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     place = _placing(map_location)
@@ -357,5 +357,5 @@ def _moved(storage: Storage, place: str) -> Storage:
 
 def _tell_recorder(event: str) -> None:
     if active.tracer is not None:
-        active.tracer.break_graph(None, f"{event} inside the captured function",
-                                  "save and load outside of it")
+        active.tracer.break_graph(None, f"the function {event}",
+                                  "save and load outside the captured function")

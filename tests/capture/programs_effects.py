@@ -501,4 +501,41 @@ def attributes_in_the_order_of_their_making(jit):
     return [f(two(1.0), box) for box in boxes], [list(box.__dict__) for box in boxes]
 
 
+def methods_that_alone_hold_containers(jit):
+    tensors, numbers, known = [], [0], {"n": 0}
+    keep, count, update = tensors.append, numbers.append, known.update
+
+    @jit
+    def keeps(x):
+        y = x * 2
+        keep(y)
+        return y + 1
+
+    @jit
+    def counts(x):
+        count(x.shape[0])
+        return x * 2
+
+    @jit
+    def updates(x, n):
+        update(n=n, m="m")
+        return x * n
+
+    out = []
+    for k in range(4):
+        out += [keeps(two(float(k))), counts(two(1.0)), updates(two(1.0), 3), known.pop("m")]
+    return out, tensors, numbers, known, len({id(t) for t in tensors})
+
+
+def contents_read_by_a_kept_method(jit):
+    scales = {"a": tj.ones(2), "n": 2}
+    scale = scales.get
+    f = jit(lambda x: x * scale("a") * scale("n"))
+    out = [f(two(1.0))]
+    scales["n"] = 3
+    out.append(f(two(1.0)))
+    scales["a"] = tj.zeros(2)
+    return [*out, f(two(1.0))]
+
+
 PROGRAMS = programs_in(globals())

@@ -78,7 +78,7 @@ def test_the_report_names_functions_whose_results_are_new_in_each_call():
 
     double = tracejit.script(lambda x: x * gain(x))
     assert [double(tracejit.ones(1)).item() for _ in range(4)] == [2.0] * 4
-    assert "gain keeps results (functools.lru_cache), and ran" in str(double.report())
+    assert "gain caches results (functools.lru_cache), and it ran" in str(double.report())
 
 
 def test_a_graph_is_asked_for_before_a_function_keeps_results():

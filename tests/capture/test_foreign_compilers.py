@@ -113,7 +113,8 @@ def test_the_break_names_the_function_and_its_line(way):
     for _ in range(2):
         assert f(tj.ones(1)).item() == 6.0
     told = [str(b) for b in f.report().breaks]
-    assert any("doubled" in b and "compiled elsewhere" in b and "hint" in b for b in told), told
+    parts = "doubled (made by another compiler)", "hint"
+    assert any(all(part in b for part in parts) for b in told), told
     assert all("test_foreign_compilers.py" in b for b in told), told
 
 
@@ -141,4 +142,4 @@ def test_what_only_holds_a_dispatcher_replays():
     if foreign_compilers.ANNOUNCED:
         assert f.report().cache_hits == 3 and not f.report().breaks
     else:
-        assert "whose calls this Python does not show" in str(f.report().breaks[0])
+        assert "this version of Python does not show its calls" in str(f.report().breaks[0])

@@ -399,5 +399,5 @@ def test_the_line_that_needed_the_value_is_named():
 
     f(tj.ones(2))
     (found,) = f.report().breaks
-    assert "item() was called and its number is compared" in found.reason
+    assert "the function calls item(), and its number is compared" in found.reason
     assert found.location.text == "if v > 0:"

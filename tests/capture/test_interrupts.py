@@ -471,6 +471,8 @@ def test_an_error_that_a_handler_raises_after_the_run_is_not_taken_for_the_progr
                     f(s)
                 except Timeout:
                     raised += 1
+                else:
+                    assert not interrupt.sent, "the error of the handler is lost"
             if not interrupt.sent:
                 break
             versions = [b - a for a, b in zip(was[0], s.seen()[0])]

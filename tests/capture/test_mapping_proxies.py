@@ -67,4 +67,4 @@ def test_where_proxies_cannot_be_asked_replays_do_without(monkeypatch):
     for behind["a"] in (2, 2, 3, 3):
         found.append(f(tj.ones(1)).item())
     assert found == [3.0, 3.0, 4.0, 4.0]
-    assert "mappingproxy is read" in str(f.report().breaks[0])
+    assert "the function reads this builtins.mappingproxy" in str(f.report().breaks[0])

@@ -121,11 +121,12 @@ def test_effects_come_first():
 
     converted(f, effect=log.append)(Thing(), [1, 2])
     assert log == [
-        "stores attribute a", "set a",
-        "stores attribute b", "stores attribute d", "set b", "set d",
-        "deletes attribute e", "del e",
-        "stores attribute f", "set f", "deletes an item",
-        "stores attribute g", "set g", "imports", "stores global told_global",
+        "it sets the attribute a", "set a",
+        "it sets the attribute b", "it sets the attribute d", "set b", "set d",
+        "it deletes the attribute e", "del e",
+        "it sets the attribute f", "set f", "it deletes an item",
+        "it sets the attribute g", "set g", "it imports a module",
+        "it sets the global variable told_global",
     ]  # fmt: skip
 
 

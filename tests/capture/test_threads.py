@@ -20,7 +20,7 @@ from tracejit.jit.runtime import executable
 
 ROOT = Path(__file__).resolve().parents[2]
 # What tracejit says of its own defects.
-pytestmark = pytest.mark.filterwarnings("error:.*please report it:RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("error:.*please report this:RuntimeWarning")
 
 
 def work(x, w):

@@ -87,7 +87,7 @@ def test_what_to_do_depends_on_the_cause():
     f(tracejit.ones(4, 1, 1, 1), 2)
     value, size, kind = f.report().recompiles
     assert (value.path, value.old, value.new) == ("n", "== 1", "2")
-    assert "each value of this int has a program" in value.hint
+    assert "each value of this int needs a program" in value.hint
     assert size.path.startswith("size s0_0 at ") and "asks about this size" in size.hint
     assert "of another kind" in kind.hint and kind.path == "x"
 
@@ -109,7 +109,7 @@ def test_what_a_hint_says_to_do_works():
     for n in (4, 20, 33):
         assert tracejit.equal(repeated(x, n), over_size(x, tracejit.zeros(n)))
     assert {r.hint.partition(" (")[2] for r in repeated.report().recompiles} == {
-        "a range over a tensor's size has one program for all)"}
+        "a loop over a tensor's size needs one program for all)"}
     assert (over_size.report().compiles, over_size.report().breaks) == (1, [])
 
 
@@ -124,9 +124,9 @@ def test_hints_of_questions_texts_and_floats():
     for rate, kind in ((0.75, "double"), (0.25, "double"), (0.25, "other"), (0.5, "other")):
         f(x, rate, kind)
     hints = [recompile.hint for recompile in f.report().recompiles]
-    assert "where the answer differs" in hints[0]
-    assert hints[1] == "each value has a program of its own; give few values"
-    assert "each value of this float has a program" in hints[2]
+    assert "another answer needs another program" in hints[0]
+    assert hints[1] == "each value needs a program of its own; pass few values"
+    assert "each value of this float needs a program" in hints[2]
 
 
 def test_the_file_of_a_kernel_holds_its_text(scaled):

@@ -59,7 +59,7 @@ def test_read_in_a_captured_call():
     for count in (2, 3, 3, 5):
         y, its, other = size(tracejit.ones(count)[:1])
         assert (y.tolist(), its, other) == ([2.0], 4, 4 * count)
-    assert "the storage was read" in [b.reason for b in size.report().breaks]
+    assert "the function reads a storage" in [b.reason for b in size.report().breaks]
 
 
 def test_written_in_a_captured_call():

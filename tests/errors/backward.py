@@ -318,8 +318,8 @@ def retain_grad_without_gradient(jit):
 
 
 @breaks(
-    "backward() runs through history that was made outside the call\nhint: detach the "
-    "input, or compute what it comes from inside",
+    "backward() runs through history from before the call\nhint: detach the input, or compute it "
+    "inside the captured function",
 )
 def history_made_outside(jit):
     @jit
@@ -342,7 +342,7 @@ def result_retains_its_gradient(jit):
     f(leaf())  # here
 
 
-@breaks("a result leads to a leaf that the call made, for a later backward")
+@breaks("backward() from a result may reach a leaf that the function made")
 def leaf_made_in_the_call(jit):
     @jit
     def f(x):
@@ -352,7 +352,7 @@ def leaf_made_in_the_call(jit):
     f(data())  # here
 
 
-@breaks("a tracejit.core.eager.tape.SumBackward0 is returned or stored")
+@breaks("the function returns or stores a tracejit.core.eager.tape.SumBackward0")
 def history_from_outside_in_a_result(jit):
     w = leaf()
     loss = (w * 2).sum()
@@ -365,7 +365,8 @@ def history_from_outside_in_a_result(jit):
     f(leaf())  # here
 
 
-@breaks("its backward gives a sparse gradient: call it within the captured function")
+@breaks("the result's backward gives a sparse gradient; call backward() inside the captured "
+        "function")
 def sparse_gradient(jit):
     table = tj.nn.Embedding(3, 2, sparse=True)
 
@@ -377,7 +378,8 @@ def sparse_gradient(jit):
 
 
 @breaks(
-    "its backward would fail: RuntimeError: derivative for aten::floor_divide is not implemented",
+    "the result's backward would fail: RuntimeError: derivative for aten::floor_divide is not "
+    "implemented",
 )
 def backward_without_a_derivative(jit):
     @jit
@@ -388,8 +390,8 @@ def backward_without_a_derivative(jit):
 
 
 @breaks(
-    "a backward runs what a value may leave out: a hook, or history that was overwritten",
-    "its truth decided a branch",
+    "a backward runs a hook or overwritten history only if a tensor's value says so",
+    "Python needs to know if a tensor is true",
 )
 def hook_that_a_value_may_leave_out(jit):
     @jit
@@ -403,7 +405,7 @@ def hook_that_a_value_may_leave_out(jit):
     f(leaf())
 
 
-@breaks("its backward writes into the gradient that it is given")
+@breaks("the result's backward writes to the gradient that it receives")
 def backward_that_writes_its_gradient(jit):
     class Writing(tj.autograd.Function):
         @staticmethod
@@ -421,7 +423,10 @@ def backward_that_writes_its_gradient(jit):
     f(leaf())  # here
 
 
-@breaks("a second derivative is taken through control flow", "its truth decided a branch")
+@breaks(
+    "the function takes a second derivative through a branch or a loop",
+    "Python needs to know if a tensor is true",
+)
 def second_derivative_through_control_flow(jit):
     @jit
     def f(x):
@@ -433,7 +438,7 @@ def second_derivative_through_control_flow(jit):
     f(leaf())
 
 
-@breaks("a result is from `.data`, and a later backward needs it as it is")
+@breaks("a result is from `.data`, and a later backward() needs its present value")
 def data_of_a_result_needed_later(jit):
     @jit
     def f(x):
@@ -444,8 +449,7 @@ def data_of_a_result_needed_later(jit):
 
 
 @breaks(
-    "a value decides whether a backward inside the call has freed history that a result "
-    "leads through",
+    "a tensor's value decides if a backward() in the function frees the history of a result",
 )
 def freed_if_a_value_says_so(jit):
     @jit
@@ -489,10 +493,10 @@ def written_before_a_branch_runs_again(jit):
 
 
 @breaks(
-    "its backward would fail: RuntimeError: one of the variables needed for gradient "
-    "computation has been modified by an inplace operation: [tracejit.FloatTensor [2]], "
-    "which is output 0 of ExpBackward0, was written since. Hint: enable anomaly "
-    "detection to find the operation that failed to compute its gradient, with "
+    "the result's backward would fail: RuntimeError: one of the variables needed for gradient "
+    "computation has been modified by an inplace operation: [tracejit.FloatTensor [2]], which is "
+    "output 0 of ExpBackward0, was written since. Hint: enable anomaly detection to find the "
+    "operation that failed to compute its gradient, with "
     "tracejit.autograd.set_detect_anomaly(True, check_nan=False).",
 )
 def saved_result_is_written(jit):
@@ -507,8 +511,8 @@ def saved_result_is_written(jit):
 
 
 @breaks(
-    "its backward runs function_that_keeps_a_log.<locals>.Logged.backward, which may "
-    "read or change what is there at that time",
+    "the result's backward runs function_that_keeps_a_log.<locals>.Logged.backward, which may "
+    "read or change other objects",
 )
 def function_that_keeps_a_log(jit):
     log = []
@@ -532,7 +536,8 @@ def function_that_keeps_a_log(jit):
     f(data())  # here
 
 
-@breaks("retain_grad() of what the call made, for a later backward")
+@breaks("the function calls retain_grad() on a tensor it made, and backward() may run after the "
+        "call")
 def result_that_retains_its_gradient(jit):
     w = leaf()
 

@@ -19,7 +19,7 @@ def compiled(jit, folder, scale):
 
 
 @said(
-    "<folder>/cache cannot be used (it is no directory); kernels are compiled in each "
+    "tracejit cannot use <folder>/cache (it is no directory), and compiles kernels in each "
     "process. Set TRACEJIT_CACHE_DIR",
 )
 def folder_is_a_file(jit):
@@ -42,7 +42,7 @@ def text_is_damaged(jit):
 
 @said(
     "<folder>/cache/kernels/mul_add_....py is damaged (it is no file); it is written again",
-    "<folder>/cache/kernels/mul_add_....py cannot be written (Is a directory)",
+    "tracejit cannot write <folder>/cache/kernels/mul_add_....py (Is a directory)",
 )
 def text_is_a_folder(jit):
     with tempfile.TemporaryDirectory() as folder:

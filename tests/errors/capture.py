@@ -23,7 +23,7 @@ from tracejit import nn
 # -- values that the host reads --------------------------------------------------------------------
 
 
-@breaks("item() was called and its number is compared")
+@breaks("the function calls item(), and its number is compared")
 def item_decides(jit):
     @jit
     def f(x):
@@ -33,7 +33,7 @@ def item_decides(jit):
     f(data())
 
 
-@breaks("item() was called and its number is computed with")
+@breaks("the function calls item(), and its number is computed with")
 def item_is_computed_with(jit):
     @jit
     def f(x):
@@ -43,7 +43,7 @@ def item_is_computed_with(jit):
     f(data())
 
 
-@breaks("item() was called and its number is hashed")
+@breaks("the function calls item(), and its number is hashed")
 def item_is_a_key(jit):
     table = {1.0: 2.0}
 
@@ -55,7 +55,7 @@ def item_is_a_key(jit):
     f(data())
 
 
-@breaks("item() was called and its number is used where its value matters")
+@breaks("the function calls item(), and its number is needed at once")
 def item_becomes_an_int(jit):
     @jit
     def f(x):
@@ -64,7 +64,7 @@ def item_becomes_an_int(jit):
     f(data())
 
 
-@breaks("item() was called")
+@breaks("the function calls item()")
 def item_of_a_bool(jit):
     @jit
     def f(x):
@@ -74,7 +74,7 @@ def item_of_a_bool(jit):
     f(data())
 
 
-@breaks("item() was called and its number is used where its value matters")
+@breaks("the function calls item(), and its number is needed at once")
 def item_is_given_to_a_function(jit):
     @jit
     def f(x):
@@ -83,7 +83,7 @@ def item_is_given_to_a_function(jit):
     f(data())
 
 
-@breaks("item() was called and its number is used where its value matters")
+@breaks("the function calls item(), and its number is needed at once")
 def item_is_a_size(jit):
     @jit
     def f(x):
@@ -92,7 +92,7 @@ def item_is_a_size(jit):
     f(data())
 
 
-@breaks("tolist() was called")
+@breaks("the function calls tolist()")
 def tolist(jit):
     @jit
     def f(x):
@@ -101,7 +101,7 @@ def tolist(jit):
     f(data())
 
 
-@breaks("numpy() was called")
+@breaks("the function calls numpy()")
 def numpy(jit):
     @jit
     def f(x):
@@ -110,7 +110,7 @@ def numpy(jit):
     f(data())
 
 
-@breaks("NumPy made an array of a tensor")
+@breaks("NumPy makes an array from a tensor")
 def array_of_numpy(jit):
     @jit
     def f(x):
@@ -119,7 +119,7 @@ def array_of_numpy(jit):
     f(data())
 
 
-@breaks("np.logaddexp has no op that returns what it does\nhint: use tracejit's own function")
+@breaks("tracejit has no op for np.logaddexp\nhint: use tracejit's own function")
 def function_of_numpy(jit):
     @jit
     def f(x):
@@ -129,7 +129,7 @@ def function_of_numpy(jit):
 
 
 @breaks(
-    "a: a numpy.ndarray is read, whose changes cannot be seen",
+    "a: the function reads this numpy.ndarray, and tracejit cannot see its changes",
     "an array shows a tensor's memory\nhint: use tracejit.tensor(array), which copies",
 )
 def tensor_over_an_array(jit):
@@ -142,7 +142,7 @@ def tensor_over_an_array(jit):
     f(data())
 
 
-@breaks("its truth decided a branch")
+@breaks("Python needs to know if a tensor is true")
 def truth_without_source(jit):
     @jit
     def f(x):
@@ -151,7 +151,7 @@ def truth_without_source(jit):
     f(data())
 
 
-@breaks("its truth decided a branch", jit=tj.trace)
+@breaks("Python needs to know if a tensor is true", jit=tj.trace)
 def truth_in_a_traced_function(jit):
     @jit
     def f(x):
@@ -161,9 +161,9 @@ def truth_in_a_traced_function(jit):
 
 
 @breaks(
-    "calls _pickle.dumps, whose effects and sources cannot be seen\nhint: move it out of "
-    "the captured function",
-    "the tensor was pickled",
+    "the function calls _pickle.dumps; tracejit cannot see what it reads or changes\nhint: call "
+    "it outside the captured function",
+    "the function pickles a tensor",
 )
 def pickled(jit):
     @jit
@@ -173,7 +173,7 @@ def pickled(jit):
     f(data())
 
 
-@breaks("data_ptr() was read")
+@breaks("the function calls data_ptr()")
 def address_is_read(jit):
     @jit
     def f(x):
@@ -183,7 +183,7 @@ def address_is_read(jit):
     f(data())
 
 
-@breaks("_version of a tensor made outside is read")
+@breaks("the function reads _version of a tensor made outside it")
 def version_of_an_argument(jit):
     @jit
     def f(x):
@@ -192,7 +192,7 @@ def version_of_an_argument(jit):
     f(data())
 
 
-@breaks("_is_view() of a tensor made outside is read")
+@breaks("the function reads _is_view() of a tensor made outside it")
 def is_view_of_an_argument(jit):
     @jit
     def f(x):
@@ -201,7 +201,7 @@ def is_view_of_an_argument(jit):
     f(data())
 
 
-@breaks("_base of a tensor made outside is read")
+@breaks("the function reads _base of a tensor made outside it")
 def base_of_an_argument(jit):
     @jit
     def f(x):
@@ -210,7 +210,7 @@ def base_of_an_argument(jit):
     f(data())
 
 
-@breaks("retains_grad of a tensor made outside is read")
+@breaks("the function reads retains_grad of a tensor made outside it")
 def retains_grad_of_an_argument(jit):
     @jit
     def f(x):
@@ -219,7 +219,7 @@ def retains_grad_of_an_argument(jit):
     f(data())
 
 
-@breaks("the storage was read", "a storage was read or written\nhint: use tensors")
+@breaks("the function reads a storage", "the function reads or writes a storage\nhint: use tensors")
 def storage_is_read(jit):
     @jit
     def f(x):
@@ -232,7 +232,7 @@ def storage_is_read(jit):
 
 
 @breaks(
-    "the shape of nonzero's result depends on values\nhint: keep the shape: "
+    "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
     "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
 )
 def nonzero(jit):
@@ -244,7 +244,7 @@ def nonzero(jit):
 
 
 @breaks(
-    "the shape of nonzero's result depends on values\nhint: keep the shape: "
+    "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
     "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
 )
 def mask_as_an_index(jit):
@@ -256,7 +256,7 @@ def mask_as_an_index(jit):
 
 
 @breaks(
-    "the shape of unique's result depends on values\nhint: compute it outside of the "
+    "the shape of unique's result depends on a tensor's values\nhint: compute it outside of the "
     "captured function",
 )
 def unique(jit):
@@ -268,7 +268,7 @@ def unique(jit):
 
 
 @breaks(
-    "the shape of bincount's result depends on values\nhint: "
+    "the shape of bincount's result depends on a tensor's values\nhint: "
     "tracejit.zeros(n).index_add(0, input, ones) has a fixed number of bins",
 )
 def bincount(jit):
@@ -280,8 +280,8 @@ def bincount(jit):
 
 
 @breaks(
-    "the shape of repeat_positions's result depends on values\nhint: repeat by a number, "
-    "or gather at positions that were computed outside",
+    "the shape of repeat_positions's result depends on a tensor's values\nhint: repeat by a "
+    "number, or gather at positions that were computed outside",
 )
 def repeat_interleave(jit):
     @jit
@@ -294,7 +294,7 @@ def repeat_interleave(jit):
 # -- memory ----------------------------------------------------------------------------------------
 
 
-@breaks("memory is read that overlaps what was written through another tensor")
+@breaks("the function reads memory that it wrote through an overlapping tensor")
 def write_to_overlapping_memory(jit):
     @jit
     def f(x, y):
@@ -305,7 +305,7 @@ def write_to_overlapping_memory(jit):
     f(memory[:4], memory[2:])
 
 
-@breaks("memory is read that overlaps what was written through another tensor")
+@breaks("the function reads memory that it wrote through an overlapping tensor")
 def read_of_overlapping_memory(jit):
     @jit
     def f(x, y):
@@ -318,7 +318,7 @@ def read_of_overlapping_memory(jit):
     f(memory[:4], memory[2:])
 
 
-@breaks("tensor.data was replaced\nhint: write into it: tensor.data.copy_(...)")
+@breaks("the function replaces tensor.data\nhint: write into it: tensor.data.copy_(...)")
 def data_is_replaced(jit):
     @jit
     def f(x):
@@ -328,7 +328,8 @@ def data_is_replaced(jit):
     f(data())
 
 
-@breaks("a tensor got another shape in place\nhint: use the function that returns a new view")
+@breaks("the function changes the shape of a tensor in place\nhint: use the function that returns "
+        "a new view")
 def shape_of_a_view_changes(jit):
     @jit
     def f(x):
@@ -340,8 +341,8 @@ def shape_of_a_view_changes(jit):
 
 
 @breaks(
-    "set_() was called",
-    "tensor.data was replaced\nhint: write into it: tensor.data.copy_(...)",
+    "the function calls set_()",
+    "the function replaces tensor.data\nhint: write into it: tensor.data.copy_(...)",
 )
 def set_is_called(jit):
     @jit
@@ -352,7 +353,7 @@ def set_is_called(jit):
     f(data(), data())
 
 
-@breaks("swap_tensors was called")
+@breaks("the function calls swap_tensors")
 def swapped(jit):
     @jit
     def f(x, y):
@@ -362,7 +363,7 @@ def swapped(jit):
     f(data(), data())
 
 
-@breaks("is_set_to() was called")
+@breaks("the function calls is_set_to()")
 def is_set_to(jit):
     @jit
     def f(x, y):
@@ -375,8 +376,8 @@ def is_set_to(jit):
 
 
 @breaks(
-    "calls time.time, whose effects and sources cannot be seen\nhint: move it out of the "
-    "captured function",
+    "the function calls time.time; tracejit cannot see what it reads or changes\nhint: call it "
+    "outside the captured function",
 )
 def clock(jit):
     @jit
@@ -387,8 +388,8 @@ def clock(jit):
 
 
 @breaks(
-    "calls Random.random, whose effects and sources cannot be seen\nhint: move it out of "
-    "the captured function",
+    "the function calls Random.random; tracejit cannot see what it reads or changes\nhint: call "
+    "it outside the captured function",
 )
 def random_of_python(jit):
     @jit
@@ -399,9 +400,9 @@ def random_of_python(jit):
 
 
 @breaks(
-    "its truth decided a branch that is no part of the graph: calls "
-    "cached_function_in_a_side.<locals>.table, whose effects cannot be seen",
-    "its truth decided a branch",
+    "the branch runs as Python: it calls cached_function_in_a_side.<locals>.table, and tracejit "
+    "cannot see its effects",
+    "Python needs to know if a tensor is true",
 )
 def cached_function_in_a_side(jit):
     @functools.lru_cache
@@ -416,10 +417,10 @@ def cached_function_in_a_side(jit):
 
 
 @breaks(
-    "checkpoint is called inside the captured function\nhint: a captured function keeps "
-    "what it needs as it likes: call the function itself",
-    "a generator's state is read inside the captured function\nhint: make, seed and save "
-    "generators outside of it",
+    "the function calls checkpoint\nhint: call the checkpointed function itself; capture decides "
+    "what to keep",
+    "the function reads the state of a generator\nhint: make, seed and save generators outside "
+    "the captured function",
 )
 def checkpoint(jit):
     from tracejit.utils.checkpoint import checkpoint
@@ -432,8 +433,7 @@ def checkpoint(jit):
 
 
 @breaks(
-    "saved_tensors_hooks is used inside the captured function\nhint: a captured function "
-    "keeps what it needs as it likes",
+    "the function uses saved_tensors_hooks\nhint: use it outside the captured function",
 )
 def saved_tensors_hooks(jit):
     @jit
@@ -444,7 +444,7 @@ def saved_tensors_hooks(jit):
     f(leaf())
 
 
-@breaks("a hook of all modules was registered\nhint: register it outside")
+@breaks("the function registers a hook of all modules\nhint: register it outside")
 def hook_of_all_modules(jit):
     @jit
     def f(x):
@@ -454,7 +454,7 @@ def hook_of_all_modules(jit):
     f(data())
 
 
-@breaks("a file is saved inside the captured function\nhint: save and load outside of it")
+@breaks("the function saves a file\nhint: save and load outside the captured function")
 def saving(jit):
     import io
 
@@ -467,8 +467,8 @@ def saving(jit):
 
 
 @breaks(
-    "file: a _io.BytesIO is read, whose changes cannot be seen",
-    "a file is loaded inside the captured function\nhint: save and load outside of it",
+    "file: the function reads this _io.BytesIO, and tracejit cannot see its changes",
+    "the function loads a file\nhint: save and load outside the captured function",
 )
 def loading(jit):
     import io
@@ -483,7 +483,7 @@ def loading(jit):
     f(data(), file)  # here
 
 
-@breaks("print options were set")
+@breaks("the function sets print options")
 def print_options(jit):
     before = tj.tensor(0.5)
 
@@ -495,7 +495,7 @@ def print_options(jit):
     f(data())
 
 
-@breaks("operations are counted inside the captured function")
+@breaks("the function counts its operations")
 def flops_are_counted(jit):
     from tracejit.utils.flop_counter import FlopCounterMode
 
@@ -507,7 +507,7 @@ def flops_are_counted(jit):
     f(data())
 
 
-@breaks("a class's __torch_function__ was asked")
+@breaks("the function runs the __torch_function__ of a class or mode")
 def override_protocol(jit):
     class Other:
         @classmethod
@@ -527,8 +527,8 @@ def override_protocol(jit):
 
 
 @breaks(
-    "a generator is seeded inside the captured function\nhint: make, seed and save "
-    "generators outside of it",
+    "the function seeds a generator\nhint: make, seed and save generators outside the captured "
+    "function",
 )
 def seeded(jit):
     @jit
@@ -540,8 +540,8 @@ def seeded(jit):
 
 
 @breaks(
-    "a generator is made inside the captured function\nhint: make, seed and save "
-    "generators outside of it",
+    "the function makes a generator\nhint: make, seed and save generators outside the captured "
+    "function",
 )
 def generator_made(jit):
     @jit
@@ -553,8 +553,8 @@ def generator_made(jit):
 
 
 @breaks(
-    "a generator's state is read inside the captured function\nhint: make, seed and save "
-    "generators outside of it",
+    "the function reads the state of a generator\nhint: make, seed and save generators outside "
+    "the captured function",
 )
 def generator_state_read(jit):
     @jit
@@ -568,7 +568,8 @@ def generator_state_read(jit):
 # -- modes -----------------------------------------------------------------------------------------
 
 
-@breaks("grad mode, autocast or a default is left changed\nhint: use `with tracejit.no_grad():`")
+@breaks("the function leaves grad mode, autocast or a default changed\nhint: use `with "
+        "tracejit.no_grad():`")
 def grad_mode_left_changed(jit):
     @jit
     def f(x):
@@ -581,7 +582,7 @@ def grad_mode_left_changed(jit):
         tj.set_grad_enabled(True)
 
 
-@breaks("the filters of warnings are others after the call")
+@breaks("the function changes the filters of warnings")
 def filters_of_warnings_left_open(jit):
     stack = contextlib.ExitStack()
 
@@ -597,7 +598,7 @@ def filters_of_warnings_left_open(jit):
 # -- state that is read ----------------------------------------------------------------------------
 
 
-@breaks("table: a numpy.ndarray is read, whose changes cannot be seen")
+@breaks("table: the function reads this numpy.ndarray, and tracejit cannot see its changes")
 def array_is_read(jit):
     table = np.ones(2, "float32")
 
@@ -608,7 +609,7 @@ def array_is_read(jit):
     f(data())
 
 
-@breaks("it: a itertools.count is read, whose changes cannot be seen")
+@breaks("it: the function reads this itertools.count, and tracejit cannot see its changes")
 def iterator_is_read(jit):
     @jit
     def f(x, it):
@@ -633,7 +634,7 @@ def dead_proxy(jit):
     f(data())
 
 
-@breaks("numbers: a container of 60000 elements is read")
+@breaks("numbers: the function reads this container of 60000 elements")
 def large_container(jit):
     numbers = list(range(60_000))
 
@@ -645,9 +646,9 @@ def large_container(jit):
 
 
 @breaks(
-    "given: a builtins.list_iterator is read, whose changes cannot be seen",
-    "closure_found_nowhere.<locals>.make.<locals>.<lambda> closes over variables and was "
-    "found nowhere",
+    "given: the function reads this builtins.list_iterator, and tracejit cannot see its changes",
+    "tracejit cannot find the function closure_found_nowhere.<locals>.make.<locals>.<lambda>, "
+    "which closes over variables",
 )
 def closure_found_nowhere(jit):
     def make(k):
@@ -665,7 +666,7 @@ def closure_found_nowhere(jit):
 # -- results ---------------------------------------------------------------------------------------
 
 
-@breaks("a builtins.function is returned or stored")
+@breaks("the function returns or stores a builtins.function")
 def function_is_returned(jit):
     @jit
     def f(x):
@@ -674,7 +675,7 @@ def function_is_returned(jit):
     f(data())  # here
 
 
-@breaks("a builtins.generator is returned or stored")
+@breaks("the function returns or stores a builtins.generator")
 def generator_is_returned(jit):
     @jit
     def f(x):
@@ -683,7 +684,7 @@ def generator_is_returned(jit):
     list(f(data()))  # here
 
 
-@breaks("a builtins.set is returned or stored")
+@breaks("the function returns or stores a builtins.set")
 def set_is_returned(jit):
     @jit
     def f(x):
@@ -692,7 +693,7 @@ def set_is_returned(jit):
     f(data())  # here
 
 
-@breaks("a builtins.type is returned or stored")
+@breaks("the function returns or stores a builtins.type")
 def class_is_returned(jit):
     @jit
     def f(x):
@@ -704,7 +705,7 @@ def class_is_returned(jit):
     f(data())  # here
 
 
-@breaks("a numpy.ndarray is returned or stored")
+@breaks("the function returns or stores a numpy.ndarray")
 def array_is_returned(jit):
     @jit
     def f(x):
@@ -713,7 +714,7 @@ def array_is_returned(jit):
     f(data())  # here
 
 
-@breaks("a tracejit.nn.linear.Identity is returned or stored")
+@breaks("the function returns or stores a tracejit.nn.linear.Identity")
 def module_is_returned(jit):
     @jit
     def f(x):
@@ -722,7 +723,7 @@ def module_is_returned(jit):
     f(data())  # here
 
 
-@breaks("a dict with keys that the call made is returned or stored")
+@breaks("the function returns or stores a dict with keys that it made")
 def dict_with_made_keys(jit):
     @jit
     def f(x):
@@ -731,7 +732,7 @@ def dict_with_made_keys(jit):
     f(data())  # here
 
 
-@breaks("a dict with keys that the call made is returned or stored")
+@breaks("the function returns or stores a dict with keys that it made")
 def counter_with_made_keys(jit):
     @jit
     def f(x):
@@ -742,7 +743,7 @@ def counter_with_made_keys(jit):
     f(data())  # here
 
 
-@breaks("a defaultdict with a factory of the user's is returned or stored")
+@breaks("the function returns or stores a defaultdict whose factory is no builtin")
 def defaultdict_of_the_users(jit):
     @jit
     def f(x):
@@ -751,7 +752,7 @@ def defaultdict_of_the_users(jit):
     f(data())  # here
 
 
-@breaks("a container that holds itself is returned or stored")
+@breaks("the function returns or stores a container that holds itself")
 def list_that_holds_itself(jit):
     @jit
     def f(x):
@@ -762,7 +763,7 @@ def list_that_holds_itself(jit):
     f(data())  # here
 
 
-@breaks("a Counted that the call made is returned or stored")
+@breaks("the function returns or stores a Counted that it made")
 def class_of_tensors(jit):
     class Counted(tj.Tensor):
         made = 0
@@ -778,7 +779,7 @@ def class_of_tensors(jit):
     f(data())  # here
 
 
-@breaks("a tensor with attributes of its own is returned or stored")
+@breaks("the function returns or stores a tensor with attributes of its own")
 def attributes_of_a_tensor(jit):
     @jit
     def f(x):
@@ -792,7 +793,7 @@ def attributes_of_a_tensor(jit):
 # -- state that is changed -------------------------------------------------------------------------
 
 
-@breaks("requires_grad, the history or hooks of a tensor made outside were changed")
+@breaks("the function changes requires_grad, history or hooks of a tensor made outside it")
 def history_changes(jit):
     w = leaf()
 
@@ -839,7 +840,7 @@ def tensor_used_by_another_thread(jit):
 # -- state that is changed -------------------------------------------------------------------------
 
 
-@breaks("n: a number stored in this call is found by new code")
+@breaks("n: new code reads a number that this call stored")
 def variable_that_another_function_reads(jit):
     def make():
         n = 0
@@ -860,7 +861,7 @@ def variable_that_another_function_reads(jit):
     f(data())
 
 
-@breaks("a tensor is written whose contents decided what Python did")
+@breaks("the function writes a tensor whose values decided what Python did")
 def counter_that_decides(jit):
     step, log = tj.zeros(()), []
 
@@ -876,8 +877,8 @@ def counter_that_decides(jit):
 
 
 @breaks(
-    "cached_result_is_changed.<locals>.table keeps results (functools.lru_cache), and "
-    "ran or gave what may change",
+    "cached_result_is_changed.<locals>.table caches results (functools.lru_cache), and it ran or "
+    "gave an object that may change",
 )
 def cached_result_is_changed(jit):
     made = []
@@ -895,7 +896,7 @@ def cached_result_is_changed(jit):
     f(data(), 4)  # here
 
 
-@breaks("it is asked whether two equal constants are one object\nhint: compare with `==`")
+@breaks("the function asks if two equal constants are one object\nhint: compare with `==`")
 def equal_texts_compared_by_identity(jit):
     @jit
     def f(x, one, other):
@@ -904,7 +905,7 @@ def equal_texts_compared_by_identity(jit):
     f(data(), "a b", "".join(["a", " b"]))
 
 
-@breaks("it is asked whether two equal constants are one object\nhint: use `math.isnan`")
+@breaks("the function asks if two equal constants are one object\nhint: use `math.isnan`")
 def nan_in_a_list(jit):
     nan = float("nan")
 
@@ -915,7 +916,7 @@ def nan_in_a_list(jit):
     f(data(), [nan, 1.0])
 
 
-@breaks("the set seen was changed", fullgraph=False)
+@breaks("the function changes the set seen", fullgraph=False)
 def set_grows_by_sizes(jit):
     seen = set()
 
@@ -928,7 +929,7 @@ def set_grows_by_sizes(jit):
     f(tj.ones(2))  # here
 
 
-@breaks("item() was called and its number is used in a tensor operation")
+@breaks("the function calls item(), and its number is used in a tensor operation")
 def number_of_a_loop_that_ended(jit):
     @jit
     def f(x, limit):
@@ -942,7 +943,7 @@ def number_of_a_loop_that_ended(jit):
     f(tj.ones(4, 2), tj.tensor(4.0))
 
 
-@breaks("item() was called and its number is compared")
+@breaks("the function calls item(), and its number is compared")
 def optimizer_with_a_number_of_a_tensor(jit):
     w = leaf()
 
@@ -957,8 +958,8 @@ def optimizer_with_a_number_of_a_tensor(jit):
 
 
 @breaks(
-    "calls globals, whose effects and sources cannot be seen\nhint: move it out of the "
-    "captured function",
+    "the function calls globals; tracejit cannot see what it reads or changes\nhint: call it "
+    "outside the captured function",
 )
 def global_that_shadows(jit):
     @jit

@@ -64,7 +64,7 @@ def dtype_of_variable_differs(jit):
     f(data())
 
 
-@undecided("the returned value has another shape in one case than in the other")
+@undecided("the returned value has different shapes in the two cases")
 def shape_differs(jit):
     @jit
     def f(x):
@@ -142,7 +142,7 @@ def object_in_one_case_only(jit):
     f(data())
 
 
-@undecided("stores attribute tag")
+@undecided("it sets the attribute tag")
 def attributes_of_the_users(jit):
     @jit
     def f(x):
@@ -156,7 +156,7 @@ def attributes_of_the_users(jit):
     f(data())
 
 
-@undecided("the returned value lies in memory in another way in one case than in the other")
+@undecided("the returned value has different strides in the two cases")
 def strides_differ(jit):
     @jit
     def f(x):
@@ -166,7 +166,7 @@ def strides_differ(jit):
     f(tj.ones(2, 2))
 
 
-@undecided("a result is a view of a tensor made outside in one case only")
+@undecided("a result is a view of an outer tensor in one case only")
 def view_in_one_case_only(jit):
     @jit
     def f(x):
@@ -176,7 +176,7 @@ def view_in_one_case_only(jit):
     f(data())
 
 
-@undecided("two results of a side share memory")
+@undecided("two results of one branch share memory")
 def results_share_memory(jit):
     @jit
     def f(x):
@@ -188,7 +188,7 @@ def results_share_memory(jit):
     f(data())
 
 
-@undecided("a list or dict is found in two places")
+@undecided("it gives one list or dict in two places")
 def list_in_two_places(jit):
     @jit
     def f(x):
@@ -200,7 +200,7 @@ def list_in_two_places(jit):
     f(data())
 
 
-@undecided("a tensor may be one that requires grad, where no gradients are recorded")
+@undecided("under no_grad(), a result may be an outer tensor that requires grad")
 def requires_grad_without_gradients(jit):
     w = leaf()
 
@@ -233,8 +233,8 @@ def continue_out_of_a_with(jit):
 
 @raises(
     tj.CaptureError,
-    "<here>  if x.sum() > 0:  # here\n    its truth decided a branch that is no part of "
-    "the graph: both sides raise",
+    "<here>  if x.sum() > 0:  # here\n    the branch runs as Python: both branches raise an "
+    "exception",
     plainly=False,
 )
 def both_sides_raise(jit):
@@ -248,7 +248,7 @@ def both_sides_raise(jit):
     f(data())
 
 
-@undecided("memory made outside is written before an exception")
+@undecided("it writes an outer tensor before it raises an exception")
 def write_before_an_exception(jit):
     @jit
     def f(x):
@@ -271,7 +271,7 @@ def exception_with_a_value(jit):
     f(data())
 
 
-@undecided("item() was called", "item() was called")
+@undecided("the function calls item()", "the function calls item()")
 def value_is_needed(jit):
     @jit
     def f(x):
@@ -282,7 +282,7 @@ def value_is_needed(jit):
     f(data())
 
 
-@undecided("item() was called", "item() was called")
+@undecided("the function calls item()", "the function calls item()")
 def item_in_a_side(jit):
     @jit
     def f(x):
@@ -293,7 +293,7 @@ def item_in_a_side(jit):
     f(data())
 
 
-@undecided("random numbers are drawn")
+@undecided("it draws random numbers")
 def random_numbers(jit):
     @jit
     def f(x):
@@ -302,7 +302,7 @@ def random_numbers(jit):
     f(data())
 
 
-@undecided("an optimizer makes the state of its parameters")
+@undecided("it runs the first step of an optimizer, which makes its state")
 def optimizer_makes_its_state(jit):
     w = leaf()
     optimizer = tj.optim.Adam([w])
@@ -317,7 +317,7 @@ def optimizer_makes_its_state(jit):
     f(data())
 
 
-@undecided("a list is appended to under a condition")
+@undecided("it appends to an outer list")
 def list_appended_to_in_a_side(jit):
     kept = []
 
@@ -330,7 +330,7 @@ def list_appended_to_in_a_side(jit):
     f(data())
 
 
-@undecided("a list is appended to under a condition")
+@undecided("it appends to an outer list")
 def appended_by_a_function_in_a_side(jit):
     def add(kept, x):
         kept.append(x)
@@ -346,7 +346,7 @@ def appended_by_a_function_in_a_side(jit):
     f(data())
 
 
-@undecided("changes a dict (update)")
+@undecided("it changes a dict made outside it (update)")
 def container_changed_by_a_method(jit):
     kept = {}
 
@@ -359,7 +359,7 @@ def container_changed_by_a_method(jit):
     f(data())
 
 
-@undecided("assigns an item")
+@undecided("it assigns an item of an outer object")
 def item_assigned(jit):
     kept = {}
 
@@ -372,7 +372,7 @@ def item_assigned(jit):
     f(data())
 
 
-@undecided("deletes an item")
+@undecided("it deletes an item")
 def item_deleted(jit):
     kept = {"a": 1}
 
@@ -385,7 +385,7 @@ def item_deleted(jit):
     f(data())
 
 
-@undecided("may add a missing key")
+@undecided("it may add a missing key")
 def key_missing_of_a_defaultdict(jit):
     kept = collections.defaultdict(int)
 
@@ -398,7 +398,7 @@ def key_missing_of_a_defaultdict(jit):
     f(data())
 
 
-@undecided("stores attribute n")
+@undecided("it sets the attribute n")
 def attribute_assigned(jit):
     box = Box(n=0)
 
@@ -411,7 +411,7 @@ def attribute_assigned(jit):
     f(data())
 
 
-@undecided("deletes attribute n")
+@undecided("it deletes the attribute n")
 def attribute_deleted(jit):
     box = Box(n=0)
 
@@ -424,7 +424,7 @@ def attribute_deleted(jit):
     f(data())
 
 
-@undecided("stores nonlocal kept")
+@undecided("it sets the nonlocal variable kept")
 def changed_in_place(jit):
     kept = [1]
 
@@ -438,7 +438,7 @@ def changed_in_place(jit):
     f(data())
 
 
-@undecided("stores global LAST")
+@undecided("it sets the global variable LAST")
 def global_assigned(jit):
     @jit
     def f(x):
@@ -451,10 +451,9 @@ def global_assigned(jit):
 
 
 @breaks(
-    "it: a builtins.list_iterator is read, whose changes cannot be seen",
-    "its truth decided a branch that is no part of the graph: calls next, whose effects "
-    "cannot be seen",
-    "its truth decided a branch",
+    "it: the function reads this builtins.list_iterator, and tracejit cannot see its changes",
+    "the branch runs as Python: it calls next, and tracejit cannot see its effects",
+    "Python needs to know if a tensor is true",
 )
 def iterator_consumed(jit):
     it = iter([1.0, 2.0])
@@ -467,9 +466,9 @@ def iterator_consumed(jit):
 
 
 @breaks(
-    "it: a builtins.list_iterator is read, whose changes cannot be seen",
-    "its truth decided a branch that is no part of the graph: a list_iterator is consumed",
-    "its truth decided a branch",
+    "it: the function reads this builtins.list_iterator, and tracejit cannot see its changes",
+    "the branch runs as Python: it consumes a list_iterator made outside it",
+    "Python needs to know if a tensor is true",
 )
 def iterator_unpacked(jit):
     it = iter([1.0, 2.0])
@@ -484,7 +483,7 @@ def iterator_unpacked(jit):
     f(data())
 
 
-@undecided("calls print, whose effects cannot be seen")
+@undecided("it calls print, and tracejit cannot see its effects")
 def print_in_a_side(jit):
     @jit
     def f(x):
@@ -495,7 +494,7 @@ def print_in_a_side(jit):
     f(data())
 
 
-@undecided("calls open, whose effects cannot be seen")
+@undecided("it calls open, and tracejit cannot see its effects")
 def unknown_function(jit):
     @jit
     def f(x):
@@ -506,7 +505,7 @@ def unknown_function(jit):
     f(data())
 
 
-@undecided("calls unknown, whose source cannot be rewritten")
+@undecided("it calls unknown, whose source tracejit cannot rewrite")
 def function_without_source(jit):
     names = {}
     exec("def unknown(x):\n    return x * 3", names)
@@ -519,7 +518,7 @@ def function_without_source(jit):
     f(data())
 
 
-@undecided("makes a Box")
+@undecided("it makes a Box")
 def object_is_made(jit):
     @jit
     def f(x):
@@ -529,7 +528,7 @@ def object_is_made(jit):
     f(data())
 
 
-@undecided("stores attribute calls")
+@undecided("it sets the attribute calls")
 def callable_object(jit):
     box = Box()
 
@@ -540,7 +539,7 @@ def callable_object(jit):
     f(data())
 
 
-@undecided("calls register_hook")
+@undecided("it calls register_hook")
 def hook_registered_in_a_side(jit):
     w = leaf()
 
@@ -553,7 +552,7 @@ def hook_registered_in_a_side(jit):
     f(data())
 
 
-@undecided("calls backward")
+@undecided("it calls backward")
 def backward_in_a_side(jit):
     w = leaf()
 
@@ -567,9 +566,9 @@ def backward_in_a_side(jit):
 
 
 @undecided(
-    "backward() runs through history made outside",
-    "backward() runs through history that was made outside the call\nhint: detach the "
-    "input, or compute what it comes from inside",
+    "it runs backward() through history from outside",
+    "backward() runs through history from before the call\nhint: detach the input, or compute it "
+    "inside the captured function",
 )
 def history_outside_in_a_side(jit):
     w = leaf()
@@ -584,7 +583,7 @@ def history_outside_in_a_side(jit):
     f(data(), (w * 3).sum())
 
 
-@undecided("stores attribute grad")
+@undecided("it sets the attribute grad")
 def gradient_of_what_was_made_outside(jit):
     w = leaf()
 
@@ -597,7 +596,7 @@ def gradient_of_what_was_made_outside(jit):
     f(data())
 
 
-@undecided("stores attribute requires_grad")
+@undecided("it sets the attribute requires_grad")
 def requires_grad_changed(jit):
     w = leaf()
 
@@ -611,8 +610,9 @@ def requires_grad_changed(jit):
 
 
 @undecided(
-    "grad mode is left changed",
-    "grad mode, autocast or a default is left changed\nhint: use `with tracejit.no_grad():`",
+    "it leaves grad mode changed",
+    "the function leaves grad mode, autocast or a default changed\nhint: use `with "
+    "tracejit.no_grad():`",
 )
 def grad_mode_left_changed(jit):
     @jit
@@ -627,7 +627,7 @@ def grad_mode_left_changed(jit):
         tj.set_grad_enabled(True)
 
 
-@undecided("a tensor made outside is written while gradients are recorded")
+@undecided("it writes an outer tensor while gradients are recorded")
 def written_while_gradients_are_recorded(jit):
     w = leaf()
 
@@ -641,7 +641,7 @@ def written_while_gradients_are_recorded(jit):
     f(data())
 
 
-@undecided("a tensor is written that the caller has from `.data`")
+@undecided("it writes a tensor that came from `.data`")
 def written_that_is_from_data(jit):
     @jit
     def f(x, y):
@@ -652,7 +652,7 @@ def written_that_is_from_data(jit):
     f(data(), leaf().data)
 
 
-@undecided("a tensor is written that history outside needs as it is")
+@undecided("it writes a tensor whose old value an outer gradient needs")
 def written_that_history_needs(jit):
     w = leaf()
 
@@ -667,7 +667,7 @@ def written_that_history_needs(jit):
     f(data())
 
 
-@undecided("memory that overlaps other memory is used")
+@undecided("it uses a tensor that overlaps another tensor")
 def overlapping_memory(jit):
     @jit
     def f(x, y):
@@ -680,8 +680,9 @@ def overlapping_memory(jit):
 
 
 @undecided(
-    "the shape of nonzero's result depends on values",
-    "the shape of nonzero's result depends on values\nhint: keep the shape: "
+    "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
+    "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
+    "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
     "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
 )
 def shape_depends_on_values(jit):
@@ -699,7 +700,7 @@ def shape_depends_on_values(jit):
 # -- after a branch --------------------------------------------------------------------------------
 
 
-@breaks("which tensor a variable is depends on a value")
+@breaks("a tensor's value decides which tensor a variable is")
 def which_tensor_is_asked(jit):
     @jit
     def f(x, y):
@@ -710,11 +711,10 @@ def which_tensor_is_asked(jit):
 
 
 @breaks(
-    "its backward would fail: RuntimeError: one of the variables needed for gradient "
-    "computation has been modified by an inplace operation: [tracejit.FloatTensor [2]] "
-    "was written since. Hint: enable anomaly detection to find the operation that failed "
-    "to compute its gradient, with tracejit.autograd.set_detect_anomaly(True, "
-    "check_nan=False).",
+    "the result's backward would fail: RuntimeError: one of the variables needed for gradient "
+    "computation has been modified by an inplace operation: [tracejit.FloatTensor [2]] was "
+    "written since. Hint: enable anomaly detection to find the operation that failed to compute "
+    "its gradient, with tracejit.autograd.set_detect_anomaly(True, check_nan=False).",
 )
 def which_tensor_is_written(jit):
     w = leaf()
@@ -730,9 +730,8 @@ def which_tensor_is_written(jit):
 
 
 @breaks(
-    "its truth decided a branch that is no part of the graph: the returned value lies in "
-    "memory in another way in one case than in the other",
-    "its truth decided a branch",
+    "the branch runs as Python: the returned value has different strides in the two cases",
+    "Python needs to know if a tensor is true",
 )
 def layout_depends_on_a_value(jit):
     @jit
@@ -743,7 +742,7 @@ def layout_depends_on_a_value(jit):
     f(tj.ones(2, 2), tj.ones(2, 2))
 
 
-@undecided("a result is one of two tensors that were written differently often")
+@undecided("a result is one of two tensors with different `_version`")
 def one_of_two_written_differently(jit):
     @jit
     def f(x, y):
@@ -754,7 +753,7 @@ def one_of_two_written_differently(jit):
     f(data(), data())
 
 
-@undecided("a result counts writes of its own: it is `.data` of a tensor")
+@undecided("a result is `.data` of a tensor")
 def result_from_data(jit):
     @jit
     def f(x):
@@ -766,8 +765,8 @@ def result_from_data(jit):
 
 
 @breaks(
-    "its truth decided a branch that is no part of the graph: one side returns a value",
-    "its truth decided a branch",
+    "the branch runs as Python: only one branch returns a value",
+    "Python needs to know if a tensor is true",
 )
 def returns_in_one_case_only(jit):
     class Counted:
@@ -789,7 +788,7 @@ def returns_in_one_case_only(jit):
     f(data())
 
 
-@undecided("changes an object in place (+=)")
+@undecided("it changes an outer object in place (+=)")
 def object_changed_in_place(jit):
     class Adding(Box):
         def __iadd__(self, other):
@@ -809,8 +808,8 @@ def object_changed_in_place(jit):
 
 
 @breaks(
-    "its truth decided a branch that is no part of the graph: it ends a loop",
-    "its truth decided a branch",
+    "the branch runs as Python: only one branch leaves the loop",
+    "Python needs to know if a tensor is true",
 )
 def ends_a_loop_within_a_with(jit):
     @jit
@@ -825,7 +824,7 @@ def ends_a_loop_within_a_with(jit):
     f(data())
 
 
-@undecided("runs clear_gradient, which changes objects")
+@undecided("it runs clear_gradient, which changes objects")
 def gradients_are_set_to_zero(jit):
     w = leaf()
     w.grad = tj.ones(2)
@@ -840,7 +839,7 @@ def gradients_are_set_to_zero(jit):
     f(data())
 
 
-@undecided("requires_grad, the history or hooks of a tensor made outside change")
+@undecided("it changes requires_grad, history or hooks of an outer tensor")
 def parameters_without_gradients(jit):
     net = nn.Linear(2, 2)
 
@@ -853,7 +852,7 @@ def parameters_without_gradients(jit):
     f(data())
 
 
-@undecided("runs LRScheduler.step, which changes objects")
+@undecided("it runs LRScheduler.step, which changes objects")
 def schedule_steps(jit):
     optimizer = tj.optim.SGD([leaf()], lr=0.1)
     schedule = tj.optim.lr_scheduler.StepLR(optimizer, 1)
@@ -868,9 +867,9 @@ def schedule_steps(jit):
 
 
 @undecided(
-    "runs manual_seed, which changes objects",
-    "a generator is seeded inside the captured function\nhint: make, seed and save "
-    "generators outside of it",
+    "it runs manual_seed, which changes objects",
+    "the function seeds a generator\nhint: make, seed and save generators outside the captured "
+    "function",
 )
 def seeded_in_a_side(jit):
     @jit
@@ -882,7 +881,7 @@ def seeded_in_a_side(jit):
     f(data())
 
 
-@breaks("a tensor is written that may be another one, depending on a value")
+@breaks("a tensor's value decides which tensor the function writes")
 def one_of_two_is_written_with_history(jit):
     w = leaf()
 
@@ -897,9 +896,9 @@ def one_of_two_is_written_with_history(jit):
 
 
 @breaks(
-    "how a tensor lies in memory depends on a value",
-    "memory is read that overlaps what was written through another tensor",
-    "memory is written that overlaps another tensor's, or itself",
+    "the function needs strides that a tensor's value decides",
+    "the function reads memory that it wrote through an overlapping tensor",
+    "the function writes a tensor that overlaps itself or another tensor",
 )
 def layout_of_one_of_two(jit):
     @jit
@@ -920,7 +919,7 @@ def layout_of_one_of_two(jit):
     f(data(), tj.tensor([0, 1]))
 
 
-@undecided("a tensor receives a gradient through one side only")
+@undecided("a tensor gets a gradient in one branch only")
 def gradients_of_other_parameters(jit):
     a, b = leaf(), leaf()
 

@@ -26,6 +26,7 @@ import tracejit as tj
 from tracejit import config
 
 VARYING = re.compile(r"0x[0-9a-f]+|(?<=_)[0-9a-f]{8}_[0-9a-f]{16}")  # addresses, digests
+TRUTH = "Python needs to know if a tensor is true"  # where a tensor decides what runs
 ENTRIES: list[Entry] = []
 
 
@@ -172,8 +173,7 @@ def guarded(*texts: str, jit: Callable = tj.script) -> Callable:
 
 def undecided(reason: str, *more: str, **options: Any) -> Callable:
     """A tensor decides what is no part of the graph, for this reason; then its truth is asked."""
-    return breaks(f"its truth decided a branch that is no part of the graph: {reason}",
-                  "its truth decided a branch", *more, **options)
+    return breaks(f"the branch runs as Python: {reason}", TRUTH, *more, **options)
 
 
 def logged(*texts: str, logs: str = "breaks", jit: Callable = tj.script) -> Callable:

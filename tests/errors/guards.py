@@ -70,8 +70,8 @@ def requires_grad(jit):
 
 
 @recompiles(
-    "x: contiguous -> float32, 2 dimensions, requires_grad=False, shape [2, 3]; what it "
-    "was belongs to the program; keep it the same between calls",
+    "x: contiguous -> float32, 2 dimensions, requires_grad=False, shape [2, 3]; the program holds "
+    "for this value only; keep it the same between calls",
 )
 def strides_of_what_is_written(jit):
     @jit  # here
@@ -83,8 +83,8 @@ def strides_of_what_is_written(jit):
 
 
 @recompiles(
-    "y: the same tensor as x -> float32, 1 dimensions, requires_grad=False, shape [2]; "
-    "what it was belongs to the program; keep it the same between calls",
+    "y: the same tensor as x -> float32, 1 dimensions, requires_grad=False, shape [2]; the "
+    "program holds for this value only; keep it the same between calls",
 )
 def same_tensor(jit):
     @jit  # here
@@ -97,8 +97,8 @@ def same_tensor(jit):
 
 
 @recompiles(
-    "y: the same memory as x -> float32, 1 dimensions, requires_grad=False, shape [2]; "
-    "what it was belongs to the program; keep it the same between calls",
+    "y: the same memory as x -> float32, 1 dimensions, requires_grad=False, shape [2]; the "
+    "program holds for this value only; keep it the same between calls",
 )
 def same_memory(jit):
     @jit  # here
@@ -112,8 +112,8 @@ def same_memory(jit):
 
 @recompiles(
     "x: neither made in inference mode nor from .data -> float32, 1 dimensions, "
-    "requires_grad=False, shape [2]; what it was belongs to the program; keep it the "
-    "same between calls",
+    "requires_grad=False, shape [2]; the program holds for this value only; keep it the same "
+    "between calls",
 )
 def from_data(jit):
     @jit  # here
@@ -125,8 +125,8 @@ def from_data(jit):
 
 
 @recompiles(
-    "w: 0 hooks -> float32, 1 dimensions, requires_grad=True, shape [2]; what it was "
-    "belongs to the program; keep it the same between calls",
+    "w: 0 hooks -> float32, 1 dimensions, requires_grad=True, shape [2]; the program holds for "
+    "this value only; keep it the same between calls",
 )
 def hooks(jit):
     w = leaf()
@@ -141,8 +141,8 @@ def hooks(jit):
 
 
 @recompiles(
-    "w.grad: == None -> float32, 1 dimensions, requires_grad=False, shape [2]; each "
-    "value has a program of its own; give few values",
+    "w.grad: == None -> float32, 1 dimensions, requires_grad=False, shape [2]; each value needs a "
+    "program of its own; pass few values",
 )
 def gradient_is_there(jit):
     w = leaf()
@@ -173,8 +173,8 @@ def a_leaf_no_more(jit):
 
 
 @recompiles(
-    "size s0_0 at <return x * 2 if x.shape[0] > 3 else x>: s0_0 > 3 -> 2 against 3; the "
-    "line asks about this size; where the answer differs, so does the program",
+    "size s0_0 at <return x * 2 if x.shape[0] > 3 else x>: s0_0 > 3 -> 2 against 3; the line asks "
+    "about this size; another answer needs another program",
 )
 def size_is_asked(jit):
     @jit  # here
@@ -186,8 +186,8 @@ def size_is_asked(jit):
 
 
 @recompiles(
-    "size s0_0 at <return x * 0.4375 + y>: s0_0 == s1_0 -> 3 against 1; the line asks about "
-    "this size; where the answer differs, so does the program",
+    "size s0_0 at <return x * 0.4375 + y>: s0_0 == s1_0 -> 3 against 1; the line asks about this "
+    "size; another answer needs another program",
 )
 def sizes_that_were_equal(jit):
     # A number that no other program has: programs that are alike share one, with its first lines.
@@ -200,9 +200,8 @@ def sizes_that_were_equal(jit):
 
 
 @recompiles(
-    "memory of the inputs: disjoint and writable -> overlapping or read-only, and the "
-    "program writes some of it; what it was belongs to the program; keep it the same "
-    "between calls",
+    "memory of the inputs: disjoint and writable -> overlapping or read-only, and the program "
+    "writes some of it; the program holds for this value only; keep it the same between calls",
 )
 def memory_overlaps(jit):
     @jit  # here
@@ -219,8 +218,8 @@ def memory_overlaps(jit):
 
 
 @recompiles(
-    "rate > 0.5: True -> another answer; the function asks this; where the answer "
-    "differs, so does the program",
+    "rate > 0.5: True -> another answer; the function asks this; another answer needs another "
+    "program",
 )
 def number_is_compared(jit):
     @jit  # here
@@ -232,8 +231,8 @@ def number_is_compared(jit):
 
 
 @recompiles(
-    "n: == 3 -> 4; each value of this int has a program; give few values (a range over a "
-    "tensor's size has one program for all)",
+    "n: == 3 -> 4; each value of this int needs a program; pass few values (a loop over a "
+    "tensor's size needs one program for all)",
 )
 def int_whose_value_counts(jit):
     @jit  # here
@@ -245,8 +244,8 @@ def int_whose_value_counts(jit):
 
 
 @recompiles(
-    "rate: == 0.5 -> 0.25; each value of this float has a program; use it in arithmetic "
-    "with tensors only, or give few values",
+    "rate: == 0.5 -> 0.25; each value of this float needs a program; use it only in arithmetic "
+    "with tensors, or pass few values",
 )
 def float_whose_value_counts(jit):
     @jit  # here
@@ -257,7 +256,7 @@ def float_whose_value_counts(jit):
     f(data(), 0.25)
 
 
-@recompiles("kind: == 'double' -> 'same'; each value has a program of its own; give few values")
+@recompiles("kind: == 'double' -> 'same'; each value needs a program of its own; pass few values")
 def text(jit):
     @jit  # here
     def f(x, kind):
@@ -267,7 +266,7 @@ def text(jit):
     f(data(), "same")
 
 
-@recompiles("flag: == True -> False; each value has a program of its own; give few values")
+@recompiles("flag: == True -> False; each value needs a program of its own; pass few values")
 def flag(jit):
     @jit  # here
     def f(x, flag):
@@ -278,7 +277,8 @@ def flag(jit):
 
 
 @recompiles(
-    "k: int, any value -> 2.0; what it was belongs to the program; keep it the same between calls",
+    "k: int, any value -> 2.0; the program holds for this value only; keep it the same between "
+    "calls",
 )
 def another_type_of_number(jit):
     @jit  # here
@@ -290,7 +290,7 @@ def another_type_of_number(jit):
 
 
 @recompiles(
-    "level: == Level.LOW -> Level.HIGH; each value has a program of its own; give few values",
+    "level: == Level.LOW -> Level.HIGH; each value needs a program of its own; pass few values",
 )
 def member_of_an_enum(jit):
     @jit  # here
@@ -302,8 +302,8 @@ def member_of_an_enum(jit):
 
 
 @recompiles(
-    "bias: == None -> float32, 1 dimensions, requires_grad=False, shape [2]; each value "
-    "has a program of its own; give few values",
+    "bias: == None -> float32, 1 dimensions, requires_grad=False, shape [2]; each value needs a "
+    "program of its own; pass few values",
 )
 def none(jit):
     @jit  # here
@@ -318,8 +318,8 @@ def none(jit):
 
 
 @recompiles(
-    "xs: list of 2 -> [tensor([1., 2.])]; what it was belongs to the program; keep it "
-    "the same between calls",
+    "xs: list of 2 -> [tensor([1., 2.])]; the program holds for this value only; keep it the same "
+    "between calls",
 )
 def length_of_a_list(jit):
     @jit  # here
@@ -331,8 +331,8 @@ def length_of_a_list(jit):
 
 
 @recompiles(
-    "xs: keys ['a', 'b'] -> {'b': tensor([1., 2.]), 'a': tensor([1., 2.])}; what it was "
-    "belongs to the program; keep it the same between calls",
+    "xs: keys ['a', 'b'] -> {'b': tensor([1., 2.]), 'a': tensor([1., 2.])}; the program holds for "
+    "this value only; keep it the same between calls",
 )
 def keys_of_a_dict(jit):
     @jit  # here
@@ -344,8 +344,8 @@ def keys_of_a_dict(jit):
 
 
 @recompiles(
-    "xs: dict of 2 -> dict of 3; what it was belongs to the program; keep it the same "
-    "between calls",
+    "xs: dict of 2 -> dict of 3; the program holds for this value only; keep it the same between "
+    "calls",
 )
 def keys_that_are_objects(jit):
     one, other = Level.LOW, Level.HIGH
@@ -359,8 +359,8 @@ def keys_that_are_objects(jit):
 
 
 @recompiles(
-    "xs: 2 keys in their order -> {tracejit.int64: tensor([1., 2.]), tracejit.float32: "
-    "1.0}; what it was belongs to the program; keep it the same between calls",
+    "xs: 2 keys in their order -> {tracejit.int64: tensor([1., 2.]), tracejit.float32: 1.0}; the "
+    "program holds for this value only; keep it the same between calls",
 )
 def order_of_keys(jit):
     @jit  # here
@@ -372,7 +372,8 @@ def order_of_keys(jit):
 
 
 @recompiles(
-    "seen: set {'a'} -> set(); what it was belongs to the program; keep it the same between calls",
+    "seen: set {'a'} -> set(); the program holds for this value only; keep it the same between "
+    "calls",
 )
 def contents_of_a_set(jit):
     seen = {"a"}
@@ -387,8 +388,8 @@ def contents_of_a_set(jit):
 
 
 @recompiles(
-    "xs: a deque of at most 3 -> deque([tensor([1., 2.])], maxlen=4); what it was "
-    "belongs to the program; keep it the same between calls",
+    "xs: a deque of at most 3 -> deque([tensor([1., 2.])], maxlen=4); the program holds for this "
+    "value only; keep it the same between calls",
 )
 def longest_deque(jit):
     @jit  # here
@@ -403,7 +404,8 @@ def longest_deque(jit):
 
 
 @recompiles(
-    "mode: grad mode is True -> changed; call it under the same grad mode and default dtype",
+    "mode: grad mode is True -> changed; call the function under the same grad mode and default "
+    "dtype",
 )
 def grad_mode(jit):
     @jit  # here
@@ -416,7 +418,8 @@ def grad_mode(jit):
 
 
 @recompiles(
-    "mode: inference mode is False -> changed; call it under the same grad mode and default dtype",
+    "mode: inference mode is False -> changed; call the function under the same grad mode and "
+    "default dtype",
 )
 def inference_mode(jit):
     @jit  # here
@@ -430,7 +433,7 @@ def inference_mode(jit):
 
 
 @recompiles(
-    "mode: default dtype is tracejit.float32 -> changed; call it under the same grad "
+    "mode: default dtype is tracejit.float32 -> changed; call the function under the same grad "
     "mode and default dtype",
 )
 def default_dtype(jit):
@@ -447,7 +450,8 @@ def default_dtype(jit):
         tj.set_default_dtype(before)
 
 
-@recompiles("mode: autocast is off -> changed; call it under the same grad mode and default dtype")
+@recompiles("mode: autocast is off -> changed; call the function under the same grad mode and "
+            "default dtype")
 def autocast(jit):
     @jit  # here
     def f(x):
@@ -459,7 +463,8 @@ def autocast(jit):
 
 
 @recompiles(
-    "mode: no hooks of all modules -> changed; call it under the same grad mode and default dtype",
+    "mode: no hooks of all modules -> changed; call the function under the same grad mode and "
+    "default dtype",
 )
 def hooks_of_all_modules(jit):
     from tracejit.nn.modules.module import register_module_forward_hook
@@ -477,7 +482,8 @@ def hooks_of_all_modules(jit):
 
 
 @recompiles(
-    "mode: default device is cpu -> changed; call it under the same grad mode and default dtype",
+    "mode: default device is cpu -> changed; call the function under the same grad mode and "
+    "default dtype",
 )
 def default_device(jit):
     @jit  # here
@@ -492,8 +498,8 @@ def default_device(jit):
 
 @recompiles(
     "g: function function_of_the_users.<locals>.<lambda> -> <function "
-    "function_of_the_users.<locals>.<lambda> at ...>; what it was belongs to the "
-    "program; keep it the same between calls",
+    "function_of_the_users.<locals>.<lambda> at ...>; the program holds for this value only; keep "
+    "it the same between calls",
 )
 def function_of_the_users(jit):
     @jit  # here
@@ -505,8 +511,8 @@ def function_of_the_users(jit):
 
 
 @recompiles(
-    "g: partial -> <function partial.<locals>.<lambda> at ...>; what it was belongs to "
-    "the program; keep it the same between calls",
+    "g: partial -> <function partial.<locals>.<lambda> at ...>; the program holds for this value "
+    "only; keep it the same between calls",
 )
 def partial(jit):
     @jit  # here
@@ -518,7 +524,7 @@ def partial(jit):
 
 
 @recompiles(
-    "g: identity exp -> <op tanh>; what it was belongs to the program; keep it the same "
+    "g: identity exp -> <op tanh>; the program holds for this value only; keep it the same "
     "between calls",
 )
 def op(jit):
@@ -531,8 +537,8 @@ def op(jit):
 
 
 @recompiles(
-    "box: Box -> a class_of_an_object.<locals>.Other; what it was belongs to the "
-    "program; keep it the same between calls",
+    "box: Box -> a class_of_an_object.<locals>.Other; the program holds for this value only; keep "
+    "it the same between calls",
 )
 def class_of_an_object(jit):
     class Other(Box):
@@ -547,10 +553,9 @@ def class_of_an_object(jit):
 
 
 @recompiles(
-    "class methods_of_a_class.<locals>.Scale: the methods of "
-    "methods_of_a_class.<locals>.Scale -> <class "
-    "'tests.errors.guards.methods_of_a_class.<locals>.Scale'>; what it was belongs to "
-    "the program; keep it the same between calls",
+    "class methods_of_a_class.<locals>.Scale: the methods of methods_of_a_class.<locals>.Scale -> "
+    "<class 'tests.errors.guards.methods_of_a_class.<locals>.Scale'>; the program holds for this "
+    "value only; keep it the same between calls",
 )
 def methods_of_a_class(jit):
     class Scale:
@@ -569,8 +574,8 @@ def methods_of_a_class(jit):
 
 
 @recompiles(
-    "box.k: float, any value -> (absent); what it was belongs to the program; keep it "
-    "the same between calls",
+    "box.k: float, any value -> (absent); the program holds for this value only; keep it the same "
+    "between calls",
 )
 def attribute_is_gone(jit):
     box = Box(k=2.0)
@@ -585,7 +590,7 @@ def attribute_is_gone(jit):
 
 
 @recompiles(
-    "box.k: absent -> there; what it was belongs to the program; keep it the same between calls",
+    "box.k: absent -> there; the program holds for this value only; keep it the same between calls",
 )
 def attribute_is_there(jit):
     box = Box()
@@ -600,8 +605,8 @@ def attribute_is_there(jit):
 
 
 @recompiles(
-    "box.__dict__: names ['a'] -> ('a', 'b'); what it was belongs to the program; keep "
-    "it the same between calls",
+    "box.__dict__: names ['a'] -> ('a', 'b'); the program holds for this value only; keep it the "
+    "same between calls",
 )
 def names_of_attributes(jit):
     box = Box(a=1.0)
@@ -616,8 +621,8 @@ def names_of_attributes(jit):
 
 
 @recompiles(
-    "holder.module: module one -> <module 'other'>; what it was belongs to the program; "
-    "keep it the same between calls",
+    "holder.module: module one -> <module 'other'>; the program holds for this value only; keep "
+    "it the same between calls",
 )
 def module_in_a_variable(jit):
     one, other = types.ModuleType("one"), types.ModuleType("other")
@@ -634,8 +639,8 @@ def module_in_a_variable(jit):
 
 
 @recompiles(
-    "other: the same object as one -> a Box; what it was belongs to the program; keep it "
-    "the same between calls",
+    "other: the same object as one -> a Box; the program holds for this value only; keep it the "
+    "same between calls",
 )
 def same_object(jit):
     @jit  # here
@@ -648,8 +653,8 @@ def same_object(jit):
 
 
 @recompiles(
-    "one: another object than at 1 other places -> a Box; what it was belongs to the "
-    "program; keep it the same between calls",
+    "one: another object than at 1 other places -> a Box; the program holds for this value only; "
+    "keep it the same between calls",
 )
 def different_objects(jit):
     @jit  # here
@@ -663,8 +668,8 @@ def different_objects(jit):
 
 
 @recompiles(
-    "the generators: different ones -> one and the same; what it was belongs to the "
-    "program; keep it the same between calls",
+    "the generators: different ones -> one and the same; the program holds for this value only; "
+    "keep it the same between calls",
 )
 def generators_that_become_one(jit):
     @jit  # here
@@ -677,8 +682,8 @@ def generators_that_become_one(jit):
 
 
 @recompiles(
-    "kept_result.<locals>.gain: 2.0 -> another result; what it was belongs to the "
-    "program; keep it the same between calls",
+    "kept_result.<locals>.gain: 2.0 -> another result; the program holds for this value only; "
+    "keep it the same between calls",
 )
 def kept_result(jit):
     state = Box(k=2.0)
@@ -720,9 +725,9 @@ def recompiled_where_that_is_forbidden(jit):
 
 
 @breaks(
-    "2 programs were compiled already; last cause: kind: == 'bb' -> 'ccc' (<@jit>); each "
-    "value has a program of its own; give few values\nhint: each value has a program of "
-    "its own; give few values",
+    "the function has 2 programs already, and gets no more; last cause: kind: == 'bb' -> 'ccc' "
+    "(<@jit>); each value needs a program of its own; pass few values\nhint: each value needs a "
+    "program of its own; pass few values",
     fullgraph=False,
 )
 def too_many_programs(jit):
@@ -755,8 +760,8 @@ def guards_of_a_call(jit):
 
 
 @recompiles(
-    "box: the same object, whose number is asked for -> a Box; what it was belongs to "
-    "the program; keep it the same between calls",
+    "box: the same object, because its id() is used -> a Box; the program holds for this value "
+    "only; keep it the same between calls",
 )
 def number_of_an_object(jit):
     @jit  # here
@@ -769,7 +774,7 @@ def number_of_an_object(jit):
 
 
 @recompiles(
-    "mode: the classes registered with abstract ones -> changed; call it under the same "
+    "mode: the classes registered with abstract ones -> changed; call the function under the same "
     "grad mode and default dtype",
 )
 def registered_with_an_abstract_class(jit):
@@ -790,8 +795,8 @@ def registered_with_an_abstract_class(jit):
 
 
 @recompiles(
-    "x: not contiguous -> float32, 2 dimensions, requires_grad=False, shape [2, 3]; what "
-    "it was belongs to the program; keep it the same between calls",
+    "x: not contiguous -> float32, 2 dimensions, requires_grad=False, shape [2, 3]; the program "
+    "holds for this value only; keep it the same between calls",
 )
 def not_contiguous(jit):
     @jit  # here
@@ -803,8 +808,8 @@ def not_contiguous(jit):
 
 
 @recompiles(
-    "x: 0 elements into its storage -> float32, 1 dimensions, requires_grad=False, shape "
-    "[2]; what it was belongs to the program; keep it the same between calls",
+    "x: 0 elements into its storage -> float32, 1 dimensions, requires_grad=False, shape [2]; the "
+    "program holds for this value only; keep it the same between calls",
 )
 def place_in_its_storage(jit):
     @jit  # here
@@ -817,7 +822,7 @@ def place_in_its_storage(jit):
 
 
 @recompiles(
-    "net.forward: absent -> there; what it was belongs to the program; keep it the same "
+    "net.forward: absent -> there; the program holds for this value only; keep it the same "
     "between calls",
 )
 def module_with_a_method_of_its_own(jit):
@@ -833,8 +838,8 @@ def module_with_a_method_of_its_own(jit):
 
 
 @recompiles(
-    "scaled.__defaults__[0]: == 2.0 -> 0.5; each value of this float has a program; use "
-    "it in arithmetic with tensors only, or give few values",
+    "scaled.__defaults__[0]: == 2.0 -> 0.5; each value of this float needs a program; use it only "
+    "in arithmetic with tensors, or pass few values",
 )
 def default_of_a_parameter(jit):
     def scaled(x, k=2.0):
@@ -850,8 +855,8 @@ def default_of_a_parameter(jit):
 
 
 @recompiles(
-    "scale.get(): == 2 -> 3; each value of this int has a program; give few values (a "
-    "range over a tensor's size has one program for all)",
+    "scale.get(): == 2 -> 3; each value of this int needs a program; pass few values (a loop over "
+    "a tensor's size needs one program for all)",
 )
 def variable_of_a_context(jit):
     import contextvars

@@ -19,7 +19,7 @@ def rows(n=4):
 # -- variables from iteration to iteration ---------------------------------------------------------
 
 
-@unrolled("mod of an int that changes from iteration to iteration")
+@unrolled("it computes mod of an int that changes in each iteration")
 def dtype_changes(jit):
     @jit
     def f(x):
@@ -67,7 +67,7 @@ def structure_changes(jit):
     f(data())
 
 
-@unrolled("a result of an iteration is memory made outside")
+@unrolled("a result of an iteration shares memory with an outer tensor")
 def int_becomes_a_float(jit):
     @jit
     def f(x):
@@ -80,7 +80,7 @@ def int_becomes_a_float(jit):
     f(rows())
 
 
-@undecided("pow of an int that changes from iteration to iteration")
+@undecided("it computes pow of an int that changes in each iteration")
 def power_of_a_changing_int(jit):
     @jit
     def f(x):
@@ -93,7 +93,7 @@ def power_of_a_changing_int(jit):
     f(data())
 
 
-@undecided("mul of an int that changes from iteration to iteration")
+@undecided("it computes mul of an int that changes in each iteration")
 def int_that_grows(jit):
     @jit
     def f(x):
@@ -106,7 +106,7 @@ def int_that_grows(jit):
     f(data())
 
 
-@undecided("a large int")
+@undecided("it uses an int that is too large")
 def large_int(jit):
     @jit
     def f(x):
@@ -119,7 +119,7 @@ def large_int(jit):
     f(data())
 
 
-@undecided("truediv of a float that changes from iteration to iteration")
+@undecided("it computes truediv of a float that changes in each iteration")
 def division_of_a_changing_float(jit):
     @jit
     def f(x):
@@ -132,7 +132,7 @@ def division_of_a_changing_float(jit):
     f(data())
 
 
-@undecided("the value of a number is needed that changes from iteration to iteration")
+@undecided("it needs the value of a number that changes in each iteration")
 def value_of_a_changing_number(jit):
     @jit
     def f(x):
@@ -145,7 +145,7 @@ def value_of_a_changing_number(jit):
     f(data())
 
 
-@unrolled("an index is a large int")
+@unrolled("it uses an index that is too large")
 def index_is_large(jit):
     @jit
     def f(x):
@@ -196,7 +196,7 @@ def requires_grad_without_an_iteration(jit):
     f(data())
 
 
-@undecided("y is written in place and then replaced")
+@undecided("an iteration writes y in place and then assigns it")
 def written_and_replaced(jit):
     @jit
     def f(x, y):
@@ -209,7 +209,7 @@ def written_and_replaced(jit):
     f(data(), data())
 
 
-@undecided("y has attributes of the user's")
+@undecided("y has attributes of its own")
 def attributes_of_the_users(jit):
     @jit
     def f(x):
@@ -223,7 +223,7 @@ def attributes_of_the_users(jit):
     f(data())
 
 
-@undecided("a variable stays one of the tensors it was before the loop")
+@undecided("a variable keeps a tensor from before the loop")
 def variable_stays_one_of_two(jit):
     @jit
     def f(x, a, b):
@@ -235,7 +235,7 @@ def variable_stays_one_of_two(jit):
     f(data(), data(), data())
 
 
-@undecided("after no iteration a variable is a view, or another one")
+@undecided("if no iteration runs, a variable is a view or another variable's tensor")
 def variable_is_what_another_was(jit):
     @jit
     def f(x, a, b):
@@ -247,7 +247,7 @@ def variable_is_what_another_was(jit):
     f(data(), data(), data())
 
 
-@undecided("a variable stays one of the tensors it was before the loop")
+@undecided("a variable keeps a tensor from before the loop")
 def view_of_a_variable(jit):
     @jit
     def f(x, a):
@@ -273,7 +273,7 @@ def results_share_memory(jit):
     f(data(), data(), data())
 
 
-@undecided("a result of an iteration is memory made outside")
+@undecided("a result of an iteration shares memory with an outer tensor")
 def result_made_outside(jit):
     @jit
     def f(x, a, b):
@@ -288,7 +288,7 @@ def result_made_outside(jit):
 # -- memory ----------------------------------------------------------------------------------------
 
 
-@unrolled("a slice of a tensor is written in place")
+@unrolled("it writes a slice of a tensor in place")
 def row_is_written(jit):
     @jit
     def f(x):
@@ -299,7 +299,7 @@ def row_is_written(jit):
     f(rows())
 
 
-@unrolled("a tensor is read in the loop that writes its rows")
+@unrolled("it reads a tensor whose rows it writes")
 def read_where_rows_are_written(jit):
     @jit
     def f(x, y):
@@ -310,7 +310,7 @@ def read_where_rows_are_written(jit):
     f(rows(), rows())
 
 
-@unrolled("a tensor is written twice in an iteration, or in another grad mode")
+@unrolled("an iteration writes a tensor twice, or in another grad mode")
 def written_twice(jit):
     @jit
     def f(x, y):
@@ -322,7 +322,7 @@ def written_twice(jit):
     f(rows(), rows())
 
 
-@unrolled("floordiv of an int that changes from iteration to iteration")
+@unrolled("it computes floordiv of an int that changes in each iteration")
 def written_at_an_unknown_place(jit):
     @jit
     def f(x, y):
@@ -333,7 +333,7 @@ def written_at_an_unknown_place(jit):
     f(rows(), rows())
 
 
-@unrolled("a tensor is written at a place that only the program knows")
+@unrolled("it writes a tensor at an index that is not known in advance")
 def written_beside_other_indices(jit):
     @jit
     def f(x, y):
@@ -344,7 +344,7 @@ def written_beside_other_indices(jit):
     f(rows(), rows())
 
 
-@unrolled("a tensor is written out of range")
+@unrolled("it writes a tensor out of range")
 def written_out_of_range(jit):
     @jit
     def f(x, y):
@@ -355,7 +355,7 @@ def written_out_of_range(jit):
     f(rows(), rows())
 
 
-@unrolled("the value of a number is needed that changes from iteration to iteration")
+@unrolled("it needs the value of a number that changes in each iteration")
 def row_of_other_rank(jit):
     @jit
     def f(x, y):
@@ -366,7 +366,7 @@ def row_of_other_rank(jit):
     f(rows(), rows())
 
 
-@unrolled("a row is filled with a number that changes")
+@unrolled("it fills a row with a number that changes")
 def row_filled_with_a_changing_number(jit):
     @jit
     def f(x, y):
@@ -377,7 +377,7 @@ def row_filled_with_a_changing_number(jit):
     f(rows(), rows())
 
 
-@unrolled("rows of memory that overlaps other memory, or itself, are written")
+@unrolled("it writes rows of a tensor that overlaps itself or another tensor")
 def overlapping_rows(jit):
     @jit
     def f(x, y):
@@ -389,7 +389,7 @@ def overlapping_rows(jit):
         f(rows(), tj.ones(1, 2).expand(4, 2))
 
 
-@unrolled("memory is written through two tensors")
+@unrolled("it writes the same memory through two tensors")
 def two_tensors_of_one_memory_written(jit):
     @jit
     def f(x, y):
@@ -402,7 +402,7 @@ def two_tensors_of_one_memory_written(jit):
     f(rows(), rows())
 
 
-@undecided("a tensor is written that the caller has from `.data`")
+@undecided("it writes a tensor that came from `.data`")
 def written_that_is_from_data(jit):
     @jit
     def f(x, y):
@@ -414,7 +414,7 @@ def written_that_is_from_data(jit):
     f(data(), leaf().data)
 
 
-@unrolled("a tensor is written of which a part is in use")
+@unrolled("it writes a tensor while it uses a part of it")
 def part_is_in_use(jit):
     @jit
     def f(x, y):
@@ -431,7 +431,7 @@ def part_is_in_use(jit):
 # -- lists -----------------------------------------------------------------------------------------
 
 
-@unrolled("a list is appended to twice in an iteration")
+@unrolled("an iteration appends to a list twice")
 def appended_twice(jit):
     @jit
     def f(x):
@@ -444,7 +444,7 @@ def appended_twice(jit):
     f(rows())
 
 
-@unrolled("what is appended is no tensor, or it is appended under a condition")
+@unrolled("it appends under a condition, or it appends something that is no tensor")
 def appended_is_no_tensor(jit):
     @jit
     def f(x):
@@ -456,7 +456,7 @@ def appended_is_no_tensor(jit):
     f(rows())
 
 
-@unrolled("a list made outside the function, or outside a loop around, grows")
+@unrolled("it appends to a list made outside the function or outside a surrounding loop")
 def appended_to_a_list_of_the_callers(jit):
     kept = []
 
@@ -469,7 +469,7 @@ def appended_to_a_list_of_the_callers(jit):
     f(rows())
 
 
-@undecided("a list is appended to in a loop whose end is decided by a value")
+@undecided("a tensor decides when it ends, and it appends to a list")
 def appended_in_a_while(jit):
     @jit
     def f(x):
@@ -482,7 +482,7 @@ def appended_in_a_while(jit):
     f(data())
 
 
-@unrolled("a list is read in the loop that appends to it")
+@unrolled("it reads a list that it appends to")
 def list_is_read(jit):
     @jit
     def f(x):
@@ -494,7 +494,7 @@ def list_is_read(jit):
     f(rows())
 
 
-@unrolled("a tensor is appended to two lists")
+@unrolled("it appends a tensor to two lists")
 def one_tensor_in_two_lists(jit):
     @jit
     def f(x):
@@ -508,7 +508,7 @@ def one_tensor_in_two_lists(jit):
     f(rows())
 
 
-@unrolled("an element of a list is written, or was there before")
+@unrolled("it writes a tensor that it appends, or appends one from before the loop")
 def element_was_there_before(jit):
     @jit
     def f(x):
@@ -521,7 +521,7 @@ def element_was_there_before(jit):
     f(rows())
 
 
-@unrolled("the elements of a list do not lie in order")
+@unrolled("it appends a tensor that is not contiguous")
 def element_lies_in_another_order(jit):
     @jit
     def f(x):
@@ -533,7 +533,7 @@ def element_lies_in_another_order(jit):
     f(tj.ones(4, 2, 3))
 
 
-@unrolled("an element of a list may be another tensor")
+@unrolled("a tensor's value decides which tensor it appends")
 def element_may_be_another(jit):
     @jit
     def f(x):
@@ -547,7 +547,7 @@ def element_may_be_another(jit):
     f(rows())
 
 
-@unrolled("what is appended is of a class of tensors")
+@unrolled("it appends a tensor of a subclass")
 def element_of_a_class(jit):
     @jit
     def f(x):
@@ -559,7 +559,7 @@ def element_of_a_class(jit):
     f(rows())
 
 
-@unrolled("a list made outside the function, or outside a loop around, grows")
+@unrolled("it appends to a list made outside the function or outside a surrounding loop")
 def list_changes_and_grows(jit):
     @jit
     def f(x):
@@ -575,7 +575,7 @@ def list_changes_and_grows(jit):
 # -- indices ---------------------------------------------------------------------------------------
 
 
-@undecided("a tensor is indexed by a number of the loop that may be out of range")
+@undecided("it indexes a tensor by a number that may be out of range")
 def index_may_be_out_of_range(jit):
     @jit
     def f(x, y):
@@ -589,7 +589,7 @@ def index_may_be_out_of_range(jit):
 
 
 @unrolled(
-    "its truth decided a branch that is no part of the graph: a tensor is indexed out of range",
+    "it indexes a tensor out of range (at <if x.sum() > 2:>)",
 )
 def index_is_out_of_range(jit):
     @jit
@@ -603,7 +603,7 @@ def index_is_out_of_range(jit):
     f(data(), rows(3))
 
 
-@unrolled("a tensor is indexed by a number between slices and a loop's index")
+@unrolled("it indexes a tensor by slices, a number and its index")
 def index_after_a_number_and_slices(jit):
     @jit
     def f(x, y):
@@ -617,7 +617,7 @@ def index_after_a_number_and_slices(jit):
 # -- how it ends -----------------------------------------------------------------------------------
 
 
-@undecided("random numbers are drawn in a loop whose end is decided by a value")
+@undecided("a tensor decides when it ends, and it draws random numbers")
 def random_numbers(jit):
     @jit
     def f(x):
@@ -640,7 +640,7 @@ def body_leaves_the_loop(jit):
     f(data())
 
 
-@undecided("the test may fail, and the body may leave the loop before")
+@undecided("its test may raise an error, and its body may leave the loop first")
 def test_may_fail(jit):
     @jit
     def f(x, y):
@@ -654,11 +654,9 @@ def test_may_fail(jit):
 
 
 @undecided(
-    "its truth decided a branch that is no part of the graph: the returned value is a "
-    "Box in one case only",
-    "its truth decided a branch that is no part of the graph: the returned value is a "
-    "Box in one case only",
-    "its truth decided a branch",
+    "the returned value is a Box in one case only (at <here>)",
+    "the branch runs as Python: the returned value is a Box in one case only",
+    "Python needs to know if a tensor is true",
 )
 def object_is_returned(jit):
     box = Box()
@@ -688,9 +686,8 @@ def returned_values_differ(jit):
 
 
 @undecided(
-    "after no iteration a variable is a view, or another one",
-    "its truth decided a branch that is no part of the graph: the returned value has "
-    "another shape in one case than in the other",
+    "if no iteration runs, a variable is a view or another variable's tensor",
+    "the branch runs as Python: the returned value has different shapes in the two cases",
 )
 def returned_view(jit):
     @jit
@@ -708,11 +705,9 @@ def returned_view(jit):
 
 
 @undecided(
-    "its truth decided a branch that is no part of the graph: a result is a view of a "
-    "tensor made outside in one case only",
-    "its truth decided a branch that is no part of the graph: a result is a view of a "
-    "tensor made outside in one case only",
-    "its truth decided a branch",
+    "a result is a view of an outer tensor in one case only (at <here>)",
+    "the branch runs as Python: a result is a view of an outer tensor in one case only",
+    "Python needs to know if a tensor is true",
 )
 def returned_view_of_a_variable(jit):
     @jit
@@ -728,11 +723,9 @@ def returned_view_of_a_variable(jit):
 
 
 @undecided(
-    "its truth decided a branch that is no part of the graph: a result is a view of a "
-    "tensor made outside in one case only",
-    "its truth decided a branch that is no part of the graph: a result is a view of a "
-    "tensor made outside in one case only",
-    "its truth decided a branch",
+    "a result is a view of an outer tensor in one case only (at <here>)",
+    "the branch runs as Python: a result is a view of an outer tensor in one case only",
+    "Python needs to know if a tensor is true",
 )
 def returned_that_was_made_outside(jit):
     @jit
@@ -747,9 +740,9 @@ def returned_that_was_made_outside(jit):
 
 
 @undecided(
-    "its truth decided a branch that is no part of the graph: two results of a side share memory",
-    "its truth decided a branch that is no part of the graph: two results of a side share memory",
-    "its truth decided a branch",
+    "two results of one branch share memory (at <here>)",
+    "the branch runs as Python: two results of one branch share memory",
+    "Python needs to know if a tensor is true",
 )
 def returned_parts_share_memory(jit):
     @jit
@@ -764,7 +757,7 @@ def returned_parts_share_memory(jit):
     f(data())
 
 
-@undecided("a returned value may be a tensor made outside")
+@undecided("the returned value may be an outer tensor")
 def returned_of_two_tensors(jit):
     @jit
     def f(x, y, z):
@@ -778,7 +771,7 @@ def returned_of_two_tensors(jit):
     f(data(), data(), data())
 
 
-@undecided("whether variables of a loop are one tensor is asked")
+@undecided("it asks if two variables are one tensor")
 def identity_of_variables(jit):
     @jit
     def f(x, a, b):
@@ -790,7 +783,7 @@ def identity_of_variables(jit):
     f(data(), data(), data())
 
 
-@undecided("which tensor a variable of a loop is is asked")
+@undecided("it asks which tensor a variable is")
 def variable_as_a_key(jit):
     @jit
     def f(x, a):
@@ -802,7 +795,7 @@ def variable_as_a_key(jit):
     f(data(), data())
 
 
-@unrolled("a list that a loop filled is looked at")
+@unrolled("it reads a list that a loop filled")
 def list_of_another_loop(jit):
     @jit
     def f(x):
@@ -817,8 +810,8 @@ def list_of_another_loop(jit):
 
 
 @undecided(
-    "its truth decided a branch that is no part of the graph: a result is a view of a "
-    "tensor made outside in one case only",
+    "a result is a view of an outer tensor in one case only (at <b = y if x.sum() > 5 else b "
+    "* 1>)",
 )
 def may_be_a_view(jit):
     @jit
@@ -833,9 +826,8 @@ def may_be_a_view(jit):
 
 
 @undecided(
-    "b may be a tensor that is written in the loop",
-    "its truth decided a branch that is no part of the graph: memory that is written is "
-    "also read through another tensor",
+    "b may be a tensor that the loop writes",
+    "the branch runs as Python: it writes memory that it also reads through another tensor",
 )
 def may_be_what_is_written(jit):
     @jit
@@ -849,7 +841,7 @@ def may_be_what_is_written(jit):
     f(data(), data(), data())
 
 
-@undecided("its variables do not settle")
+@undecided("its variables change in too many ways")
 def many_numbers(jit):
     @jit
     def f(x):
@@ -864,7 +856,7 @@ def many_numbers(jit):
     f(data())
 
 
-@unrolled("after so few iterations a variable is what another one was before the loop")
+@unrolled("its variables exchange tensors, and it has few iterations")
 def few_iterations(jit):
     @jit
     def f(x, a, b):
@@ -875,7 +867,7 @@ def few_iterations(jit):
     f(rows(2), data(), data())
 
 
-@undecided("it ends a loop")
+@undecided("only one branch leaves the loop")
 def leaves_after_one_iteration(jit):
     @jit
     def f(x, a, b):
@@ -916,8 +908,8 @@ def body_fails(jit):
 
 
 @unrolled(
-    "its truth decided a branch that is no part of the graph: the returned value is "
-    "'text' in one case and a int that only the program knows in the other",
+    "the returned value is 'text' in one case and an int computed from tensors in the other (at "
+    '<n = "text" if n == 3 else n + 1>)',
 )
 def number_becomes_a_text(jit):
     @jit
@@ -932,8 +924,8 @@ def number_becomes_a_text(jit):
 
 
 @unrolled(
-    "its truth decided a branch that is no part of the graph: the returned value is 0.5 "
-    "in one case and a int that only the program knows in the other",
+    "the returned value is 0.5 in one case and an int computed from tensors in the other (at "
+    "<n = n + 0.5 if k > 2 else k>)",
 )
 def number_becomes_a_float(jit):
     @jit
@@ -948,7 +940,7 @@ def number_becomes_a_float(jit):
     f(rows(6))
 
 
-@unrolled("a row of other rank is written")
+@unrolled("it writes a row with too many dimensions")
 def row_of_higher_rank(jit):
     @jit
     def f(x, y):
@@ -960,10 +952,9 @@ def row_of_higher_rank(jit):
 
 
 @undecided(
-    "memory that is written is also read through another tensor",
-    "memory is read that overlaps what was written through another tensor",
-    "its truth decided a branch that is no part of the graph: memory that overlaps other "
-    "memory is used",
+    "it writes memory that it also reads through another tensor",
+    "the function reads memory that it wrote through an overlapping tensor",
+    "the branch runs as Python: it uses a tensor that overlaps another tensor",
 )
 def written_and_read_by_a_view(jit):
     @jit
@@ -978,7 +969,7 @@ def written_and_read_by_a_view(jit):
     f(data(), data())
 
 
-@unrolled("which tensors receive a gradient differs from iteration to iteration")
+@unrolled("different iterations give gradients to different tensors")
 def gradients_differ_between_iterations(jit):
     w = leaf()
 
@@ -992,7 +983,7 @@ def gradients_differ_between_iterations(jit):
     f(rows())
 
 
-@unrolled("an iteration writes what the one before kept for its gradient")
+@unrolled("an iteration writes a tensor that the gradient of the previous one needs")
 def iteration_writes_what_was_kept(jit):
     w = leaf()
 
@@ -1008,8 +999,8 @@ def iteration_writes_what_was_kept(jit):
 
 
 @logged(
-    "the loop runs as Python: a variable may be a view of a tensor made outside",
-    "iterations run one by one: memory that overlaps other memory is used",
+    "the loop runs as Python: a variable may be a view of an outer tensor",
+    "iterations run one by one: it uses a tensor that overlaps another tensor",
 )
 def view_of_an_argument_in_a_loop_that_may_end(jit):
     @jit
@@ -1025,8 +1016,8 @@ def view_of_an_argument_in_a_loop_that_may_end(jit):
 
 
 @logged(
-    "the loop runs as Python: a tensor receives a gradient only if the body runs often enough",
-    "iterations run one by one: a tensor receives a gradient through one side only",
+    "the loop runs as Python: a tensor gets a gradient only after several iterations",
+    "iterations run one by one: a tensor gets a gradient in one branch only",
 )
 def weights_that_may_not_be_used(jit):
     w = leaf()
@@ -1044,9 +1035,8 @@ def weights_that_may_not_be_used(jit):
 
 
 @undecided(
-    "x is written in place and then replaced",
-    "its truth decided a branch that is no part of the graph: x: it may be another "
-    "tensor, depending on a value",
+    "an iteration writes x in place and then assigns it",
+    "the branch runs as Python: x: a tensor's value decides which tensor it is",
 )
 def written_that_may_be_another(jit):
     @jit
@@ -1065,7 +1055,7 @@ def written_that_may_be_another(jit):
     f(tj.ones(1, 3), (tj.arange(3.0) * 0.1 - 1).requires_grad_())
 
 
-@undecided("a variable counts writes of its own: it may be `.data` of a tensor")
+@undecided("a variable may be `.data` of a tensor")
 def data_that_a_loop_may_replace(jit):
     @jit
     def f(x, t):
@@ -1093,7 +1083,7 @@ def may_share_memory(jit):
     f(tj.ones(3, requires_grad=True))
 
 
-@logged("iterations run one by one: it fails for these values")
+@logged("iterations run one by one: it fails for the values of this call")
 def iterations_that_fail(jit):
     @jit
     def f(x):

@@ -199,7 +199,7 @@ def fails_for_these_values(jit):
 
 
 @breaks(
-    "12 nodes were recorded\nhint: set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one "
+    "the graph has 12 nodes already\nhint: set TRACEJIT_MAX_SEGMENT_NODES higher, or capture one "
     "step of the loop",
 )
 def many_nodes(jit):

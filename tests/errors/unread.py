@@ -13,11 +13,11 @@ from tests.errors.entries import breaks
 TEXT = "def f(x):\n    if x.sum() > 0:\n        return x * 2\n    return x - 1\n"
 
 
-def called(jit, edit):
+def called(jit, edit, text=TEXT):
     """Capture a function of a file that is edited after it was imported."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "edited.py"
-        path.write_text(TEXT)
+        path.write_text(text)
         spec = importlib.util.spec_from_file_location("edited", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -27,9 +27,9 @@ def called(jit, edit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: it is from <string>, a "
-    "text that no file has (exec, -c, a prompt)\nhint: define it with `def` in a file "
-    "that stays as it is, or decide with tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: it comes "
+    "from <string>, which is no file (exec, -c, a prompt)\nhint: define it with `def` in a file "
+    "that does not change, or use `tracejit.where`",
     at={2},
 )
 def text_that_no_file_has(jit):
@@ -39,9 +39,9 @@ def text_that_no_file_has(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: <folder>/edited.py is "
-    "not there\nhint: define it with `def` in a file that stays as it is, or decide with "
-    "tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: "
+    "<folder>/edited.py is not there\nhint: define it with `def` in a file that does not change, "
+    "or use `tracejit.where`",
     at={2},
 )
 def file_is_gone(jit):
@@ -49,9 +49,9 @@ def file_is_gone(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: <folder>/edited.py is "
-    "empty or no text\nhint: define it with `def` in a file that stays as it is, or "
-    "decide with tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: "
+    "<folder>/edited.py is empty or no text file\nhint: define it with `def` in a file that does "
+    "not change, or use `tracejit.where`",
     at={2},
 )
 def file_is_empty(jit):
@@ -59,9 +59,9 @@ def file_is_empty(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: no such function begins "
-    "at line 1 of <folder>/edited.py, which was edited since\nhint: define it with `def` "
-    "in a file that stays as it is, or decide with tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: it does not "
+    "begin at line 1 of <folder>/edited.py: the file has changed\nhint: define it with `def` in a "
+    "file that does not change, or use `tracejit.where`",
     at={2},
 )
 def function_is_elsewhere(jit):
@@ -69,11 +69,21 @@ def function_is_elsewhere(jit):
 
 
 @breaks(
-    "its truth decided a branch; the source of f cannot be read: what is at line 1 of "
-    "<folder>/edited.py does not compile to the code that runs: it was edited "
-    "since\nhint: define it with `def` in a file that stays as it is, or decide with "
-    "tensors (`where`)",
+    "Python needs to know if a tensor is true; tracejit cannot read the source of f: the code at "
+    "line 1 of <folder>/edited.py is not the code that runs: the file has changed\nhint: define "
+    "it with `def` in a file that does not change, or use `tracejit.where`",
     at={2},
 )
 def function_is_another(jit):
     called(jit, lambda path: path.write_text(TEXT.replace("x * 2", "x * 3")))
+
+
+@breaks(
+    "Python needs to know if a tensor is true; tracejit cannot read the source of <lambda>: 2 "
+    "lambdas begin at line 1 of <folder>/edited.py, and tracejit cannot tell which it is\nhint: "
+    "define it with `def` in a file that does not change, or use `tracejit.where`",
+    at={1},
+)
+def lambdas_of_one_line(jit):
+    text = "f, g = lambda x: x * 2 if x.sum() > 0 else x, lambda x: x * 3 if x.sum() > 0 else x\n"
+    called(jit, lambda path: path.write_text(text.replace("*", "+")), text)

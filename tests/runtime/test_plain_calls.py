@@ -61,7 +61,7 @@ def test_what_is_faster_plainly_runs_plainly(way, monkeypatch):
     assert (report.cache_misses, report.plain, report.cache_hits) == (12, 138, 0)
     assert "calls recorded 12, replayed 0; programs made 0, kept 0; run plainly 138" in str(report)
     (reason,) = report.runs_plainly
-    assert "plainly they take 1e+03 ms, co-executed 2e+03 ms" in reason
+    assert "a plain call takes 1e+03 ms, a co-executed one 2e+03 ms" in reason
     assert f"runs plainly: {reason}" in str(report)
 
 

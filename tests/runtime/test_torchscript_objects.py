@@ -25,7 +25,7 @@ def test_compiled_modules_and_functions_are_known():
         assert isinstance(compiled, tracejit.nn.Module)
     assert not isinstance(plain, jit.ScriptModule)
     assert isinstance(jit.script(lambda x: x), jit.ScriptFunction)
-    with pytest.raises(NotImplementedError, match="only forward is traced, not other"):
+    with pytest.raises(NotImplementedError, match="traces forward only, not other"):
         jit.trace_module(plain, {"other": 1})
 
 

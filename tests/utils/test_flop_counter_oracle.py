@@ -100,7 +100,7 @@ def test_counters_inside_captured_functions_count_at_each_call():
         (count, *plain), (got, *values) = results
         assert got == count > 0
         assert all(map(tracejit.allclose, values, plain))
-    assert "operations are counted" in str(captured.report().breaks)
+    assert "the function counts its operations" in str(captured.report().breaks)
 
 
 def test_the_table_is_shown(capsys):

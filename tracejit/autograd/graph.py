@@ -71,8 +71,8 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if active.tracer is not None:
             active.tracer.break_graph(
-                None, "saved_tensors_hooks is used inside the captured function",
-                "a captured function keeps what it needs as it likes")
+                None, "the function uses saved_tensors_hooks",
+                "use it outside the captured function")
         if _disabled.message is not None:
             raise RuntimeError(_disabled.message)
         ever.op_by_op = True

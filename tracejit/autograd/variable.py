@@ -18,7 +18,8 @@ class _Engine:
         if active.task is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         if active.tracer is not None:
-            active.tracer.break_graph(None, "a callback is queued for the end of a backward",
+            active.tracer.break_graph(None, "the function queues a callback for the end of "
+                                            "backward()",
                                       "call it after backward()")
         active.task.callbacks.append(callback)
 

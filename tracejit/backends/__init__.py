@@ -61,7 +61,7 @@ def _is_still(what: tuple[str, Any]) -> bool:
 
 def _unguarded(what: str) -> None:
     if active.tracer is not None:
-        active.tracer.break_graph(None, f"{what} was read or set")
+        active.tracer.break_graph(None, f"the function reads or sets {what}")
 
 
 def get_num_threads() -> int:

@@ -123,6 +123,6 @@ def _pooled(what: str, where: Any) -> int:
     if not cuda.is_available():
         return 0
     if active.tracer is not None:
-        active.tracer.break_graph(None, "how much memory is used was read")
+        active.tracer.break_graph(None, "the function asks how much memory is in use")
     with cuda.device(where):
         return int(getattr(array_module(device("cuda")).get_default_memory_pool(), what)())

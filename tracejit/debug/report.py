@@ -45,22 +45,22 @@ def _hint(cause: Any) -> str:
     if "dimensions" in cause.old:
         return "a tensor of another kind needs its own program"
     if cause.path == "mode":
-        return "call it under the same grad mode and default dtype"
+        return "call the function under the same grad mode and default dtype"
     if cause.path.startswith("size "):
-        return "the line asks about this size; where the answer differs, so does the program"
+        return "the line asks about this size; another answer needs another program"
     if cause.new == "another answer":
-        return "the function asks this; where the answer differs, so does the program"
+        return "the function asks this; another answer needs another program"
     if cause.old.startswith("== "):
         return _HINTS.get(_kind_of_text(cause.old.removeprefix("== ")), _HINTS[object])
-    return "what it was belongs to the program; keep it the same between calls"
+    return "the program holds for this value only; keep it the same between calls"
 
 
 _HINTS = {
-    int: "each value of this int has a program; give few values (a range over a tensor's size has "
-         "one program for all)",
-    float: "each value of this float has a program; use it in arithmetic with tensors only, or "
-           "give few values",
-    object: "each value has a program of its own; give few values",
+    int: "each value of this int needs a program; pass few values (a loop over a tensor's size "
+         "needs one program for all)",
+    float: "each value of this float needs a program; use it only in arithmetic with tensors, or "
+           "pass few values",
+    object: "each value needs a program of its own; pass few values",
 }
 
 

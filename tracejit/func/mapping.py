@@ -299,8 +299,8 @@ class Mapping:
 
     def break_graph(self, tensor: Any, reason: str, hint: str = "") -> None:
         if self.has(tensor):
-            raise RuntimeError(f"vmap: {reason}: it has a value for each sample, and functions "
-                               "that are mapped must not need them")
+            raise RuntimeError(f"vmap: {reason}, but it has a value for each sample. A mapped "
+                               "function must not need these values.")
         if self.below is not None:
             self.outside(self.below.break_graph, tensor, reason, hint)
 

@@ -63,7 +63,7 @@ class _Call:
     def run(self, args: tuple, kwargs: dict, chunk_size: int | None) -> Any:
         tracer: Any = active.tracer
         if tracer is not None and tracer.root.speculation_depth:
-            tracer.break_graph(None, "vmap is called in a branch or a loop")
+            tracer.break_graph(None, "a branch or a loop calls vmap")
         leaves, spec = tree_flatten(args)
         dims = self._dims_of(leaves, spec, args)
         sizes = [x.shape[d] for x, d in zip(leaves, dims) if d is not None]

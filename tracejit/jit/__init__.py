@@ -134,7 +134,7 @@ def trace_module(mod: Any, inputs: dict[str, Any], **options: Any) -> Any:
     """
     others = [name for name in inputs if name != "forward"]
     if others:
-        raise NotImplementedError(f"jit.trace_module: only forward is traced, not {others[0]}")
+        raise NotImplementedError(f"jit.trace_module traces forward only, not {others[0]}")
     return trace(mod, inputs["forward"])
 
 
@@ -149,16 +149,16 @@ _script_if_tracing = script_if_tracing  # torchvision calls it so
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """NotImplementedError: programs are not written to files, for loading one would run its code.
     `tracejit.save(m.state_dict(), f)` keeps what was learnt."""
-    raise NotImplementedError("jit.save: compiled programs are not written to files; save "
+    raise NotImplementedError("jit.save cannot write compiled programs to files; save "
                               "m.state_dict() with tracejit.save, and load it into a module made "
                               "from the source")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
     """NotImplementedError: TorchScript files hold code, and loading a file never runs any."""
-    raise NotImplementedError("jit.load: TorchScript files hold code, which is never run from a "
-                              "file; make the module from its source and load a state_dict into "
-                              "it with tracejit.load")
+    raise NotImplementedError("jit.load: TorchScript files hold code, which tracejit does not "
+                              "run; make the module from its source, and load its state_dict with "
+                              "tracejit.load")
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ class _BroadcastingList:
         return None
 
     def __call__(self, *args: Any) -> None:
-        raise TypeError("a broadcasting list is an annotation, and none is made by calling it")
+        raise TypeError("a broadcasting list is an annotation; it cannot be called")
 
 
 BroadcastingList1 = _BroadcastingList()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
+import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
 from tracejit.jit.capture.lift_numbers import Path, changed_numbers
 from tracejit.jit.capture.script import rewritten
 from tracejit.jit.capture.signature import Signature
+from tracejit.jit.capture.speculation import is_raised_by_user
 from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
@@ -171,8 +173,13 @@ class CompiledFunction:
         result = self._plain(arguments)
         if entry.catches:
             return result
-        message = f"tracejit: a program of {self.__name__} failed where the function does not"
-        warnings.warn(f"{message}: {reason}; please report it", RuntimeWarning, stacklevel=3)
+        if is_raised_by_user(reason):  # by a handler of signals: the call is whole, and over
+            raise reason
+        error = "".join(traceback.format_exception_only(reason)).strip()
+        warnings.warn(
+            f"tracejit: the compiled program of {self.__name__} raised an error, and the function "
+            f"itself does not. The result is the function's; please report this error: {error}",
+            RuntimeWarning, stacklevel=3)
         return result
 
     def _adapted(self, arguments: tuple) -> Any:
@@ -195,8 +202,8 @@ class CompiledFunction:
                 self._note_breaks(
                     [
                         GraphBreak(
-                            f"{len(known)} programs were compiled already; last cause: "
-                            f"{self.statistics.recompiles[-1]}",
+                            f"the function has {len(known)} programs already, and gets no more; "
+                            f"last cause: {self.statistics.recompiles[-1]}",
                             None,
                             self.statistics.recompiles[-1].hint,
                         )

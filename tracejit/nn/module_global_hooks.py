@@ -30,7 +30,7 @@ def _register(kind: str, hook: Hook, with_kwargs: bool = False, always_call: boo
     if active.tracer is not None:
         # no replay would register the hook
         active.tracer.break_graph(
-            None, "a hook of all modules was registered", "register it outside")
+            None, "the function registers a hook of all modules", "register it outside")
     return RemovableHandle(everywhere, (kind, hook, with_kwargs, always_call))
 
 

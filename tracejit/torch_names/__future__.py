@@ -43,7 +43,8 @@ def get_swap_module_params_on_conversion() -> bool:
 
 def _set(name: str, value: bool) -> None:
     if active.tracer is not None:
-        active.tracer.break_graph(None, "a switch of module conversion was set", "set it outside")
+        active.tracer.break_graph(
+            None, "the function sets a switch of module conversion", "set it outside")
     _switches[name] = value
 
 

@@ -151,9 +151,9 @@ def checkpoint(
         raise ValueError("determinism_check should be one of ['default', 'none'], got "
                          f"{determinism_check}")
     if active.tracer is not None:
-        active.tracer.break_graph(None, "checkpoint is called inside the captured function",
-                                  "a captured function keeps what it needs as it likes: call the "
-                                  "function itself")
+        active.tracer.break_graph(None, "the function calls checkpoint",
+                                  "call the checkpointed function itself; capture decides what to "
+                                  "keep")
     if use_reentrant:
         return CheckpointFunction.apply(function, preserve, *args)
     if not active.grad_enabled:

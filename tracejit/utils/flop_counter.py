@@ -117,7 +117,7 @@ class FlopCounterMode:
     def __enter__(self) -> FlopCounterMode:
         self._stack, tracer = ExitStack(), active.tracer
         if tracer is not None and not tracer.mapped:
-            tracer.break_graph(None, "operations are counted inside the captured function")
+            tracer.break_graph(None, "the function counts its operations")
             self._stack.enter_context(tracer.paused())  # type: ignore[attr-defined]
         self.flop_counts = _counts()
         self._tracker.__enter__()

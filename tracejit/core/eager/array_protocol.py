@@ -248,7 +248,7 @@ def _of_tensors_alone(args: tuple, kwargs: dict) -> bool:
 def as_arrays(x: Any, name: str) -> Any:
     """Replace every tensor in nested arguments by the array over its memory."""
     if isinstance(x, TensorState):
-        return array_for(x, f"{name} has no op that returns what it does",
+        return array_for(x, f"tracejit has no op for {name}",
                          "use tracejit's own function")
     if isinstance(x, (list, tuple)):
         return type(x)(as_arrays(y, name) for y in x)

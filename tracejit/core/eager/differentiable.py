@@ -142,7 +142,8 @@ class Differentiable(TensorState):
     def retains_grad(self) -> bool:
         self = resolve_identity(self)
         if active.tracer is not None and self._traced is None:
-            active.tracer.break_graph(self, "retains_grad of a tensor made outside is read")
+            active.tracer.break_graph(
+                self, "the function reads retains_grad of a tensor made outside it")
         return hooks.retains_grad(self)
 
     def detach(self) -> Any:

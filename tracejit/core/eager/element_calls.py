@@ -55,7 +55,7 @@ def _called(name: str, self: Any, others: tuple, function: Callable[..., Any]) -
                            f"var.detach().{name}() instead.")
     for x in (self, *others):
         if active.tracer is not None:
-            active.tracer.break_graph(x, f"{name}() was called")
+            active.tracer.break_graph(x, f"the function calls {name}()")
         if x._device.type != "cpu":
             raise TypeError(f"{name} is only implemented on CPU tensors")
         if x._dtype is not self._dtype:

@@ -14,8 +14,8 @@ from tracejit.core.ops.generators import install_observer
 def _tell_recorder(event: str) -> None:
     tracer = active.tracer
     if tracer is not None:
-        tracer.break_graph(None, f"{event} inside the captured function",
-                           "make, seed and save generators outside of it")
+        tracer.break_graph(None, f"the function {event}",
+                           "make, seed and save generators outside the captured function")
 
 
 install_observer(_tell_recorder)

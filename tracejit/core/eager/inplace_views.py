@@ -39,7 +39,7 @@ def _views_of(x: TensorState) -> list[View]:
 
 def _concrete(x: TensorState) -> None:
     if active.tracer is not None:
-        active.tracer.break_graph(x, "a tensor got another shape in place",
+        active.tracer.break_graph(x, "the function changes the shape of a tensor in place",
                                   "use the function that returns a new view")
 
 

@@ -128,7 +128,7 @@ class Interchange(TensorState):
 
     def tolist(self) -> Any:
         """Return the elements as nested lists (a number for a 0-dim tensor)."""
-        return wide(elements(self, "tolist() was called")).tolist()
+        return wide(elements(self, "the function calls tolist()")).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """Make a NumPy array over the same memory.
@@ -137,12 +137,12 @@ class Interchange(TensorState):
         tensor that requires grad and TypeError for one that is not on the CPU.
         """
         if not force:
-            return _given(self, array_for(self, "numpy() was called"))
-        array = _given(self, host_array(self, "numpy() was called"))
+            return _given(self, array_for(self, "the function calls numpy()"))
+        array = _given(self, host_array(self, "the function calls numpy()"))
         return array.view() if self._device.type == "cpu" else array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = _given(self, array_for(self, "NumPy made an array of a tensor"))
+        array = _given(self, array_for(self, "NumPy makes an array from a tensor"))
         if dtype is not None and array.dtype != np.dtype(dtype):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -161,7 +161,7 @@ class Interchange(TensorState):
         if stream is not None and not isinstance(stream, int):
             raise TypeError("stream must be ``int`` or ``none``")
         if active.tracer is not None:
-            active.tracer.break_graph(self, "the tensor was exported by DLPack")
+            active.tracer.break_graph(self, "the function exports a tensor by DLPack")
             active.tracer.exposes(self)
         array = self.array
         show(self._storage)  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ class Interchange(TensorState):
                                f"{'no values' if count == 0 else 'more than one value'} is "
                                "ambiguous")
         check_item(self)
-        return bool(elements(self, "its truth decided a branch").item())
+        return bool(elements(self, "Python needs to know if a tensor is true").item())
 
     def __int__(self) -> int:
         return int(_real_number(self._only(), "int64_t"))
@@ -226,7 +226,7 @@ class Interchange(TensorState):
     def __reduce_ex__(self, protocol: Any) -> tuple:
         self = resolve_identity(self)
         if active.tracer is not None:
-            active.tracer.break_graph(self, "the tensor was pickled")
+            active.tracer.break_graph(self, "the function pickles a tensor")
         check_known(self)
         state = (self._storage, self._offset, self._shape, self._strides, self._dtype, self._device,
                  self._requires_grad, self.__dict__)
@@ -249,7 +249,7 @@ class Interchange(TensorState):
         if id(self) in memo:
             return memo[id(self)]
         if active.tracer is not None:
-            active.tracer.break_graph(self, "the tensor was copied by deepcopy")
+            active.tracer.break_graph(self, "the function copies a tensor by deepcopy")
         check_known(self)
         storage = memo.get(id(self._storage))
         if storage is None:

@@ -227,7 +227,7 @@ class Metadata(TensorState):
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""
-        self._needed("data_ptr() was read")
+        self._needed("the function calls data_ptr()")
         storage: Any = self._storage
         if not storage.nbytes or not self.numel() or self._device.type == "meta":
             return 0
@@ -265,7 +265,8 @@ class Metadata(TensorState):
         """Break the graph if code reads a property of a tensor made outside that no guard
         checks."""
         if active.tracer is not None and self._traced is None:
-            active.tracer.break_graph(self, f"{what} of a tensor made outside is read")
+            active.tracer.break_graph(
+                self, f"the function reads {what} of a tensor made outside it")
 
     def __len__(self) -> Any:
         shape = shape_of(self)

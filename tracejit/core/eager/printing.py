@@ -50,7 +50,7 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
     >>> tracejit.set_printoptions(profile="default")
     """
     if active.tracer is not None:
-        active.tracer.break_graph(None, "print options were set")
+        active.tracer.break_graph(None, "the function sets print options")
     if profile is not None:
         options.precision, options.threshold = _PROFILES[profile][:2]
         options.edgeitems, options.linewidth = _PROFILES[profile][2:]

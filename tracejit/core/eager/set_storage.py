@@ -59,13 +59,13 @@ def set_(self: Any, source: Any = None, storage_offset: Any = None, size: Any = 
     version = version_of(self) + 1
     if isinstance(source, TensorState) and not laid_out:
         if active.tracer is not None:
-            active.tracer.break_graph(self, "set_() was called")
+            active.tracer.break_graph(self, "the function calls set_()")
         bump_version(self)
         set_data(self, source)
         _count(self, version)
         return self
     if active.tracer is not None:
-        active.tracer.break_graph(self, "set_() was called")
+        active.tracer.break_graph(self, "the function calls set_()")
     found = make(None, 0, (0,), None, self._dtype, self._device)
     if isinstance(source, TensorState):
         source = source.untyped_storage()

@@ -36,7 +36,7 @@ class SharedMemory(TensorState):
         """
         self = resolve_identity(self)
         if active.tracer is not None:
-            active.tracer.break_graph(self, "share_memory_() was called")
+            active.tracer.break_graph(self, "the function calls share_memory_()")
         if self._device.type == "cuda" or self.is_shared():
             return self
         if self._view is not None or _holders(self) > _ALONE:
@@ -54,7 +54,7 @@ class SharedMemory(TensorState):
         if self._device.type == "cuda":
             return True
         if active.tracer is not None:
-            active.tracer.break_graph(self, "is_shared() was called")
+            active.tracer.break_graph(self, "the function calls is_shared()")
         return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:

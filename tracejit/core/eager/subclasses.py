@@ -110,7 +110,7 @@ def _tell(found: list[Any]) -> None:
     if tracer is None or tracer.mapped:
         return
     if overriding.asking.modes or not all(keeps_class(type(x)) for x in found):
-        tracer.add_break(f"a class's {overriding.PROTOCOL} was asked")  # type: ignore[attr-defined]
+        tracer.add_break(f"the function runs the {overriding.PROTOCOL} of a class or mode")  # type: ignore[attr-defined]
 
 
 _own = torch_function

@@ -51,8 +51,8 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     if t1 is t2:
         return
     if active.tracer is not None:
-        active.tracer.break_graph(t1, "swap_tensors was called")
-        active.tracer.break_graph(t2, "swap_tensors was called")
+        active.tracer.break_graph(t1, "the function calls swap_tensors")
+        active.tracer.break_graph(t2, "the function calls swap_tensors")
     holders = [*_holders(t1, t2), *_holders(t2, t1)]
     followers = [(one, x) for x in (t1, t2) for one in standing_for(x)]
     for x in (t1, t2):

@@ -127,8 +127,8 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         """Return True if both tensors look at the same memory in the same way; False without
         elements."""
         if active.tracer is not None:
-            active.tracer.break_graph(self, "is_set_to() was called")
-            active.tracer.break_graph(tensor, "is_set_to() was called")
+            active.tracer.break_graph(self, "the function calls is_set_to()")
+            active.tracer.break_graph(tensor, "the function calls is_set_to()")
         if self._storage is not tensor._storage or not self.numel():
             return False
         return (self._offset, self.shape, self.stride()) == (tensor._offset, tensor.shape,
@@ -139,7 +139,7 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
 
     def __repr__(self) -> str:
         if active.tracer is not None:
-            active.tracer.break_graph(self, "the tensor was printed")
+            active.tracer.break_graph(self, "the function prints a tensor")
         return text(self)
 
     def __str__(self) -> str:

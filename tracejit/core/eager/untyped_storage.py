@@ -277,7 +277,7 @@ def asked(self: UntypedStorage) -> Storage:
     """Return the Storage for a read or a write. Break the graph first: a tracer does not see
     these."""
     if active.tracer is not None:
-        active.tracer.break_graph(None, "a storage was read or written", "use tensors")
+        active.tracer.break_graph(None, "the function reads or writes a storage", "use tensors")
     return self._storage
 
 
@@ -357,5 +357,5 @@ def untyped_storage(self: Any) -> UntypedStorage:
     (24, True)
     """
     if active.tracer is not None:
-        active.tracer.break_graph(self, "the storage was read")
+        active.tracer.break_graph(self, "the function reads a storage")
     return storage_object(self._storage)

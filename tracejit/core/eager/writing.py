@@ -190,7 +190,7 @@ def set_data(self: TensorState, value: Any) -> None:
         if tracer.same_place(self, value):
             return
         tracer.break_graph(
-            self, "tensor.data was replaced", "write into it: tensor.data.copy_(...)")
+            self, "the function replaces tensor.data", "write into it: tensor.data.copy_(...)")
     about_to_write(self._storage)  # type: ignore[arg-type]
     take_memory(self, value)
 

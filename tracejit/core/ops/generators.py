@@ -51,7 +51,7 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu"):
-        _observe("a generator is made")
+        _observe("makes a generator")
         self.device = as_device(device)
         self.array = np.array([_SEED, 0], np.int64)  # programs read and advance this memory
         self._lock = forks.rlock()
@@ -59,7 +59,7 @@ class Generator:
     @property
     def offset(self) -> int:
         """Number of draws made since the seed was set."""
-        _observe("a generator's offset is read")
+        _observe("reads the offset of a generator")
         return int(self.array[1])
 
     def manual_seed(self, seed: int) -> Generator:
@@ -72,13 +72,13 @@ class Generator:
         number = seed.__index__()
         if not -(1 << 63) <= number <= MASK:
             raise ValueError("Overflow when unpacking long long")
-        _observe("a generator is seeded")
+        _observe("seeds a generator")
         self._go_on_from(np.array([number & MASK, 0], np.uint64).view(np.int64))
         return self
 
     def initial_seed(self) -> int:
         """Return the seed in use."""
-        _observe("a generator's seed is read")
+        _observe("reads the seed of a generator")
         return int(self.array[0]) & MASK
 
     def seed(self) -> int:
@@ -113,7 +113,7 @@ class Generator:
             raise TypeError(f"expected a ByteTensor, but got {type(new_state).__name__}")
         if dtype is not uint8:
             raise TypeError("RNG state must be a ByteTensor")
-        _observe("a generator's state is set")
+        _observe("sets the state of a generator")
         values = np.array(new_state.tolist(), np.uint8).reshape(-1)
         if values.size != STATE_BYTES:
             raise RuntimeError(f"Expected a generator state of size {STATE_BYTES} but found the "
@@ -131,7 +131,7 @@ class Generator:
         return _restored(str(self.device), self._words())
 
     def _words(self) -> list[int]:
-        _observe("a generator's state is read")
+        _observe("reads the state of a generator")
         return [int(word) for word in self.array]
 
     def _go_on_from(self, words: np.ndarray) -> None:

@@ -98,9 +98,10 @@ def differentiate(
     Raises NotCacheable where no later backward can be made.
     """
     if retaining(outputs, tracer.first_node):
-        raise NotCacheable("retain_grad() of what the call made, for a later backward")
+        raise NotCacheable("the function calls retain_grad() on a tensor it made, and backward() "
+                           "may run after the call")
     if any(ends_at(edge_of(x)[0], tracer.first_node) for x in outputs):
-        raise NotCacheable("a result has history that was made outside the call")
+        raise NotCacheable("a result has autograd history from before the call")
     deferred, forward = list(tracer.deferred), set(tracer.graph.nodes)
     run = _Differentiation(tracer, outputs, inputs, results, forward, True)
     try:
@@ -148,8 +149,8 @@ class _Differentiation:
                 return None
             fails = f"would fail: {type(error).__name__}: "
             said = _VERSIONS.sub(" was written since", str(error))  # versions differ by call
-            why = f"its backward {'' if isinstance(error, RegionRefused) else fails}{said}"
-            raise NotCacheable(why) from error
+            said = said if isinstance(error, RegionRefused) else f"{fails}{said}"
+            raise NotCacheable(f"the result's backward {said}") from error
         finally:
             watch.end()
             tracer.differentiating, tracer.tangent_tracker = False, None
@@ -158,7 +159,7 @@ class _Differentiation:
         # A replay's gradient is the caller's tensor, which the program must not write.
         if any(tracer.traced(t).memory.mutations for t in self.tangents.values()):
             self.forget(deferred)
-            raise NotCacheable("its backward writes into the gradient that it is given")
+            raise NotCacheable("the result's backward writes to the gradient that it receives")
         return self._joint(task)
 
     def forget(self, deferred: list[Any]) -> None:
@@ -179,7 +180,8 @@ class _Differentiation:
             {place: partial(self._arrive, place) for place in self.cuts},
         )
         found = map(grad_of, (*task.targets.values(), *self.arrived.values()))
-        must_be_dense(found, "gives a sparse gradient: call it within the captured function")
+        must_be_dense(found, "gives a sparse gradient; call backward() inside the captured "
+                             "function")
         return task
 
     def _arrive(self, place: TapeEdge, grad: Any) -> Any:

@@ -44,8 +44,8 @@ class NotDifferentiable(Node):
 
     def apply(self, grads: list) -> list:
         raise RuntimeError(
-            "tracejit: a gradient is differentiated that a compiled branch or loop gave, in which "
-            "custom Functions or hooks run; run the function plainly for that")
+            "tracejit: cannot differentiate the gradient of a compiled branch or loop that runs "
+            "custom Functions or hooks. Call the function without capture.")
 
 
 def without_derivatives(made: Sequence[Any], edges: Sequence[Edge]) -> None:

@@ -113,7 +113,8 @@ class LoopGradient:
             item = region.lifted.get(id(x))
             traced = x._traced if item is None else item.traced
             if traced is not None and traced.memory in written:
-                raise RegionRefused("an iteration writes what the one before kept for its gradient")
+                raise RegionRefused("an iteration writes a tensor that the gradient of the "
+                                    "previous one needs")
 
     def _masks(self, outputs: list[Any], wrt: list[Any], invariant: list[Any],
                outer: list[Any]) -> None:
@@ -175,10 +176,10 @@ class LoopGradient:
                             for c in self.carried_vars])
         if any(x != stacked[0] for x in stacked):
             raise PeelIteration(
-                "what an element of a list has for history differs between iterations")
+                "different iterations append tensors with different leaves")
         if reached[-1] != reached[-2]:
             raise RegionRefused(
-                "which tensors receive a gradient differs from iteration to iteration")
+                "different iterations give gradients to different tensors")
         self._check_claims(reached)
         return self._check_settled(reached)
 
@@ -208,7 +209,7 @@ class LoopGradient:
             differing = [n for n in range(begin, len(seen)) if seen[n] != seen[-1]]
             needed = max([needed, *(n + 1 for n in differing)])
         if needed > least and (body.trip_count is None or not body.trip_count >= needed):
-            raise RegionRefused("a tensor receives a gradient only if the body runs often enough")
+            raise RegionRefused("a tensor gets a gradient only after several iterations")
         return needed
 
     def _keep(self, saved: list[Value]) -> None:

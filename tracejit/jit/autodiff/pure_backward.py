@@ -44,7 +44,7 @@ class ClosedWatch(SpeculationWatcher):
 
 
 def _why(code: CodeType) -> str:
-    return f"runs {code.co_qualname}, which may read or change what is there at that time"
+    return f"runs {code.co_qualname}, which may read or change other objects"
 
 
 def _is_closed(frame: FrameType) -> bool:

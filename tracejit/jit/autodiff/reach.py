@@ -80,8 +80,8 @@ def is_freed(output: Tensor, first_node: int) -> bool:
         return True
     if any(node.freeing.depends(node.freeing.through([number]) & node.over)
            for node, number in places if isinstance(node, CustomNode) and node.freeing is not None):
-        raise NotCacheable("a value decides whether a backward inside the call has freed history "
-                           "that a result leads through")
+        raise NotCacheable("a tensor's value decides if a backward() in the function frees the "
+                           "history of a result")
     return False
 
 

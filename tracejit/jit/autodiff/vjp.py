@@ -138,7 +138,8 @@ class ControlFlowVjp:
         """Return gradients with a history."""
         tracer: Any = active.tracer
         if tracer is not None:
-            tracer.break_graph(None, "a second derivative is taken through control flow")
+            tracer.break_graph(
+                None, "the function takes a second derivative through a branch or a loop")
         if self.again is not None:
             return self.again(grads, True)
         with no_grad():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
+from types import BuiltinFunctionType, CodeType
 from typing import Any
 
 from tracejit.core.memory.reliances import holds
@@ -118,6 +118,10 @@ class AppendOnlyLists:
                 return False
             keys.insert(0, source.key)
             source = source.parent
+        if source.how == "self" and not keys:  # of a method that is kept: `append = kept.append`
+            method: Any = source.parent.value  # type: ignore[union-attr]
+            asked = any(("attribute", "__self__") in uses_of(code) for code in self.codes)
+            return is_a(method, BuiltinFunctionType) and method.__name__ in _APPENDS and not asked
         name = _name_of(source)
         if name is None:
             return False

@@ -47,11 +47,22 @@ class RegionRefused(BaseException):
     does: so the region remembers its first refusal, and ends with it.
     """
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
+    def __init__(self, reason: str, hint: str = "", is_placed: bool = False):
+        super().__init__(reason)
+        self.hint, self.is_placed = hint, is_placed
         region: Any = active.tracer
         if region is not None and getattr(region, "refused", self) is None:
             region.refused = self
+
+
+    def at(self, location: Location | None) -> RegionRefused:
+        """Return the refusal of the region around, which names the innermost line only."""
+        here = "" if self.is_placed or location is None else f" (at {location})"
+        return RegionRefused(f"{self}{here}", self.hint, True)
+
+    def advice(self) -> str:
+        """Return the reason, followed by the hint if there is one."""
+        return f"{self}; hint: {self.hint}" if self.hint else str(self)
 
 
 class InternalError(BaseException):

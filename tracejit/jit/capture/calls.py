@@ -328,7 +328,7 @@ def convert_call_in_region(tracer: Any, function: Any) -> Any:
     if kind is MethodType:
         target = function.__func__
         if is_a(function.__self__, Tensor) and target.__name__ in _UNSEEN:
-            raise RegionRefused(f"calls {target.__name__}")
+            raise RegionRefused(f"it calls {target.__name__}")
         if type(target) is FunctionType:
             return MethodType(convert_call_in_region(tracer, target), function.__self__)
         return _checked_builtin(tracer, function)  # a method of C code, as Cython makes
@@ -364,7 +364,8 @@ def _checked_function(tracer: Any, function: FunctionType) -> Any:
     if found is function and not is_understood(function):
         module = (function.__module__ or "").partition(".")[0]
         if module not in _LIBRARIES:
-            raise RegionRefused(f"calls {function.__qualname__}, whose source cannot be rewritten")
+            raise RegionRefused(f"it calls {function.__qualname__}, whose source tracejit cannot "
+                                "rewrite")
     return found
 
 
@@ -373,7 +374,7 @@ def _checked_class(cls: type) -> Any:
     own = home in ("builtins", "tracejit", "collections") and not is_user_class(cls)
     if own or class_attribute(cls, "_fields") is not ABSENT or issubclass(cls, BaseException):
         return cls
-    raise RegionRefused(f"makes a {qualname_of_class(cls)}")
+    raise RegionRefused(f"it makes a {qualname_of_class(cls)}")
 
 
 def _checked_builtin(tracer: Any, function: Any) -> Any:
@@ -435,7 +436,7 @@ def _check_passed(tracer: Any, x: Any) -> None:
 def check_iterable(tracer: Any, x: Any) -> None:
     """Raise RegionRefused for an iterator made outside the region, which would consume it."""
     if is_iterator(x) and not tracer.is_created_here(x):
-        raise RegionRefused(f"a {name_of_class(type(x))} is consumed")
+        raise RegionRefused(f"it consumes a {name_of_class(type(x))} made outside it")
 
 
 def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
@@ -444,9 +445,9 @@ def _checked_container(tracer: Any, function: Any, owner: Any) -> Any:
         return _finding(tracer, function)
     if is_a(owner, list) and name == "append":
         return tracer.appending(owner)
-    raise RegionRefused(f"changes a {type(owner).__name__} ({name})")
+    raise RegionRefused(f"it changes a {type(owner).__name__} made outside it ({name})")
 
 
 def _refuse(function: Any) -> Any:
     name = title(function)
-    raise RegionRefused(f"calls {name}, whose effects cannot be seen")
+    raise RegionRefused(f"it calls {name}, and tracejit cannot see its effects")

@@ -53,7 +53,7 @@ class Choices:
             given = [pair[side] for pair in pairs]
             memories = [region.traced(t).memory for t in given]
             if any(len({memories[k] for k in numbers}) < len(numbers) for numbers in apart):
-                raise RegionRefused("two results of a side share memory")
+                raise RegionRefused("two results of one branch share memory")
             for number, tensor in enumerate(given):
                 found = [Choice(number, other, True, whole, side, flag) for other, whole, flag
                          in _memories(region, tensor, given[:number])]
@@ -61,7 +61,7 @@ class Choices:
                           in _tensors(region, tensor, given[:number])]
                 if counting_family(tensor) is not None and any(choice.memory for choice in found):
                     raise RegionRefused(
-                        "a result counts writes of its own: it is `.data` of a tensor")
+                        "a result is `.data` of a tensor")
                 _check_views(region, tensor, found, pairs[number])
                 self.found += found
         for number in range(len(pairs)):
@@ -69,7 +69,7 @@ class Choices:
                      if c.number == number and is_a(c.other, FunctionalStorage)}
             if len(outer) > 1:
                 raise RegionRefused(
-                    "a result is one of two tensors that were written differently often")
+                    "a result is one of two tensors with different `_version`")
         self.flagged = [c for c in self.found if c.flag is not None]
 
     def outputs(self, side: int) -> list[Value]:
@@ -135,4 +135,4 @@ def _check_views(region: SubgraphTracer, tensor: Tensor, found: list, pair: Sequ
                  ) -> None:
     """Refuse a view of such memory unless both sides give it: a choice is of whole memory."""
     if region.traced(tensor).views and found and pair[0] is not pair[1]:
-        raise RegionRefused("a result is a view of a tensor made outside in one case only")
+        raise RegionRefused("a result is a view of an outer tensor in one case only")

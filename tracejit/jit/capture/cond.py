@@ -41,7 +41,7 @@ class BranchTrace:
                 try:
                     self.signal = function()
                 except RecursionError:  # tracejit's own frames may be the cause
-                    raise RegionRefused("a side recurses too deep") from None
+                    raise RegionRefused("a branch recurses too deep") from None
                 except Exception as error:
                     self.error = error.with_traceback(None)
                 self.after = variables.values()
@@ -120,10 +120,10 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
     If the node fails at once, for the values of this call, run the raising side for its own error.
     """
     if one.error is not None and other.error is not None:
-        raise RegionRefused("both sides raise")
+        raise RegionRefused("both branches raise an exception")
     side = one if one.error is not None else other
     if side.region.written_outside():
-        raise RegionRefused("memory made outside is written before an exception")
+        raise RegionRefused("it writes an outer tensor before it raises an exception")
     error: Any = side.error
     try:
         described = ErrorOf.of(error)
@@ -139,7 +139,7 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
             raise
     if fails:
         if side.region.may_fail():
-            raise RegionRefused("something may fail before an exception")
+            raise RegionRefused("an op before the exception may fail")
         return then() if one.error is not None else otherwise()  # raises the user's own error
     return otherwise() if one.error is not None else then()
 

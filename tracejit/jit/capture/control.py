@@ -99,15 +99,19 @@ def _deferred(test: Any) -> bool:
     return is_a(test, Tensor) and test._traced is not None and _recorder() is not None
 
 
-def _decide(test: Tensor, reason: object) -> bool:
-    """Return the truth of a test that decides outside the graph; break the graph if unknown."""
+def _decide(test: Tensor, refused: RegionRefused) -> bool:
+    """Return the truth of a test that decides outside the graph; break the graph if unknown.
+
+    Within a region the region is refused instead, for the same reason.
+    """
     tracer: Any = active.tracer
     if test._traced is not None and tracer is not None:
         known = _known(tracer, test)
         if known is not None:
             return known
-        tracer.break_graph(
-            test, f"its truth decided a branch that is no part of the graph: {reason}")
+        if tracer.root is not tracer:
+            raise refused.at(user_location())
+        tracer.break_graph(test, f"the branch runs as Python: {refused}", refused.hint)
     return bool(test)
 
 
@@ -234,6 +238,10 @@ def value(signal: ControlExit) -> Any:
     return signal.value if is_a(signal, Return) else None
 
 
+_ONE_RETURNS = RegionRefused("only one branch returns a value")
+_ONE_LEAVES = RegionRefused("only one branch leaves the loop")
+
+
 def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
     """Return how a statement ended, as it must be known now: values decide a TracedExit.
 
@@ -241,9 +249,9 @@ def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
     """
     if not is_a(signal, TracedExit):
         return CONTINUE if signal is CONTINUE_THROUGH and not within else signal
-    if signal.returned is not False and _decide(signal.returned, "one side returns a value"):
+    if signal.returned is not False and _decide(signal.returned, _ONE_RETURNS):
         return Return(signal.value)
-    if signal.broke is not False and _decide(signal.broke, "it ends a loop"):
+    if signal.broke is not False and _decide(signal.broke, _ONE_LEAVES):
         return BREAK
     return None
 
@@ -391,7 +399,8 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
                     return _nested(signal, others, body, variables) if left else signal
             except RegionRefused as reason:
                 nested = False
-                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: {reason}")
+                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: "
+                                    f"{reason.advice()}")
         signal = resolve_exit(signal)
         if is_a(signal, Return) or signal is BREAK:
             return signal
@@ -437,7 +446,7 @@ def _others(items: Iterator[Any]) -> Iterator[Any] | None:
 
 def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
     """Log why a loop is not rolled, and return the items that are left."""
-    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason}")
+    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason.advice()}")
     return rolled.plainly() if peeled else iterable
 
 
@@ -524,7 +533,7 @@ def attribute_owner(value: Any) -> Any:
 def get_item(container: Any, key: Any) -> Any:
     """Compute `container[key]`."""
     if has_in_class(container, "__missing__"):
-        _changes(container, "may add a missing key")
+        _changes(container, "it may add a missing key")
     if mentions_index(key) and is_a(container, Tensor):
         return item_at(container, key)
     return container[_key(container, key)]
@@ -535,7 +544,7 @@ def set_item(container: Any, key: Any, item: Any) -> None:
     if is_a(container, Tensor) and mentions_index(key):
         store_at(container, key, item)
         return
-    _changes(container, "assigns an item")
+    _changes(container, "it assigns an item of an outer object")
     container[_key(container, key)] = item
 
 
@@ -563,7 +572,7 @@ def inplace(symbol: str, target: Any, other: Any) -> Any:
             append(element)
         return target
     if not is_a(target, (Tensor, int, float, complex, str, bytes, tuple)):
-        _changes(target, f"changes an object in place ({symbol})")
+        _changes(target, f"it changes an outer object in place ({symbol})")
     return _INPLACE[symbol](target, other)
 
 

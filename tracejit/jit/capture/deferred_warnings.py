@@ -88,7 +88,7 @@ def changes_filters(tracer: Any, frame: FrameType) -> bool:
 def must_be_over(tracer: Any) -> None:
     """Raise NotCacheable if the call leaves a block of filters open."""
     if _open_blocks(tracer):
-        raise NotCacheable("the filters of warnings are others after the call")
+        raise NotCacheable("the function changes the filters of warnings")
 
 
 def may_be_error(category: type) -> bool:

@@ -161,7 +161,7 @@ class EpilogueBuilder:
             self.containers[id(value)] = value, known
             known.build = self._container(value)
         elif known.build is None:
-            raise NotCacheable("a container that holds itself is returned or stored")
+            raise NotCacheable("the function returns or stores a container that holds itself")
         else:
             known.shared = True
         return known
@@ -195,14 +195,16 @@ class EpilogueBuilder:
             source = self.state.source_of(tensor)
             if source is None:
                 raise NotCacheable(
-                    "a tensor made outside the recorded call, found nowhere, is returned or stored"
+                    "the function returns or stores a tensor that tracejit cannot find in "
+                    "arguments, globals or closures"
                 )
             return self.before(source)
         if tensor.__dict__:
-            raise NotCacheable("a tensor with attributes of its own is returned or stored")
+            raise NotCacheable("the function returns or stores a tensor with attributes of its own")
         cls = type(tensor)
         if cls is not Tensor and not keeps_class(cls):
-            raise NotCacheable(f"a {name_of_class(cls)} that the call made is returned or stored")
+            raise NotCacheable(f"the function returns or stores a {name_of_class(cls)} that it "
+                               "made")
         number = self.positions.setdefault(id(tensor), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(tensor)
@@ -211,7 +213,7 @@ class EpilogueBuilder:
     def _container(self, value: Any) -> OutputSpec:
         cls = type(value)
         if is_a(value, dict) and module_name(cls) in ("builtins", "collections"):
-            text = "a dict with keys that the call made is returned or stored"
+            text = "the function returns or stores a dict with keys that it made"
             items = [(self.key(k, text), self.of(v)) for k, v in value.items()]
             if cls is not dict:
                 return self._filled(value, items)
@@ -234,14 +236,15 @@ class EpilogueBuilder:
             return lambda frame: deque([r(frame) for r in parts], most)
         if can_be_made(value, self.state.sources, self.state.entered):
             return self._object(value)
-        raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+        raise NotCacheable(
+            f"the function returns or stores a {module_name(cls)}.{name_of_class(cls)}")
 
     def _object(self, value: Any) -> OutputSpec:
         """Return the spec of an object of a user's class; a replay runs no constructor."""
         cls, attributes, entries = type(value), self._attributes(value), []
         filled = [(slot, self.of(x)) for slot, x in filled_slots(value)]
         if is_a(value, dict):
-            text = "a dict with keys that the call made is returned or stored"
+            text = "the function returns or stores a dict with keys that it made"
             entries = [(self.key(k, text), self.of(v)) for k, v in items(value)]
         self.objects = True
 
@@ -261,7 +264,8 @@ class EpilogueBuilder:
         cls, attributes = type(value), self._attributes(value)
         factory = attribute_of(value, "default_factory")
         if factory is not None and module_name(factory) != "builtins":
-            raise NotCacheable("a defaultdict with a factory of the user's is returned or stored")
+            raise NotCacheable("the function returns or stores a defaultdict whose factory is no "
+                               "builtin")
 
         def make(frame: ReplayFrame) -> Any:
             made = cls(factory) if issubclass(cls, defaultdict) else cls()
@@ -276,7 +280,8 @@ class EpilogueBuilder:
         """Return the spec of a list or tuple of a derived class; a replay runs no constructor."""
         cls, attributes = type(value), self._attributes(value)
         if not _is_all_contents(cls):
-            raise NotCacheable(f"a {module_name(cls)}.{name_of_class(cls)} is returned or stored")
+            raise NotCacheable(
+                f"the function returns or stores a {module_name(cls)}.{name_of_class(cls)}")
 
         def make(frame: ReplayFrame) -> Any:
             found = [r(frame) for r in parts]
@@ -349,9 +354,9 @@ def effects(
             found.append(appending(builder.before(source), fresh))
             builder.changed.append(was)
         elif source.kind == "class" and class_fingerprint(was) != source.keys:
-            raise NotCacheable(f"the methods of {source.text} were changed")
+            raise NotCacheable(f"the function changes the methods of {source.text}")
         elif source.kind == "set" and frozenset(elements(was)) != source.keys:
-            raise NotCacheable(f"the set {source.text} was changed")
+            raise NotCacheable(f"the function changes the set {source.text}")
         elif source.kind in ("sequence", "mapping") and _contents_changed(source, was, held):
             found.append(_refill(source, was, builder))
             builder.changed.append(was)
@@ -399,7 +404,8 @@ def _made_attributes(source: Source) -> Iterator[Source]:
         if (how, name) in parent.children:
             continue
         if how == "type" and name not in names_in(parent.value):
-            raise NotCacheable(f"{source.text} gets {name!r}, a name that is computed")
+            raise NotCacheable(
+                f"the function adds {name!r} to {source.text}, by a name that it computes")
         text = f"{source.text}.{name}"
         found = parent.children[how, name] = Source(parent, how, name, ABSENT, text)
         yield found
@@ -442,7 +448,7 @@ def _assignment(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
         builder.changed.append(parent.value)
         return lambda frame: _own_attributes(owner(frame)).pop(key, None)
     if now is ABSENT:
-        raise NotCacheable(f"{source.text} was deleted")
+        raise NotCacheable(f"the function deletes {source.text}")
     spec = builder.of(now)
     if source.how == "type" and not is_a(parent.value, type):
         return _class_assignment(source, builder, spec)
@@ -469,7 +475,7 @@ def _assignment(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
     if source.how == "cell":
         builder.changed.append(key)
         return lambda frame: setattr(key, "cell_contents", spec(frame))
-    raise NotCacheable(f"{source.text} was changed")
+    raise NotCacheable(f"the function changes {source.text}")
 
 
 def _class_assignment(source: Source, builder: EpilogueBuilder, spec: OutputSpec) -> Effect:
@@ -477,7 +483,7 @@ def _class_assignment(source: Source, builder: EpilogueBuilder, spec: OutputSpec
     parent, key = source.parent, source.key
     cls = type(parent.value)  # type: ignore[union-attr]
     if key not in names_in(cls):  # found in a base class, or deleted
-        raise NotCacheable(f"{source.text}, an attribute of a base class, was changed")
+        raise NotCacheable(f"the function changes {source.text}, an attribute of a base class")
     builder.changed.append(cls)
     owner = builder.before(parent)  # type: ignore[arg-type]
     return lambda frame: type.__setattr__(type(owner(frame)), key, spec(frame))
@@ -492,7 +498,7 @@ def _refill(source: Source, now: Any, builder: EpilogueBuilder) -> Effect:
     if is_a(now, (list, deque)):
         parts = [builder.of(v) for v in elements(now)]
         return lambda frame: refill_sequence(target(frame), [r(frame) for r in parts])
-    text = f"{source.text}, a dict, got keys that the call made"
+    text = f"the function adds keys that it made to the dict {source.text}"
     items = [(builder.key(k, text), builder.of(item(now, k))) for k in elements(now)]
     return lambda frame: refill_dict(target(frame), {k(frame): r(frame) for k, r in items})
 

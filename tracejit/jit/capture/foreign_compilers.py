@@ -18,7 +18,7 @@ from tracejit.jit.capture.looking import ABSENT, attribute_of, class_attribute, 
 
 # Until Python 3.11 compiled functions announce their calls to a profiler.
 ANNOUNCED = sys.version_info < (3, 12)
-_HINT = "move it out of the captured function"
+_HINT = "call it outside the captured function"
 _OR_TENSORS = _HINT + ", or write it with tensors"
 
 
@@ -41,15 +41,15 @@ def unseen_call(function: Any) -> tuple[str, str]:
     elif is_of_compiler(function):
         known = function.co_filename[len(INSTALLED) :].partition(os.sep)[0]
     else:
-        known, hint = f"{function.co_qualname}, compiled elsewhere", _OR_TENSORS
-    return f"calls {known}, whose effects and sources cannot be seen", hint
+        known, hint = f"{function.co_qualname} (made by another compiler)", _OR_TENSORS
+    return f"the function calls {known}; tracejit cannot see what it reads or changes", hint
 
 
 def unseen_call_of(function: Any) -> tuple[str, str]:
     """Return the reason and the hint of a break at a call of a compiled function."""
     plain = attribute_of(function, "py_func", function)
-    known = f"{attribute_of(plain, '__qualname__', title(function))}, compiled elsewhere"
-    return f"calls {known}, whose effects and sources cannot be seen", _OR_TENSORS
+    known = f"{attribute_of(plain, '__qualname__', title(function))} (made by another compiler)"
+    return f"the function calls {known}; tracejit cannot see what it reads or changes", _OR_TENSORS
 
 
 def hides_calls(function: Any) -> bool:
@@ -62,5 +62,6 @@ def hides_calls(function: Any) -> bool:
 
 def unseen_read() -> tuple[str, str]:
     """Return the reason and the hint of a break where code reads, and may call, such a function."""
-    return ("a function compiled elsewhere is read, whose calls this Python does not show",
+    return ("another compiler made this function, and this version of Python does not show its "
+            "calls",
             _OR_TENSORS)

@@ -161,7 +161,7 @@ class GuardSet:
             self._sym_guard(text, sym_guard)
         for source in numbered:
             differs = f"id({self._variable_of(source)}) != {id(source.value)}"
-            self._fail(differs, source, "the same object, whose number is asked for")
+            self._fail(differs, source, "the same object, because its id() is used")
         names = [self._variable_of(x) if is_a(x, Source) else text.of(x) for x in inputs]
         keys = [self._size_key(x, name) for x, name in zip(inputs, names)]
         for one, other in aliases:

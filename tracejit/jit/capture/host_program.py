@@ -101,7 +101,7 @@ def concretize_for_callee(tracer: Any, frame: FrameType) -> None:
     recording = tracer is active.tracer
     if recording and any(map(_holds_pending, frame.f_locals.values())):
         tracer.add_break_later(
-            f"item() was called and its number is given to {frame.f_code.co_qualname}")
+            f"the function calls item() and passes the number to {frame.f_code.co_qualname}")
         give_up(tracer)
 
 

@@ -60,11 +60,12 @@ class AfterSym(PlainAttributes):
     def __class__(self) -> type:
         return self.kind
 
-    def concretize(self, reason: str = "used where its value matters") -> Any:
+    def concretize(self, reason: str = "needed at once") -> Any:
         """Return the value. The segment ends here if that is not known yet, nor constant."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
-                active.tracer.break_graph(None, f"item() was called and its number is {reason}")
+                active.tracer.break_graph(None, "the function calls item(), and its number is "
+                                                f"{reason}")
             tracer: Any = active.tracer
             asks = tracer is not None and tracer.root is self.call.root
             fill_in(self, asks)
@@ -186,7 +187,7 @@ def read(tracer: Any, tensor: Tensor) -> Any:
         known = tracer.fold_constant(tensor)
         if known is not None:
             return number_of(known)
-        tracer.break_graph(tensor, "item() was called")
+        tracer.break_graph(tensor, "the function calls item()")
         return number_of(tensor)
     made = AfterSymFloat if dtype.is_floating_point else AfterSymInt
     return made(tracer, None, (snapshot(tracer, tensor),))

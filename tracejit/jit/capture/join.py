@@ -127,7 +127,7 @@ class BranchJoin:
 
     def _agree(self, one: Tensor, other: Tensor, what: str) -> None:
         if one.__dict__ or other.__dict__:
-            raise RegionRefused(f"{what} has attributes of the user's")
+            raise RegionRefused(f"{what} has attributes of its own")
         if type(one) is not type(other):
             raise RegionRefused(f"{what} is a {type(one).__name__} in one case and a "
                                 f"{type(other).__name__} in the other")
@@ -136,10 +136,10 @@ class BranchJoin:
             raise RegionRefused(
                 f"{what} is {a.dtype.name} in one case and {b.dtype.name} in the other")
         if not same_shape(a.shape, b.shape):
-            raise RegionRefused(f"{what} has another shape in one case than in the other")
+            raise RegionRefused(f"{what} has different shapes in the two cases")
         for region, tensor in zip(self.sides, (one, other)):
             if region.is_gathered_view(tensor) and one is not other:
-                raise RegionRefused(f"{what} is a view of a tensor made outside in one case only")
+                raise RegionRefused(f"{what} is a view of an outer tensor in one case only")
 
     # -- what one side gives ---------------------------------------------------------------------
     def only(self, side: int, value: Any, what: str) -> JoinedValue:
@@ -261,7 +261,7 @@ class BranchJoin:
         wrt = list({id(t): t for t in outer}.values())
         if tracked and not is_grad_enabled():
             raise RegionRefused(
-                "a tensor may be one that requires grad, where no gradients are recorded")
+                "under no_grad(), a result may be an outer tensor that requires grad")
         if not tracked or not wrt:
             return None
         sides = [(region, [rest[k][side] for k in tracked])

@@ -162,7 +162,7 @@ class NumberLifter:
         if root is not None and number is root:
             self.roots[id(source)] = root
         else:
-            self.state.unmodelled(source.text, "a number stored in this call is found by new code")
+            self.state.unmodelled(source.text, "new code reads a number that this call stored")
 
     def _stored(self, source: Source) -> bool:
         """Return True if code found so far may give this source a new value."""

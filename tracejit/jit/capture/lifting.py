@@ -41,7 +41,7 @@ def lift(tracer: Tracer, tensor: Any) -> FunctionalTensor:
     overlapping = tracer.intervals.overlapping(start, end)
     if any(memory.mutations for memory in overlapping):
         tracer.break_graph(
-            tensor, "memory is read that overlaps what was written through another tensor"
+            tensor, "the function reads memory that it wrote through an overlapping tensor"
         )
         overlapping = []
     value = _input_like(tracer, tensor)

@@ -210,7 +210,7 @@ class LoopBodyTrace:
     def tensor_var(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> CarriedVar:
         """Add a carried tensor: make the placeholder that an iteration starts from."""
         if outer.__dict__:
-            raise RegionRefused(f"{name} has attributes of the user's")
+            raise RegionRefused(f"{name} has attributes of its own")
         start = self.region.placeholder(outer, requires_grad)
         traced = self.region.traced(start)
         var = CarriedVar(name, outer, start, traced.read(), self._origin(start))
@@ -291,12 +291,12 @@ class LoopBodyTrace:
     def store(self, target: Tensor, dim: int, index: LoopIndex, item: Any) -> None:
         """Record `target.select(dim, index).copy_(item)`: the rows are written after the loop."""
         if self.trip_count is None or active.tracer is not self.region or self._is_inner(target):
-            raise RegionRefused("a tensor is written at a place that only the program knows")
+            raise RegionRefused("it writes a tensor at an index that is not known in advance")
         if any(s.target is target for s in self.stores) or self.grad_mode != is_grad_enabled():
             raise RegionRefused(
-                "a tensor is written twice in an iteration, or in another grad mode")
+                "an iteration writes a tensor twice, or in another grad mode")
         if self.parent.overlaps(self.parent.traced(target)):
-            raise RegionRefused("rows of memory that overlaps other memory, or itself, are written")
+            raise RegionRefused("it writes rows of a tensor that overlaps itself or another tensor")
         try:
             check_writable(target)
         except RuntimeError as error:
@@ -306,12 +306,12 @@ class LoopBodyTrace:
         start, last = index.start, index.start + index.step * (self.trip_count - 1)
         low, high = (start, last) if index.step > 0 else (last, start)
         if low < -size or high >= size or low < 0 <= high or index.step == 0:
-            raise RegionRefused("a tensor is written out of range")
+            raise RegionRefused("it writes a tensor out of range")
         shape = (*kind.shape[:dim], *kind.shape[dim + 1 :])
         if not is_a(item, Tensor):
             item = full_of(None, shape, asked_number(item), kind.dtype)
         if len(item.shape) > len(shape):
-            raise RegionRefused("a row of other rank is written")
+            raise RegionRefused("it writes a row with too many dimensions")
         rows = item.to(kind.dtype).expand(shape).clone()
         start = start if low >= 0 else start + size
         self.stores.append(StackedStore(target, dim, start, index.step, rows))
@@ -320,17 +320,18 @@ class LoopBodyTrace:
         """Record `container.append(element)`: the list grows after the loop."""
         if active.tracer is not self.region or not is_a(element, Tensor):
             raise RegionRefused(
-                "what is appended is no tensor, or it is appended under a condition")
+                "it appends under a condition, or it appends something that is no tensor")
         if self.trip_count is None:
-            raise RegionRefused("a list is appended to in a loop whose end is decided by a value")
+            raise RegionRefused("a tensor decides when it ends, and it appends to a list")
         for name, standing in self.containers.items():
             if container is standing:
                 raise GrowingList(name, 0)
         if not is_a(container, StackedList) or is_a(self.parent, SubgraphTracer):
-            raise RegionRefused("a list made outside the function, or outside a loop around, grows")
+            raise RegionRefused("it appends to a list made outside the function or outside a "
+                                "surrounding loop")
         known = self.appended.setdefault(id(container), (container, []))
         if known[1]:
-            raise RegionRefused("a list is appended to twice in an iteration")
+            raise RegionRefused("an iteration appends to a list twice")
         known[1].append(element)
         self.mutations[id(element)] = self.region.traced(element).memory.mutations
 
@@ -343,7 +344,7 @@ class LoopBodyTrace:
                 continue
             if (name, 0) in self.growing_lists:
                 raise RegionRefused(
-                    "a list that changes from iteration to iteration is appended to")
+                    "it appends to a variable that holds another list in each iteration")
             if name not in self.started:
                 self._new(name, value)
             elif value is self.containers.get(name, self):  # the same list or dict as before
@@ -392,7 +393,7 @@ class LoopBodyTrace:
                 except RuntimeError as error:
                     reason = reason or str(error)
                 if reason is None and self._may_be_another(var.outer):
-                    reason = "it may be another tensor, depending on a value"
+                    reason = "a tensor's value decides which tensor it is"
                 if reason is not None:
                     raise RegionRefused(f"{var.name}: {reason}")
 
@@ -405,7 +406,8 @@ class LoopBodyTrace:
         self.results[name] = (TreeSpec("tensor"), self.started[name][1])
         if number_kind(after) is number_kind(before):
             return after
-        raise RegionRefused(f"{name} is a {number_kind(before)} first and something else then")
+        kind: Any = number_kind(before)
+        raise RegionRefused(f"{name} is of type {kind.__name__} first and something else later")
 
     def _agree(self, var: CarriedVar, k: int, end: Tensor) -> None:
         kind, found = var.input.type, self.region.traced(end).read().type
@@ -421,7 +423,7 @@ class LoopBodyTrace:
         if var.outer._requires_grad and not end._requires_grad and self.region.may_run_zero_times:
             raise RegionRefused(f"{var.name} requires grad only if there is no iteration")
         if end is not var.start and self.region.traced(var.start).memory.mutations:
-            raise RegionRefused(f"{var.name} is written in place and then replaced")
+            raise RegionRefused(f"an iteration writes {var.name} in place and then assigns it")
         start = self.region.traced(var.start).memory.strides
         if end is not var.start and not self.agree_strides(var, end) and start is not UNKNOWN:
             raise StrideChange(var.name, k)
@@ -442,13 +444,13 @@ class LoopBodyTrace:
         written = self.region.written_outside()
         targets = {self.parent.traced(s.target).memory for s in self.stores}
         if len(targets) < len(self.stores):
-            raise RegionRefused("memory is written through two tensors")
+            raise RegionRefused("it writes the same memory through two tensors")
         scanned = {self.parent.traced(t).memory for x in self.scans for t in (x.source, x.whole)}
         scanned |= {self.parent.traced(s.outer).memory for s in self.carried_vars if s.is_tensor}
         for memory in [m for t in targets for m in self._may_be(t)]:
             known = memory in scanned or memory in written or memory.overlaps_other
             if known or self.region.reads(memory):
-                raise RegionRefused("a tensor is read in the loop that writes its rows")
+                raise RegionRefused("it reads a tensor whose rows it writes")
         carried = [self.parent.traced(s.outer).memory for s in self.carried_vars if s.is_tensor]
         inner = [s for s in self.carried_vars if s.is_tensor
                  and self.region.traced(s.start).memory.mutations]
@@ -456,15 +458,15 @@ class LoopBodyTrace:
             self.parent.check_kept(self.parent.traced(var.outer).memory,
                                    counting_family(var.outer))
         if any(self.parent.counts_outside(var.outer) for var in inner):
-            raise RegionRefused("a tensor is written that the caller has from `.data`")
+            raise RegionRefused("it writes a tensor that came from `.data`")
         touched = {self.parent.traced(s.outer).memory for s in inner} | set(written)
         seen = [*self.region.memories, *(self.parent.traced(x.whole).memory for x in self.scans),
                 *(self.parent.traced(x.source).memory for x in self.scans), *carried]
         for memory in [m for t in touched for m in self._may_be(t)]:
             if seen.count(memory) > (memory in touched) or memory.overlaps_other:
-                raise RegionRefused("memory that is written is also read through another tensor")
+                raise RegionRefused("it writes memory that it also reads through another tensor")
         if any(self.region.traced(x.item).memory.mutations for x in self.scans):
-            raise RegionRefused("a slice of a tensor is written in place")
+            raise RegionRefused("it writes a slice of a tensor in place")
         self._check_apart()
 
     def _may_be(self, memory: FunctionalStorage) -> list[FunctionalStorage]:
@@ -481,25 +483,26 @@ class LoopBodyTrace:
         elements = {id(t): region.traced(t).memory for _, kept in self.appended.values()
                     for t in kept}
         if len(elements) < sum(len(kept) for _, kept in self.appended.values()):
-            raise RegionRefused("a tensor is appended to two lists")
+            raise RegionRefused("it appends a tensor to two lists")
         separate = list((ends | elements).values())
         if len(set(separate)) < len(separate):
             raise RegionRefused("two results of an iteration share memory")
         for _, kept in self.appended.values():
             for element in kept:
                 if known_strides(region.traced(element)) is not None:
-                    raise RegionRefused("the elements of a list do not lie in order")
+                    raise RegionRefused("it appends a tensor that is not contiguous")
                 memory = region.traced(element).memory
                 if memory in starts or memory.mutations != self.mutations[id(element)]:
-                    raise RegionRefused("an element of a list is written, or was there before")
+                    raise RegionRefused("it writes a tensor that it appends, or appends one from "
+                                        "before the loop")
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
-            raise RegionRefused("a list is read in the loop that appends to it")
+            raise RegionRefused("it reads a list that it appends to")
         items = {region.traced(x.item).memory for x in self.scans} | region.gathered_views.keys()
         self._check_elements([*elements.values()], [*starts, *ends.values()])
         for memory in separate:
             others = {other for other, _ in region.sharing.memories.of(memory)}
             if memory in region.copies or items & {memory, *others}:
-                raise RegionRefused("a result of an iteration is memory made outside")
+                raise RegionRefused("a result of an iteration shares memory with an outer tensor")
             self.permutes |= memory in starts
         for var in self.carried_vars:
             self._check_fresh(var, starts)
@@ -511,7 +514,7 @@ class LoopBodyTrace:
         for memory in elements:
             for other, _ in self.region.sharing.memories.of(memory):
                 if other in elements or other in variables or other in self.region.copies:
-                    raise RegionRefused("an element of a list may be another tensor")
+                    raise RegionRefused("a tensor's value decides which tensor it appends")
 
     def _check_fresh(self, var: CarriedVar, starts: dict[FunctionalStorage, CarriedVar]) -> None:
         """Refuse a variable that may hold one of the tensors from before the loop for good: follow
@@ -522,7 +525,7 @@ class LoopBodyTrace:
             if following is None:
                 return
             if id(var) in seen or following.end is following.start:
-                raise RegionRefused("a variable stays one of the tensors it was before the loop")
+                raise RegionRefused("a variable keeps a tensor from before the loop")
             seen.add(id(var))
             var = following
 
@@ -530,7 +533,7 @@ class LoopBodyTrace:
 def asked_number(value: Any) -> Any:
     """Return a plain number that a row is filled with; refuse any other."""
     if is_a(value, SymNumber) or not is_a(value, (int, float, bool)):
-        raise RegionRefused("a row is filled with a number that changes")
+        raise RegionRefused("it fills a row with a number that changes")
     return value
 
 

@@ -84,7 +84,7 @@ class LoopExits:
             if difference(spec, found):
                 raise RegionRefused(f"the returned value is {difference(spec, found)}")
         if not plain_constants(spec):
-            raise RegionRefused("an object is returned in one case only")
+            raise RegionRefused("it returns an object in one case only")
         self.spec = spec
         self._check_apart(leaves)
         self.parts = [self._part(leaf, first) if is_a(leaf, Tensor)
@@ -135,7 +135,7 @@ class LoopExits:
 
     def _the_same(self, tensor: Tensor, first: Tensor | None) -> Tensor:
         if first is not None and first is not tensor:
-            raise RegionRefused("the returned value is one of several tensors made outside")
+            raise RegionRefused("the returned value is one of several outer tensors")
         return tensor
 
     def _of_variable(self, var: CarriedVar, first: Any) -> CarriedVar:
@@ -154,7 +154,7 @@ class LoopExits:
         items = {region.traced(x.item).memory for x in body.scans} | region.gathered_views.keys()
         shared = region.remains(lambda: bool(region.sharing.memories.of(memory)))
         if memory in region.copies or memory in items or shared:
-            raise RegionRefused("a returned value may be a tensor made outside")
+            raise RegionRefused("the returned value may be an outer tensor")
         if start is None and memory in starts:
             raise RegionRefused("the returned value is a view of a variable")
 

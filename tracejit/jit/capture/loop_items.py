@@ -150,11 +150,11 @@ def _gathered(container: Tensor, dim: int, index: Any) -> Tensor:
     """Return an element at an index that only the program knows; refuse one out of range."""
     size = container.shape[dim]
     if not is_a(index, LoopIndex) or index.body.max_trips is None:
-        raise RegionRefused("a tensor is indexed by a number of the loop that may be out of range")
+        raise RegionRefused("it indexes a tensor by a number that may be out of range")
     last = index.start + index.step * (index.body.max_trips - 1)
     low, high = (index.start, last) if index.step > 0 else (last, index.start)
     if low < -size or high >= size:
-        raise RegionRefused("a tensor is indexed out of range")
+        raise RegionRefused("it indexes a tensor out of range")
     where = as_tensor(active.tracer._operand(index)).reshape((1,))  # type: ignore[union-attr]
     if low < 0:
         where = where + (where < 0).long() * size
@@ -183,9 +183,9 @@ def item_at(container: Tensor, key: Any) -> Any:
     index = keys[position]
     others = (*keys[:position], *keys[position + 1:])
     if not all(type(k) is slice or k is Ellipsis or type(k) is int for k in others):
-        raise RegionRefused("a tensor is indexed by a loop's index together with other tensors")
+        raise RegionRefused("it indexes a tensor by its index and by other tensors")
     if any(type(k) is int for k in keys[:position]):
-        raise RegionRefused("a tensor is indexed by a number between slices and a loop's index")
+        raise RegionRefused("it indexes a tensor by slices, a number and its index")
     dim = position
     if Ellipsis in keys[:position]:
         dim = len(container.shape) - (len(keys) - position)
@@ -197,7 +197,7 @@ def item_at(container: Tensor, key: Any) -> Any:
     elif (kept := kept_class(type(container))) is not None:
         of_class(item, kept)
     else:
-        raise RegionRefused("a class is asked what its parts are")
+        raise RegionRefused("it takes a part of a tensor whose class has a `__torch_function__`")
     return item[others] if others else item
 
 
@@ -209,5 +209,5 @@ def store_at(container: Tensor, key: Any, item: Any) -> None:
     index = keys[position]
     if not is_a(index, LoopIndex) or not all(
             type(k) is slice and k == slice(None) for k in others):
-        raise RegionRefused("a tensor is written at a place that only the program knows")
+        raise RegionRefused("it writes a tensor at an index that is not known in advance")
     index.body.store(container, position, index, item)

@@ -48,7 +48,7 @@ class GraphSymNumber:
 
     def concretize(self) -> Any:
         raise RegionRefused(
-            "the value of a number is needed that changes from iteration to iteration")
+            "it needs the value of a number that changes in each iteration")
 
     def graph_value(self, tracer: Any) -> Value:
         """Return its value in the graph of `tracer`: that of the region, or of one within."""
@@ -111,7 +111,7 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
     operands = _as_ints(operands)
     growing = [x for x in operands if not is_bounded(x)]
     if op not in _INT_OPS and not chosen or len(growing) > 1:  # it could outgrow an int64
-        raise RegionRefused(f"{op} of an int that changes from iteration to iteration")
+        raise RegionRefused(f"it computes {op} of an int that changes in each iteration")
     made = GraphSymInt(_applied("mul" if chosen else _INT_OPS[op], operands))
     made.bounded = chosen and not growing
     return made
@@ -120,7 +120,7 @@ def _int_arithmetic(op: str, operands: tuple) -> Any:
 def _as_ints(operands: tuple) -> tuple:
     """Return operands with bools as ints, as Python's arithmetic takes them. Refuse large ints."""
     if not all(_within(x, LARGE) for x in operands):
-        raise RegionRefused("a large int")
+        raise RegionRefused("it uses an int that is too large")
     return tuple([x.as_int() if type(x) is GraphSymBool else int(x) if type(x) is bool else x
                   for x in operands])
 
@@ -154,7 +154,7 @@ def _whole(x: Any) -> Any:
 def _float_arithmetic(op: str, operands: tuple) -> Any:
     by_constant = op == "truediv" and is_exactly(operands[1], (int, float)) and operands[1] != 0
     if op not in _FLOAT_OPS and not by_constant:
-        raise RegionRefused(f"{op} of a float that changes from iteration to iteration")
+        raise RegionRefused(f"it computes {op} of a float that changes in each iteration")
     given = tuple([_as_float(int(x) if type(x) is bool else x) for x in operands])
     return GraphSymFloat(_applied("div" if by_constant else _FLOAT_OPS[op], given))
 
@@ -179,11 +179,11 @@ def number_tensor(tracer: Any, number: Any, kind: type) -> Tensor:
     """Make a number a tensor of the active tracer's graph."""
     if not is_a(number, SymNumber):
         if kind is int and abs(number) >= LARGE:
-            raise RegionRefused("a large int")
+            raise RegionRefused("it uses an int that is too large")
         return full_of(None, (), number, DTYPES[kind])
     value = tracer._operand(number)
     if not is_a(value, Value):
-        raise RegionRefused("a large int")
+        raise RegionRefused("it uses an int that is too large")
     return tracer.tensor_of(value)
 
 
@@ -221,7 +221,7 @@ class LoopIndex(GraphSymInt):
         super().__init__(value)
         self.body, self.start, self.step = body, start, step
         if type(start) is int and abs(start) >= LARGE or abs(step) >= SMALL:
-            raise RegionRefused("an index is a large int")
+            raise RegionRefused("it uses an index that is too large")
         self.bounded = is_bounded(start) and abs(step) < SMALL_STEP
 
     def arithmetic(self, op: str, operands: tuple) -> Any:

@@ -53,7 +53,7 @@ class LoopBodyTracer(SubgraphTracer):
     def rng_input_of(self, generator: random.Generator) -> RngInput:
         if self.body.trip_count is None:
             raise RegionRefused(
-                "random numbers are drawn in a loop whose end is decided by a value")
+                "a tensor decides when it ends, and it draws random numbers")
         draws = self.generators.get(id(generator))
         if draws is None:
             self.parent.rng_input_of(generator)
@@ -71,7 +71,7 @@ class LoopBodyTracer(SubgraphTracer):
         def append(element: Any) -> None:
             cls = type(element)
             if cls is not Tensor and is_a(element, Tensor) and keeps_class(cls):
-                raise RegionRefused("what is appended is of a class of tensors")
+                raise RegionRefused("it appends a tensor of a subclass")
             self.body.append(container, element)
 
         return append

@@ -63,7 +63,7 @@ class LoopSharing:
             self._follow(self._possible())
         self.flags = [held.flag for held in self.held.values()]
         if any(self._is_view(held.other) for held in self.held.values() if held.remains):
-            raise RegionRefused("a variable may be a view of a tensor made outside")
+            raise RegionRefused("a variable may be a view of an outer tensor")
         for held in self.held.values():
             if held.remains:
                 self._settle_strides(held)
@@ -114,7 +114,7 @@ class LoopSharing:
         met = [e.other.start if is_a(e.other, CarriedVar) else e.other
                for e in self.edges[id(var)]]
         if told and any(region.traced(t).memory.mutations for t in met):
-            raise RegionRefused(f"{var.name} may be a tensor that is written in the loop")
+            raise RegionRefused(f"{var.name} may be a tensor that the loop writes")
         known = {region.traced(t).memory for t in met}
         seen = {region.traced(t).memory for s in self.carried_vars for t in (s.start, s.end)}
         own = region.traced(var.end).memory

@@ -46,7 +46,7 @@ from tracejit.jit.capture.tracer import Tracer
 from tracejit.jit.capture.tree import tree_unflatten
 from tracejit.jit.ir.graph import Graph, Value
 
-NO_ITERATION = "after no iteration a variable is a view, or another one"
+NO_ITERATION = "if no iteration runs, a variable is a view or another variable's tensor"
 ATTEMPTS = 16  # each learns one thing: a number to lift, a variable to promote
 
 
@@ -67,7 +67,7 @@ def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], Contro
         raise RegionRefused("the body leaves the loop or the function")
     if recorded.permutes and not rolled.trip_count > len(recorded.carried_vars):
         raise RegionRefused(
-            "after so few iterations a variable is what another one was before the loop")
+            "its variables exchange tensors, and it has few iterations")
     LoopBuilder(recorded).add()
     for name, index in recorded.indices.items():
         if name in variables.live_out & variables.upward_exposed:
@@ -92,7 +92,7 @@ def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], C
                          before)
     if recorded.permutes:
         raise RegionRefused(
-            "after one iteration a variable is what another one was before the loop")
+            "its variables exchange tensors, and a tensor decides when it ends")
     if before is not None and recorded.of_views():
         raise RegionRefused(NO_ITERATION)
     if not is_a(recorded.signal, TracedExit) and recorded.signal not in (None, CONTINUE):
@@ -122,7 +122,8 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
         nodes = len(b.region.graph.nodes)
         again = tested(test())
         if is_a(signal, TracedExit) and any(n.may_fail for n in b.region.graph.nodes[nodes:]):
-            raise RegionRefused("the test may fail, and the body may leave the loop before")
+            raise RegionRefused("its test may raise an error, and its body may leave the loop "
+                                "first")
         endless = not is_a(again, Tensor) and bool(again)
         if endless and is_a(signal, TracedExit):
             b.decision = ~signal.ended
@@ -159,7 +160,7 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
         except Retrace as found:
             body.appended.clear()  # a failed attempt keeps no element alive
             known[type(found)].add(found.place)
-    raise RegionRefused("its variables do not settle")
+    raise RegionRefused("its variables change in too many ways")
 
 
 @dataclass(eq=False)
@@ -184,7 +185,7 @@ class LoopBuilder:
             self.exit = LoopExits(body, body.before)
         if not is_grad_enabled() and self._gives_history():
             raise RegionRefused(
-                "a tensor may be one that requires grad, where no gradients are recorded")
+                "under no_grad(), a result may be an outer tensor that requires grad")
         self.invariant = [s for s in body.carried_vars if s.is_tensor and s.end is s.start
                           and not self._written(s)]
         self.carried = [self._carried(s) for s in body.carried_vars if s not in self.invariant]
@@ -207,7 +208,7 @@ class LoopBuilder:
         held = [x for var in self.sharing.changing for x in self._may_hold(var)]
         if any(counting_family(x) is not None for x in held):
             raise RegionRefused(
-                "a variable counts writes of its own: it may be `.data` of a tensor")
+                "a variable may be `.data` of a tensor")
         self.flags = [Carried(*flag) for flag in self.sharing.flags]
         self.carried += self.flags
         self.draws = [(d, self._state(d)) for d in drawing]

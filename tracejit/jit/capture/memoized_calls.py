@@ -260,7 +260,7 @@ def asking_again(tracer: Any, function: Any) -> Callable[..., Any]:
         if type(asked) is not CACHED:  # a method
             asked, arguments = asked.__func__, (asked.__self__, *arguments)
         if tracer.speculation_depth:
-            tracer.add_break(f"{title(asked)}, which keeps results, is called in a trial")
+            tracer.add_break(f"it calls {title(asked)}, which caches results")
         return tracer.root.cached.call(asked, arguments, keywords, tracer.root.identities.asked)
 
     return call

@@ -166,8 +166,8 @@ def before_native_effect(what: str) -> None:
     if tracer is None:
         return
     if tracer.cacheable or tracer.root is not tracer:
-        tracer.add_break(f"calls {what}, whose effects and sources cannot be seen",
-                         "move it out of the captured function")  # fmt: skip
+        tracer.add_break(f"the function calls {what}; tracejit cannot see what it reads or changes",
+                         "call it outside the captured function")  # fmt: skip
     if tracer.output:
         tracer.flush()
 

@@ -23,7 +23,7 @@ def rng_input_of(tracer: Tracer, generator: random.Generator) -> RngInput:
     it."""
     draws = tracer.generators.get(id(generator))
     if draws is not None and not draws.untouched():
-        tracer.break_graph(None, "the generator was seeded inside the captured function")
+        tracer.break_graph(None, "the function seeds the random generator")
         draws = None
     if draws is None:
         state = tracer.graph.input(TensorType(int64, (2,), CPU), source="generator state")

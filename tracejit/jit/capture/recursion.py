@@ -112,7 +112,7 @@ class Blocks:
             if self._nested[place] > MOST:
                 self._endless.add(place)
         if place in self._endless:
-            raise RegionRefused("it comes to itself again, by recursion")
+            raise RegionRefused("it runs itself again, by recursion")
         self._open.append(place)
         try:
             yield

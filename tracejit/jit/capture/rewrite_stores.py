@@ -63,15 +63,15 @@ class Stores:
         for node in own(nodes):
             context = getattr(node, "ctx", None)
             if isinstance(node, ast.Attribute) and not isinstance(context, ast.Load):
-                does = "stores" if isinstance(context, ast.Store) else "deletes"
-                found.append(self.effect(f"{does} attribute {node.attr}", node))
+                does = "sets" if isinstance(context, ast.Store) else "deletes"
+                found.append(self.effect(f"it {does} the attribute {node.attr}", node))
             elif isinstance(node, ast.Subscript) and isinstance(context, ast.Del):
-                found.append(self.effect("deletes an item", node))
+                found.append(self.effect("it deletes an item", node))
         return found
 
     def announce_names(self, names: set[str], at: ast.AST) -> list[ast.stmt]:
         return [
-            self.effect(f"stores {kind} {name}", at)
+            self.effect(f"it sets the {kind} variable {name}", at)
             for kind, outer in (("global", self.scope.globals), ("nonlocal", self.scope.nonlocals))
             for name in sorted(names & outer)
         ]
@@ -188,7 +188,7 @@ class Stores:
     at_Global = at_Nonlocal = declared
 
     def imports(self, node: ast.stmt) -> list[ast.stmt]:
-        return [self.effect("imports", node), node]
+        return [self.effect("it imports a module", node), node]
 
     at_Import = at_ImportFrom = imports
 

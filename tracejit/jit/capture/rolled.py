@@ -110,7 +110,7 @@ def materialize_list(stacked: StackedList) -> None:
     """Take the slices: from now on an ordinary list. Raise RegionRefused in a trial."""
     region = active.tracer
     if region is not None and region.root.speculation_depth:  # type: ignore[attr-defined]
-        raise RegionRefused("a list that a loop filled is looked at")
+        raise RegionRefused("it reads a list that a loop filled")
     tail, stacked._tail = stacked._tail, []
     for part in tail:
         if is_a(part, StackedSlices):

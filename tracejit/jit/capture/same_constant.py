@@ -16,7 +16,7 @@ from tracejit.jit.capture.looking import class_of, is_a
 
 _CONSTANTS: Any = (int, float, complex, str, bytes)
 _ONE_OBJECT = range(-5, 257)  # ints that CPython makes once
-_REASON = "it is asked whether two equal constants are one object"
+_REASON = "the function asks if two equal constants are one object"
 
 
 def same_constant(tracer: Any, one: Any, other: Any) -> bool:

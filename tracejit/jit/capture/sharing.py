@@ -83,7 +83,7 @@ class Sharing:
         """Note that memory made just now is `other` if `flag` holds; `whole`: the tensors are one
         then too."""
         if not known_same_shape(new.value.type.shape, other.value.type.shape):
-            raise RegionRefused("memory may be another one, of which it is a part or a view")
+            raise RegionRefused("a result may be a part or a view of another tensor")
         with no_grad():
             for known, same in [*self.partners(other), (other, None)]:
                 if known is not new:
@@ -199,12 +199,12 @@ def are_one(tracer: Any, one: Tensor, other: Tensor) -> bool:
     variables."""
     known = canonical(other)
     if any(canonical(tensor) is known for tensor, _ in tracer.sharing.twins(one)):
-        tracer.break_graph(one, "which tensor a variable is depends on a value")
+        tracer.break_graph(one, "a tensor's value decides which tensor a variable is")
     if canonical(one) is canonical(other):
         return True
     around = [one, other, *(t for x in (one, other) for t, _ in tracer.sharing.twins(x))]
     if any(tracer.carries(tensor) for tensor in around):
-        raise RegionRefused("whether variables of a loop are one tensor is asked")
+        raise RegionRefused("it asks if two variables are one tensor")
     return False
 
 
@@ -212,9 +212,9 @@ def known_as(tracer: Any, tensor: Tensor) -> Tensor:
     """Return the tensor, or the one it proved to be; break the graph if a value decides."""
     twins = [other for other, _ in tracer.sharing.twins(tensor)]
     if any(tracer.carries(x) for x in (tensor, *twins)):
-        raise RegionRefused("which tensor a variable of a loop is is asked")
+        raise RegionRefused("it asks which tensor a variable is")
     if twins:
-        tracer.break_graph(tensor, "which tensor a variable is depends on a value")
+        tracer.break_graph(tensor, "a tensor's value decides which tensor a variable is")
     return canonical(tensor)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from tracejit.core.eager.nodes import LeafSink
@@ -151,7 +151,7 @@ class Coverage:
             self._held(source, value)
             at = words.slot_offset(vars(defaultdict)["default_factory"])
             return {own: [(id(parent) + at, id(value))]}
-        if how in ("self", "func"):
+        if how in ("self", "func") and is_a(parent, MethodType):
             at = words.METHOD_SELF if how == "self" else words.METHOD_FUNCTION
             return {own: [(id(parent) + at, id(value))]}
         raise Uncovered

@@ -104,13 +104,13 @@ class SpeculationWatcher:
             return None
         code = frame.f_code
         if not (_may_run(code) or is_own_doing(frame)):
-            return f"runs {code.co_qualname}, which was not rewritten"
+            return f"it runs {code.co_qualname}, which tracejit did not rewrite"
         if is_internal_code(code) and (code.co_name == "__init__" or changes_objects(code)):
             mine = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
             if code.co_name == "__init__":
                 self.made.append(mine)
             elif not any(x is mine for x in self.made):
-                return f"runs {code.co_qualname}, which changes objects"
+                return f"it runs {code.co_qualname}, which changes objects"
         return None
 
 
@@ -129,6 +129,19 @@ def is_own_doing(frame: FrameType) -> bool:
 def is_installed(code: CodeType) -> bool:
     """Return True if code belongs to Python's library or an installed package."""
     return code.co_filename.startswith(_INSTALLED)
+
+
+def is_raised_by_user(error: BaseException) -> bool:
+    """Return True if the user's own code raised an error: no code of tracejit, Python or packages.
+
+    >>> is_raised_by_user(ValueError())
+    False
+    """
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    code = None if last is None else last.tb_frame.f_code
+    return code is not None and not (is_internal_code(code) or is_installed(code))
 
 
 def _may_run(code: CodeType) -> bool:

@@ -9,7 +9,7 @@ whatever the names reach counts as read (C2).
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import (
@@ -245,7 +245,7 @@ class ReachableState(AttributeReads):
                 if told_by_identity(element):
                     self._child(source, "key", weak_key(element), element, f"one of {source.text}")
                 else:
-                    self.unmodelled(source.text, "a set of objects is read")
+                    self.unmodelled(source.text, "the function reads this set of objects")
         if kind in _OF_SUBCLASSES and _has_attributes(source):
             self._attributes(source, value, None)
         elif kind == "method":
@@ -261,6 +261,9 @@ class ReachableState(AttributeReads):
             self.add_attribute_names(names_of_getter(value))
         elif is_a(value, BuiltinFunctionType):
             self.add_attribute_names(names_for(value))
+            held = is_a(value.__self__, (list, dict, set, deque))  # `append = kept.append`
+            if held and source.how != "hook":  # which a later backward calls
+                self._child(source, "self", None, value.__self__, source.text + ".__self__")
         elif is_a(value, CACHED):
             self.kept.find(value)
             self._child(source, "attr", "__wrapped__",
@@ -288,8 +291,8 @@ class ReachableState(AttributeReads):
         elif kind == "opaque":
             self.unmodelled(
                 source.text,
-                f"a {module_name(type(value))}.{name_of_class(type(value))} is read, whose "
-                "changes cannot be seen",
+                f"the function reads this {module_name(type(value))}.{name_of_class(type(value))}, "
+                "and tracejit cannot see its changes",
             )
             self.exposes(value)
         if hides_calls(value):
@@ -298,7 +301,7 @@ class ReachableState(AttributeReads):
     def _elements(self, source: Source, items: Iterator[tuple] | Any, length: int) -> None:
         source.length = length
         if length > MAX_ELEMENTS:
-            self.unmodelled(source.text, f"a container of {length} elements is read")
+            self.unmodelled(source.text, f"the function reads this container of {length} elements")
             return
         for key, element in items:
             self._child(source, "item", key, element, f"{source.text}[{_key_text(key)}]")

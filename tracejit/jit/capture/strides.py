@@ -78,7 +78,7 @@ def merged_strides(what: str, *cases: FunctionalTensor) -> Any:
         own = traced.memory.input_tensor is not None and not traced.views
         if strides is not None and strides is not UNKNOWN and not own:
             raise RegionRefused(
-                f"{what} lies in memory in another way in one case than in the other")
+                f"{what} has different strides in the two cases")
     return UNKNOWN
 
 

@@ -78,7 +78,7 @@ class SubgraphTracer(Tracer):
             raise CaptureError(leaked(state))
         outer = self.parent.traced(tensor)
         if outer.memory.overlaps_other:
-            raise RegionRefused("memory that overlaps other memory is used")
+            raise RegionRefused("it uses a tensor that overlaps another tensor")
         memory = self.inner_memory(outer.memory)
         value = memory.value
         views = []
@@ -174,7 +174,8 @@ class SubgraphTracer(Tracer):
         memory, whole = self.traced(item).memory, self.traced(container)
         kept = kept_class(type(container))
         if kept is None:
-            raise RegionRefused("a class is asked what its parts are")
+            raise RegionRefused("it takes a part of a tensor whose class has a "
+                                "`__torch_function__`")
         of_class(item, kept)
         self.gathered_views[memory] = whole.memory
         if known_strides(whole, without=dim) is not None:
@@ -195,7 +196,7 @@ class SubgraphTracer(Tracer):
             others = [other for other, _ in region.sharing.memories.of(memory)]
             if any(m in region.gathered_views or m in region.gathered_views.values()
                    for m in [memory, *others]):
-                raise RegionRefused("a tensor is written of which a part is in use")
+                raise RegionRefused("it writes a tensor while it uses a part of it")
 
     def _layers(self, tensor: Tensor) -> Iterator[tuple[SubgraphTracer, FunctionalStorage]]:
         """Yield (region, memory) for the memory of a tensor, here and in the regions around."""
@@ -212,9 +213,9 @@ class SubgraphTracer(Tracer):
         outer = self.copies.get(traced.memory)
         if outer is not None:
             if is_grad_enabled() and (tensor._requires_grad or value._requires_grad):
-                raise RegionRefused("a tensor made outside is written while gradients are recorded")
+                raise RegionRefused("it writes an outer tensor while gradients are recorded")
             if self.counts_outside(tensor):
-                raise RegionRefused("a tensor is written that the caller has from `.data`")
+                raise RegionRefused("it writes a tensor that came from `.data`")
             self._check_kept(tensor)
         super().write(tensor, value)
 
@@ -233,25 +234,25 @@ class SubgraphTracer(Tracer):
         return super().repeats(memory) if outer is None else self.parent.repeats(outer)
 
     def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
-        raise RegionRefused(reason)
+        raise RegionRefused(reason, hint)
 
     def add_break(self, reason: str, hint: str = "") -> None:
-        raise RegionRefused(reason)
+        raise RegionRefused(reason, hint)
 
     def flush(self) -> None:
-        raise RegionRefused("a value is needed")
+        raise RegionRefused("it needs a tensor's value")
 
     def rng_input_of(self, generator: random.Generator) -> Any:
-        raise RegionRefused("random numbers are drawn")
+        raise RegionRefused("it draws random numbers")
 
     def grad_written(self, tensor: Tensor) -> None:
         if tensor._traced is None or tensor._traced.tracer is not self:
-            raise RegionRefused("the gradient of a tensor made outside is changed")
+            raise RegionRefused("it changes the gradient of an outer tensor")
 
     def history_written(self, tensor: Tensor) -> None:
         if tensor._traced is None or tensor._traced.tracer is not self:
             raise RegionRefused(
-                "requires_grad, the history or hooks of a tensor made outside change")
+                "it changes requires_grad, history or hooks of an outer tensor")
         self.hides(())
 
     def hides(self, tensors: Sequence[Any]) -> None:
@@ -260,7 +261,7 @@ class SubgraphTracer(Tracer):
 
     def applies(self, node: Any) -> None:
         if node.sequence < self.first_node:
-            raise RegionRefused("backward() runs through history made outside")
+            raise RegionRefused("it runs backward() through history from outside")
 
     # -- what the surrounding call keeps ---------------------------------------------------------
     def number(self, container: Any, key: Any, value: float) -> Any:
@@ -277,7 +278,7 @@ class SubgraphTracer(Tracer):
         return self.run(REGISTRY["clone"], (tensor,), {})
 
     def commit_container(self, container: Any) -> None:
-        raise RegionRefused("an optimizer makes the state of its parameters")
+        raise RegionRefused("it runs the first step of an optimizer, which makes its state")
 
     def owned(self, containers: Sequence[Any]) -> None:
         self.created_here += containers
@@ -299,7 +300,7 @@ class SubgraphTracer(Tracer):
             if not self.is_created_here(container):
                 return False
             if id(container) in taken:
-                raise RegionRefused("a list or dict is found in two places")
+                raise RegionRefused("it gives one list or dict in two places")
             taken.add(id(container))
             return True
 
@@ -308,7 +309,7 @@ class SubgraphTracer(Tracer):
     def appending(self, container: list) -> Callable[[Any], None]:
         """Refuse an append: whether it happens depends on a value. Loop bodies return their own
         `append`."""
-        raise RegionRefused("a list is appended to under a condition")
+        raise RegionRefused("it appends to an outer list")
 
     # -- the result --------------------------------------------------------------------------------
     def written_outside(self) -> dict[FunctionalStorage, FunctionalStorage]:
@@ -340,7 +341,7 @@ class SubgraphTracer(Tracer):
             if tensor._grad is not grad or tensor._requires_grad is not requires:
                 tensor._grad, tensor._requires_grad = grad, requires
                 raise RegionRefused(
-                    "requires_grad or a gradient of a tensor made outside is changed")
+                    "it changes requires_grad or the gradient of an outer tensor")
 
     def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
         """Return the part of the recording that computes `outputs` from `inputs`, as a graph.
@@ -381,11 +382,11 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
         with watch:
             yield
         if modes != (active.grad_enabled, active.inference):
-            raise RegionRefused("grad mode is left changed")
+            raise RegionRefused("it leaves grad mode changed")
         if region.refused is not None:
             raise region.refused
         if root.refusals:
-            raise RegionRefused(root.refusals[0])
+            raise RegionRefused(*root.refusals[0])
     finally:
         watch.end()
         region.refused = None  # its traceback would keep the user's variables alive
@@ -395,8 +396,8 @@ def speculate(region: SubgraphTracer) -> Iterator[None]:
         if not root.speculation_depth:
             root.lists_read.clear()
             pending, root.refusals = root.refusals, []
-            for reason in dict.fromkeys(pending):
-                root.add_break(reason)
+            for reason, hint in dict.fromkeys(pending):
+                root.add_break(reason, hint)
 
 
 @contextmanager
@@ -420,7 +421,7 @@ def refuse_on_bug() -> Iterator[None]:
     except Exception as error:
         if flags.verify_passes:
             raise InternalError(f"{type(error).__name__}: {error}") from error
-        raise RegionRefused(f"it could not be made part of the graph ({error})") from error
+        raise RegionRefused(f"tracejit could not make it part of the graph ({error})") from error
 
 
 class RegionGradients(Protocol):

@@ -105,7 +105,7 @@ class Tracer:
         self.exported_storages: dict[int, Any] = {}  # memory that arrays show, by id
         self.speculation_depth = 0  # regions that are being recorded, one within the other
         self.blocks = Blocks()
-        self.refusals: list[str] = []  # reasons to refuse the trial at its end
+        self.refusals: list[tuple[str, str]] = []  # why to refuse the trial at its end, and hints
         self.static = static  # one program per exact shape
         self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
@@ -161,7 +161,7 @@ class Tracer:
         if self.root.exported_storages and any(map(self._is_exposed, operands)):
             return value_checks.run_now(self, op, operands, attributes)
         if any(map(is_meta, (*operands, attributes.get("device")))):
-            self.break_graph(None, "ops on tensors without values (device meta) are not recorded")
+            self.break_graph(None, "the function computes with tensors of the meta device")
             return value_checks.run_now(self, op, operands, attributes)
         if op.dynamic:
             return self._run_now(op, operands, attributes)
@@ -169,7 +169,8 @@ class Tracer:
         if full and not self.differentiating and not in_capture(4):
             draws = [d.tensor for d in self.generators.values()]  # of this segment only
             if not any(x is state for x in operands for state in draws):
-                self.break_graph(None, f"{flags.max_segment_nodes} nodes were recorded", _LONGER)
+                reason = f"the graph has {flags.max_segment_nodes} nodes already"
+                self.break_graph(None, reason, _LONGER)
         # first, since it may end the segment and change the operands
         attributes = concretize_attributes(op, attributes)
         if op.name == "reshape":
@@ -203,7 +204,7 @@ class Tracer:
         if self.root is self and node.may_fail and not self.differentiating:
             if not value_checks.node_succeeds(self, node.outputs):
                 self.graph.nodes.pop()
-                raise RegionRefused("it fails for these values")
+                raise RegionRefused("it fails for the values of this call")
         return tuple([self._wrap(FunctionalTensor(self, FunctionalStorage(v))) for v in made])
 
     def tensor_of(self, value: Value) -> Tensor:
@@ -220,7 +221,7 @@ class Tracer:
     def laid_out(self, tensor: Tensor) -> FunctionalTensor:
         """Return the tensor's state; break the graph first if a value decides its strides."""
         if self.traced(tensor).memory.strides is UNKNOWN:
-            self.break_graph(tensor, "how a tensor lies in memory depends on a value")
+            self.break_graph(tensor, "the function needs strides that a tensor's value decides")
         return self.traced(tensor)
 
     def shared(self, tensor: Tensor) -> list[int]:
@@ -249,7 +250,7 @@ class Tracer:
             self.root.offsets_read.add(id(input_tensor))
         found = offset(traced, base)
         if found is None:
-            self.break_graph(tensor, "storage_offset() of a view was read")
+            self.break_graph(tensor, "the function calls storage_offset() on a view")
             return tensor._offset
         return found
 
@@ -267,7 +268,7 @@ class Tracer:
         `family`: the alias family that counts these writes; None if the Storage counts them.
         """
         if self.is_kept(memory, family):
-            raise RegionRefused("a tensor is written that history outside needs as it is")
+            raise RegionRefused("it writes a tensor whose old value an outer gradient needs")
 
     def is_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> bool:
         """Return True if a backward needs memory of this graph as it is, and notices writes to it.
@@ -302,7 +303,7 @@ class Tracer:
                 self.flush()
             else:
                 self.break_graph(
-                    tensor, "memory is written that overlaps another tensor's, or itself")
+                    tensor, "the function writes a tensor that overlaps itself or another tensor")
             tensor = canonical(tensor)
             self._write_now(tensor, value)
             # the write has counted in the Storage alone
@@ -314,7 +315,7 @@ class Tracer:
         family = counting_family(tensor)
         if self.remains(lambda: self._must_know(traced.memory, tracked, family)):
             self.break_graph(
-                tensor, "a tensor is written that may be another one, depending on a value")
+                tensor, "a tensor's value decides which tensor the function writes")
             self._write_now(canonical(tensor), value)
             return
         self.graph.location, self.graph.detached = user_location(), True
@@ -410,7 +411,7 @@ class Tracer:
     def same_leaves(self, one: set[Node], other: set[Node]) -> None:
         """Require that sides of a branch lead to the same leaves."""
         if one != other:
-            raise RegionRefused("a tensor receives a gradient through one side only")
+            raise RegionRefused("a tensor gets a gradient in one branch only")
 
     def carries(self, tensor: Tensor) -> bool:
         """Return True if a tensor stands for a loop variable at the start of an iteration."""
@@ -470,7 +471,7 @@ class Tracer:
     def add_break_later(self, reason: str, hint: str = "") -> None:
         """Do as `add_break` from code that may not raise: a trial is refused when it ends."""
         if self.speculation_depth:
-            self.refusals.append(reason)
+            self.refusals.append((reason, hint))
         else:
             self.add_break(reason, hint)
 
@@ -481,7 +482,7 @@ class Tracer:
         """Record why this call cannot be replayed. Raise if the user asked for one graph, or in a
         trial."""
         if self.speculation_depth:
-            raise RegionRefused(reason)
+            raise RegionRefused(reason, hint)
         found = GraphBreak(reason, user_location(), hint)
         kept = self.root.cached
         self.only_once = self.only_once and kept is not None and kept.runs()
@@ -613,7 +614,7 @@ class Tracer:
         made = run_on_constants(self, op, operands, attributes)
         if made is not None:
             return tuple(map(self.constant, made)) if type(made) is tuple else self.constant(made)
-        reason = f"the shape of {op.name}'s result depends on values"
+        reason = f"the shape of {op.name}'s result depends on a tensor's values"
         self.break_graph(None, reason, op.dynamic)
         with self.paused():
             return Tensor.dispatch(op, operands, attributes)
@@ -646,8 +647,8 @@ class Tracer:
         one."""
         if node.sequence < self.first_node:
             self.add_break(
-                "backward() runs through history that was made outside the call",
-                "detach the input, or compute what it comes from inside",
+                "backward() runs through history from before the call",
+                "detach the input, or compute it inside the captured function",
             )
 
     def gave(self, given: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
@@ -659,7 +660,7 @@ class Tracer:
     def undecided(self) -> None:
         """Break the graph or refuse the region: a value decides if a gradient arrives, and that
         matters."""
-        reason = "runs what a value may leave out: a hook, or history that was overwritten"
+        reason = "runs a hook or overwritten history only if a tensor's value says so"
         if self.differentiating:
             raise RegionRefused(reason)
         self.break_graph(None, f"a backward {reason}")

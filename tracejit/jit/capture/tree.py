@@ -108,7 +108,10 @@ def tree_unflatten(spec: TreeSpec, leaves: Iterator[Any], own: list | None = Non
 def difference(one: TreeSpec, other: TreeSpec) -> str | None:
     """Return how two structures differ, in words; None if they agree."""
     if not same_kind(one, other):
-        return f"{text(one)} in one case and {text(other)} in the other"
+        texts = text(one), text(other)
+        if texts[0] == texts[1]:
+            return f"another {type(other.value).__name__} in each case"
+        return f"{texts[0]} in one case and {texts[1]} in the other"
     return next((d for a, b in zip(one.parts, other.parts) if (d := difference(a, b))), None)
 
 
@@ -149,18 +152,27 @@ def plain_constants(spec: TreeSpec) -> bool:
     return all(map(plain_constants, spec.parts))
 
 
+def _named(kind: type) -> str:
+    """Return a class's name behind its article.
+
+    >>> _named(int), _named(dict)
+    ('an int', 'a dict')
+    """
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
+
+
 def text(spec: TreeSpec) -> str:
     """Return in words what kind of value a structure has."""
     if spec.kind == "tensor":
         return "a tensor"
     if spec.kind == "number":
-        return f"a {spec.value.__name__} that only the program knows"
+        return f"{_named(spec.value)} computed from tensors"
     if spec.kind == "constant":
         value = spec.value
         if is_a(value, SymNumber):
-            return f"a {value.kind.__name__} that only the program knows"
+            return f"{_named(value.kind)} computed from tensors"
         known = is_a(value, PRIMITIVE) or value is UNBOUND
-        return repr(value) if known else f"a {type(value).__name__}"
+        return repr(value) if known else _named(type(value))
     if spec.kind == "mapping":
         return f"a dict with keys {list(spec.value[1])}"
     return f"a {spec.value.__name__} of {len(spec.parts)}"

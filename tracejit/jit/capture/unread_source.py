@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from tracejit.jit.capture.location import user_frame
 from tracejit.jit.capture.source import candidates, is_left_unread
 
-HINT = "define it with `def` in a file that stays as it is, or decide with tensors (`where`)"
+HINT = "define it with `def` in a file that does not change, or use `tracejit.where`"
 
 
 def with_unread(reason: str, hint: str) -> tuple[str, str]:
@@ -35,24 +35,24 @@ def why_unread(frame: FrameType | None) -> str | None:
     """
     if frame is None or not is_left_unread(frame.f_code):
         return None
-    return f"the source of {frame.f_code.co_name} cannot be read: {_cause(frame)}"
+    return f"tracejit cannot read the source of {frame.f_code.co_name}: {_cause(frame)}"
 
 
 def _cause(frame: FrameType) -> str:
     code = frame.f_code
     name, lines = code.co_filename, linecache.getlines(code.co_filename, frame.f_globals)
     if name.startswith("<") and not lines:
-        return f"it is from {name}, a text that no file has (exec, -c, a prompt)"
+        return f"it comes from {name}, which is no file (exec, -c, a prompt)"
     if not lines:
         there = os.path.exists(name)
-        return f"{name} {'is empty or no text' if there else 'is not there'}"
+        return f"{name} {'is empty or no text file' if there else 'is not there'}"
     return _of_lines(code, candidates(code, frame.f_globals))
 
 
 def _of_lines(code: CodeType, number: int) -> str:
     at = f"line {code.co_firstlineno} of {code.co_filename}"
     if not number:
-        return f"no such function begins at {at}, which was edited since"
+        return f"it does not begin at {at}: the file has changed"
     if number > 1 and code.co_name == "<lambda>":
-        return f"{number} lambdas begin at {at}, and which it is cannot be told"
-    return f"what is at {at} does not compile to the code that runs: it was edited since"
+        return f"{number} lambdas begin at {at}, and tracejit cannot tell which it is"
+    return f"the code at {at} is not the code that runs: the file has changed"

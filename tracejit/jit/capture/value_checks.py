@@ -71,7 +71,8 @@ def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
 def run_eagerly(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """Add a break, end the segment and run the op as eager mode does: usually that raises."""
     # If the function catches the exception, what follows depends on it.
-    tracer.breaks.append(GraphBreak(f"{op.name} fails for these values", user_location(3)))
+    what = "the function raises an exception" if op.name == "raise_if" else f"{op.name} fails"
+    tracer.breaks.append(GraphBreak(f"{what} for these values", user_location(3)))
     return run_now(tracer, op, operands, attributes)
 
 

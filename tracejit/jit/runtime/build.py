@@ -78,8 +78,8 @@ class CacheEntryBuilder:
             self.call.filled = True
             return None
         for name in self.state.kept.others(tracer.identities.asked):
-            what = "keeps results (functools.lru_cache), and ran or gave what may change"
-            raise NotCacheable(f"{name} {what}")
+            raise NotCacheable(f"{name} caches results (functools.lru_cache), and it ran or gave "
+                               "an object that may change")
         must_be_over(tracer)
         self._must_stay()
         self.held = self._numbers_at_sources()
@@ -140,7 +140,7 @@ class CacheEntryBuilder:
         same."""
         written = [m for m in self.tracer.written() if m.input in self.tracer.contents]
         if written or self.tracer.contents and any(m.overlaps_other for m in self.tracer.written()):
-            raise NotCacheable("a tensor is written whose contents decided what Python did")
+            raise NotCacheable("the function writes a tensor whose values decided what Python did")
 
     def _named(self) -> dict[Value, Any]:
         """Return the source of each input, and name the graph's inputs after it."""
@@ -158,7 +158,8 @@ class CacheEntryBuilder:
             now, after = tensor_history(tensor)
             if history != after:
                 raise NotCacheable(
-                    "requires_grad, the history or hooks of a tensor made outside were changed"
+                    "the function changes requires_grad, history or hooks of a tensor made outside "
+                    "it"
                 )
             if now is not grad:
                 other[id(tensor)] = tensor
@@ -188,8 +189,8 @@ class CacheEntryBuilder:
             found = self.state.source_of(origin) or self._grad_source(origin)
             if found is None:
                 raise NotCacheable(
-                    "a tensor is read that was found through no argument, global, closure or "
-                    "attribute"
+                    "the function reads a tensor that tracejit cannot find through an argument, "
+                    "global, closure or attribute"
                 )
             return found
         if is_a(origin, RngInput):
@@ -204,15 +205,15 @@ class CacheEntryBuilder:
         if is_a(number.source, Source):
             return number.source
         if number.source is None:
-            raise NotCacheable("a number that an earlier call left somewhere is read")
+            raise NotCacheable("the function reads a number that an earlier call left somewhere")
         container, key = number.source
         owner = self.state.source_of(container)
         if owner is None:
             raise NotCacheable(
-                f"the number {key!r} is read from a container that was found nowhere")
+                f"the function reads the number {key!r} from a container that tracejit cannot find")
         source = owner.children.get(("item", key))
         if source is None:
-            raise NotCacheable(f"the number {owner.text}[{key!r}] cannot be found again")
+            raise NotCacheable(f"tracejit cannot find the number {owner.text}[{key!r}] again")
         return source
 
     def _numbers_at_sources(self) -> dict[int, SymNumber]:
@@ -250,7 +251,8 @@ class CacheEntryBuilder:
         for tensor, grad in self.tracer.grads_read:
             owner = self.state.source_of(tensor)
             if owner is None:
-                raise NotCacheable("the gradient of a tensor that was found nowhere is read")
+                raise NotCacheable("the function reads the gradient of a tensor that tracejit "
+                                   "cannot find")
             found.append(Source(owner, "grad", None, grad, f"{owner.text}.grad"))
         return found
 
@@ -320,7 +322,7 @@ class CacheEntryBuilder:
         """Refuse if user code holds a tensor of this call where no replay could put one."""
         if remains(lambda: self._unseen(results)):
             raise NotCacheable(
-                "a tensor made in the call is kept somewhere its effects cannot be seen"
+                "the function keeps a tensor somewhere that tracejit cannot see"
             )
 
     def _unseen(self, results: list[Tensor]) -> bool:
@@ -350,7 +352,7 @@ class CacheEntryBuilder:
         ends = [n for n in leaves(tracked, self.tracer.first_node) if type(n) is AccumulateGrad]
         own = [n.variable for n in ends if n.variable._traced is not None]
         if own and (not wrt or any(x is t or self._only_to(own, t) for x in own for t in results)):
-            raise NotCacheable("a result leads to a leaf that the call made, for a later backward")
+            raise NotCacheable("backward() from a result may reach a leaf that the function made")
         if not tracked or not wrt:
             return None
         self._refuse_kept_data(tracked, results)
@@ -362,7 +364,7 @@ class CacheEntryBuilder:
         if is_freed(result, first) or leaves([result], first):
             return FreedBackward
         if extras_behind([result], first):
-            raise NotCacheable("a hook of what leads nowhere, for a later backward")
+            raise NotCacheable("a result has a hook, and its history reaches no leaf")
         return NoGradient
 
     def _refuse_kept_data(self, tracked: list[Tensor], results: list[Tensor]) -> None:
@@ -373,7 +375,8 @@ class CacheEntryBuilder:
         own = {counting_family(t) for t in results if not self.tracer.counts_outside(t)} - {None}
         if own and any(counting_family(x) in own
                        for x in kept(tracked, True, self.tracer.first_node)):
-            raise NotCacheable("a result is from `.data`, and a later backward needs it as it is")
+            raise NotCacheable("a result is from `.data`, and a later backward() needs its "
+                               "present value")
 
     def _run(
         self,

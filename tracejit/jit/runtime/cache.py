@@ -142,7 +142,7 @@ _LOCAL |= {errno.ENOENT}
 def _not_written(directory: Path, error: OSError) -> None:
     if error.errno in _LOCAL:
         where = error.filename2 or error.filename
-        cache_folder.warn("damaged", f"{where} cannot be written ({error.strerror})")
+        cache_folder.warn("damaged", f"tracejit cannot write {where} ({error.strerror})")
     else:
         cache_folder.stop_writing(directory, error)
 

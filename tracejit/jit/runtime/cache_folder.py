@@ -73,7 +73,7 @@ def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
     if reason:
         _trusted.discard(path)
         _unusable.add(path)
-        warn("unusable", f"{path} cannot be used ({reason}); kernels are compiled in each "
+        warn("unusable", f"tracejit cannot use {path} ({reason}), and compiles kernels in each "
                          "process. Set TRACEJIT_CACHE_DIR")
         return False
     _trusted.add(path)
@@ -113,8 +113,8 @@ def writable(folder: Path) -> bool:
 def stop_writing(folder: Path, error: OSError) -> None:
     """Note that the folder cannot be written, and warn. It is still read."""
     _read_only.add(folder)
-    warn("unusable", f"{folder} cannot be used ({error.strerror or error}) for new kernels, "
-                     "which are compiled in each process. Set TRACEJIT_CACHE_DIR")
+    warn("unusable", f"tracejit cannot use {folder} ({error.strerror or error}) for new kernels, "
+                     "and compiles them in each process. Set TRACEJIT_CACHE_DIR")
 
 
 def warn(kind: str, message: str) -> None:

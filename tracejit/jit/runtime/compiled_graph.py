@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.config import flags
+from tracejit.core.eager.meta import is_meta
 from tracejit.core.eager.saved import alias
 from tracejit.core.eager.state import make, of_array
 from tracejit.core.eager.tensor import Tensor
@@ -181,7 +182,9 @@ class CompiledGraph:
         ]
 
     def _interpret(self, inputs: Sequence[Any], bound: BoundGraph) -> list[Tensor]:
-        arrays = [x.array if isinstance(x, Tensor) else np.asarray(x) for x in inputs]
+        # No op reads the values of a tensor that has none: such ops are not recorded.
+        arrays = [None if is_meta(x) else x.array if isinstance(x, Tensor) else np.asarray(x)
+                  for x in inputs]
         with stack_run() as stacks:
             results = interpret(self.graph, arrays, symbols=bound.sizes)
             outputs = [

@@ -54,8 +54,8 @@ from tracejit.jit.runtime.compiled_graph import BoundGraph
 
 UNSEEN = (
     "tracejit: a tensor was written between a captured call and its backward, which runs a branch "
-    "or a loop again from it, of which the plain function would have kept what it needs; run the "
-    "function plainly, or write the tensor after the backward"
+    "or a loop again and needs the old value. Write the tensor after the backward, or call the "
+    "function without capture."
 )
 
 NOTHING: Mapping[int, Any] = {}  # `noted` and `old` of most calls

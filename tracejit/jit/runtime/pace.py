@@ -72,5 +72,6 @@ class Pace:
         if not self.decided or self.way != PLAINLY:
             return ""
         plain, recorded = (self.seconds[way] * 1e3 for way in (PLAINLY, COEXECUTE))
-        return (f"no program serves its calls; plainly they take {plain:.3g} ms, co-executed "
-                f"{recorded:.3g} ms; captured again every {self.period} calls")
+        return (f"it has no program for its calls; a plain call takes {plain:.3g} ms, a "
+                f"co-executed one {recorded:.3g} ms; tracejit captures again every {self.period} "
+                "calls")

@@ -188,7 +188,7 @@ class CaptureSession:
             now = (is_grad_enabled(), get_default_dtype(), autocast.switches.state, default.place)
             if self.watch and modes != now:
                 tracer.add_break(
-                    "grad mode, autocast or a default is left changed",
+                    "the function leaves grad mode, autocast or a default changed",
                     "use `with tracejit.no_grad():`",
                 )
             if self.may_fill and tracer.only_once and self.state.kept.filled():
@@ -196,7 +196,8 @@ class CaptureSession:
             drawn = (default_generator.array != seeded).any()
             if self.watch and not tracer.breaks and drawn:
                 tracer.add_break(
-                    "the generator was seeded inside the captured function", "seed it outside"
+                    "the function seeds the random generator",
+                    "seed it outside the captured function",
                 )
             if self.watch and not tracer.breaks:
                 self._make_entry(value)
@@ -350,9 +351,10 @@ class CaptureSession:
         except Exception as error:
             if flags.verify_passes:  # set in tests, where a graph that cannot be compiled is a bug
                 raise
-            reason = f"could not be compiled ({type(error).__name__}: {error}); it runs op by op"
-            warnings.warn(f"tracejit: {self.tracer.name} {reason}", RuntimeWarning, stacklevel=2)
-            self.tracer.add_break(reason, "please report it")
+            why = f"{type(error).__name__}: {error}"
+            reason = f"tracejit could not compile the graph ({why}), and runs it op by op"
+            warnings.warn(f"{self.tracer.name}: {reason}", RuntimeWarning, stacklevel=2)
+            self.tracer.add_break(reason, "please report this")
             return CompiledGraph(graph, "graph", "fast")
 
     # -- what the watcher and the state walker report --------------------------------------------
@@ -423,7 +425,8 @@ class CaptureSession:
             return
         elif not self._method(code, frame) and code.co_freevars:
             self.tracer.add_break_later(
-                f"{code.co_qualname} closes over variables and was found nowhere")
+                f"tracejit cannot find the function {code.co_qualname}, which closes over "
+                "variables")
 
     def _method(self, code: CodeType, frame: FrameType) -> bool:
         """Return True if the function that runs was found as a method of its first argument's
@@ -478,7 +481,8 @@ class CaptureSession:
                 self._module(name)
             else:
                 self.tracer.add_break_later(
-                    f"asks the module {name!r}, found nowhere, for attributes")
+                    f"the function reads attributes of the module {name!r}, which tracejit cannot "
+                    "find")
         self.state.ask_all(module)
 
     def _modules(self, reads: Reads) -> None:

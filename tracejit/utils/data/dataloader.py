@@ -215,7 +215,7 @@ class DataLoader(Generic[T_co]):
     def _tell_recorder(self) -> None:
         if active.tracer is not None:
             active.tracer.break_graph(
-                None, "a DataLoader is iterated over inside the captured function",
+                None, "the function iterates over a DataLoader",
                 "pass batches to the captured function")
 
 
