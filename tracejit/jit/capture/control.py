@@ -462,9 +462,9 @@ def effect(what: str) -> None:
 
 def unless_refused() -> None:
     """Before a `finally` or `except`: a trial that is refused does no more, and nobody watches."""
-    refused = getattr(active.tracer, "refused", None)
-    if refused is not None:
-        raise refused
+    tracer: Any = active.tracer
+    if getattr(tracer, "refused", None) is not None:
+        raise tracer.refused  # no variable of this frame, which its traceback holds
 
 
 def new_container(container: Any) -> Any:

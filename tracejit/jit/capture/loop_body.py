@@ -180,6 +180,18 @@ class LoopBodyTrace:
             self.variables.set(before)
         self.region.unchanged()
 
+    def release(self) -> None:
+        """Let go of the region: see there. An index holds the body that it is of."""
+        self.region.release()
+        self.indices.clear()
+        self.appended.clear()
+
+    def __enter__(self) -> LoopBodyTrace:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
     # -- the start of an iteration ---------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
         self.started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = {}

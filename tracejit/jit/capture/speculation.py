@@ -81,11 +81,14 @@ class SpeculationWatcher:
         if self.collects:
             gc.enable()
             _collector_waits.discard(threading.get_ident())
+        self.made.clear()  # which may hold the watch, as the one of a trial within does
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         self.end()
-        if kind is None and self.refused is not None:  # raised in a `__del__`, which swallowed it
-            raise self.refused
+        refused = [self.refused] if kind is None and self.refused is not None else []
+        self.refused = None  # its traceback holds the watch, and may hold no frame with it in turn
+        if refused:  # raised in a `__del__`, which swallowed it
+            raise refused.pop()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         why = self.veto(frame, event, argument)

@@ -116,7 +116,7 @@ class Tracer:
         self.identities = IdentityReads()
         self.cached: Any = None  # `MemoizedCalls`, of functions that keep results
         self.keys = False  # numbers may become keys of these, unseen
-        self.asked: set[tuple[Callable, Any]] = set()  # (what was asked of the process, about what)
+        self.asked: dict[tuple[Callable, Any], None] = {}  # asked of the process, about what
         self.constants: dict[int, Tensor] = {}
         self.commit_to_state: Callable[[Any], None] = lambda container: (
             None
@@ -463,7 +463,7 @@ class Tracer:
             self.add_break(reason, hint)
 
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
-        self.root.asked.add((ask, what))
+        self.root.asked[ask, what] = None
 
     def add_break(self, reason: str, hint: str = "") -> None:
         """Remember why this call cannot be replayed; raises where the user asked for one graph."""
