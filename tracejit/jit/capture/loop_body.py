@@ -181,9 +181,9 @@ class LoopBodyTrace:
         self.region.unchanged()
 
     def release(self) -> None:
-        """Let go of the region: see there. An index holds the body that it is of."""
+        """Let go of the region: see there. Also of what may be an index, which holds its body."""
         self.region.release()
-        self.indices.clear()
+        self.carried_vars, self.results, self.indices, self.signal = [], {}, {}, None
         self.appended.clear()
 
     def __enter__(self) -> LoopBodyTrace:
