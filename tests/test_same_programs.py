@@ -106,8 +106,7 @@ def recordings(names: tuple[str, ...], kinds: Any, folder: Path) -> list[dict[st
     return found
 
 
-def assert_same(names: tuple[str, ...], kinds: Any, folder: Path) -> None:
-    one, *others = recordings(names, kinds, folder)
+def assert_same(names: tuple[str, ...], one: Any, *others: Any) -> None:
     assert len(one) == len(names) and all(one.values())
     settled = [{name: [replay_gate.settled(text) for text in found[name]] for name in one}
                for found in (one, *others)]
@@ -116,10 +115,18 @@ def assert_same(names: tuple[str, ...], kinds: Any, folder: Path) -> None:
 
 
 def test_programs_do_not_depend_on_the_process(tmp_path):
-    assert_same(FEW, KINDS[:2], tmp_path)
+    assert_same(FEW, *recordings(FEW, KINDS[:2], tmp_path))
+
+
+def test_programs_do_not_depend_on_the_cache_of_kernels(tmp_path):
+    """Constants are computed during a recording: the text of their kernel is no code of the
+    user's."""
+    names = ("positions_that_decide_a_mask",)
+    cold, warm = [recordings(names, KINDS[:1], tmp_path) for _ in range(2)]
+    assert_same(names, *cold, *warm)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_more_programs_in_more_processes(tmp_path):
-    assert_same(FEW + MORE, KINDS, tmp_path)
+    assert_same(FEW + MORE, *recordings(FEW + MORE, KINDS, tmp_path))
