@@ -34,7 +34,7 @@ NAMES = Path(__file__).with_name("replay_names.txt")
 _PLACES = (
     (re.compile(r"[\w./<>-]*\.py:\d+"), "FILE"),
     (re.compile(r"_[0-9a-f]{8}\b"), "_DIGEST"),
-    (re.compile(r"\b0x[0-9a-f]{6,}\b|\b\d{14,15}\b"), "ADDRESS"),
+    (re.compile(r"\b0x[0-9a-f]{6,}\b|\b\d{13,15}\b"), "ADDRESS"),
 )
 _NUMBERS = re.compile(r"\b([a-z])\d+\b|(?<=return )\d+")  # of variables and guards
 _IMPORTS = re.compile(r"(?:^from .* import .*\n)+", re.MULTILINE)  # in the order of their names

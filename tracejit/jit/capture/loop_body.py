@@ -183,7 +183,8 @@ class LoopBodyTrace:
     def release(self) -> None:
         """Let go of the region: see there. Also of what may be an index, which holds its body."""
         self.region.release()
-        self.carried_vars, self.results, self.indices, self.signal = [], {}, {}, None
+        self.carried_vars, self.started, self.results, self.indices = [], {}, {}, {}
+        self.signal = None
         self.appended.clear()
 
     def __enter__(self) -> LoopBodyTrace:
