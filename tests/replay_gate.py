@@ -24,7 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ NAMES = Path(__file__).with_name("replay_names.txt")
 _PLACES = (
     (re.compile(r"[\w./<>-]*\.py:\d+"), "FILE"),
     (re.compile(r"_[0-9a-f]{8}\b"), "_DIGEST"),
-    (re.compile(r"\b0x[0-9a-f]{6,}\b|\b\d{14,15}\b"), "ADDRESS"),
+    (re.compile(r"\b0x[0-9a-f]{6,}\b|\b\d{13,15}\b"), "ADDRESS"),
 )
 _NUMBERS = re.compile(r"\b([a-z])\d+\b|(?<=return )\d+")  # of variables and guards
 _IMPORTS = re.compile(r"(?:^from .* import .*\n)+", re.MULTILINE)  # in the order of their names
@@ -74,8 +74,8 @@ def _example(path: Path) -> None:
             os.chdir(here)
 
 
-def record(path: str) -> None:
-    """Write the texts of every program, a list for each."""
+def record(path: str, only: Collection[str] = ()) -> None:
+    """Write the texts of every program, or of those named `only`: a list for each."""
     import tracejit
     from tracejit import config, jit
 
@@ -89,6 +89,8 @@ def record(path: str) -> None:
     jit.CompiledFunction.__init__ = started  # type: ignore[method-assign]
     found = {}
     for name, run in programs():
+        if only and name not in only:
+            continue
         made.clear()
         tracejit.manual_seed(0)
         # A program of the table may fail, as plain Python does. Of these nothing is compiled here.

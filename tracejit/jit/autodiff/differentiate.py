@@ -123,7 +123,7 @@ class _Differentiation:
         self.ends = [edge_of(x) for x in inputs]
         tops, ends = [edge_of(x) for x in outputs], set(self.ends)
         self.tape_cut = TapeCut(tops, ends, tracer.first_node, cut)
-        self.cuts = list(self.tape_cut.cuts)
+        self.cuts = self.tape_cut.in_order()
         self.tangents: dict[TapeEdge, Tensor] = {}
         self.given: set[Value] = set()  # graph inputs of tangents
         self.arrived: dict[TapeEdge, Any] = {}

@@ -89,10 +89,14 @@ class TapeCut:
                     highest[e[0]] = min(highest.get(e[0], level), level - (e in self.cuts))
         return highest
 
+    def in_order(self) -> list[TapeEdge]:
+        """Return the places where it is cut, operands first."""
+        return [place for place in self.places if place in self.cuts]
+
     def stages(self, order: Mapping[TapeEdge, int]) -> list[Stage]:
         """Make the stages, lowest first. `order`: that of the edges within a stage."""
         stage_of = self._connected()
-        for place in dict.fromkeys([*self.results, *(p for p in self.places if p in self.cuts)]):
+        for place in dict.fromkeys([*self.results, *self.in_order()]):
             stage_of[place[0]].places.append(place)
         for place in self.places:
             edges = stage_of[place[0]].edges

@@ -220,7 +220,7 @@ class AttributeReads:
     def _of_instances(self, source: Source) -> None:
         """Add what instances find in a class: its name; all its data if code computes names."""
         cls = source.value
-        for name in _NAMED & self.names if is_user_class(cls) else ():
+        for name in sorted(_NAMED & self.names) if is_user_class(cls) else ():
             self._child(source, "slot", name, slot_of(cls, name), f"{source.text}.{name}")
         if not self.dynamic_names or ("own_names", None) in source.children:
             return
@@ -294,7 +294,7 @@ class AttributeReads:
         wanted = {n for n in names if n in own} | {n for n in may if not hasattr(cls, n)}
         for name in sorted(wanted | set(own) if self.everything else wanted):
             self._own(source, own, name)
-        for name in (n for n in names if n not in own):
+        for name in sorted(n for n in names if n not in own):
             found = class_attribute(cls, name)
             if found is not ABSENT or name in self.uncertain or self.may_miss:
                 self._of_library(cls, name, found)

@@ -45,25 +45,33 @@ class BranchTrace:
                 except Exception as error:
                     self.error = error.with_traceback(None)
                 self.after = variables.values()
+            self.region.unchanged()
+        except BaseException:
+            self.region.release()
+            raise
         finally:
             variables.set(before)
-        self.region.unchanged()
+
+    def __enter__(self) -> BranchTrace:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.region.release()
 
 
 def branch(parent: Tracer, predicate: Tensor, then: Callable[[], ControlExit],
            otherwise: Callable[[], ControlExit], variables: Variables) -> ControlExit:
     """Record `then() if predicate else otherwise()`; return how it ends."""
     flag = truth(predicate)
-    one = BranchTrace(parent, f"{parent.name}_then", then, variables)
-    other = BranchTrace(parent, f"{parent.name}_else", otherwise, variables)
-    if one.error is not None or other.error is not None:
-        return _raising(flag, one, other, then, otherwise)
-    with refuse_on_bug():
-        join = BranchJoin(parent, flag, one.region, other.region)
-        signal = _joined(join, one, other, variables)
-    one.region.created_here.clear()
-    other.region.created_here.clear()
-    return signal
+    with (BranchTrace(parent, f"{parent.name}_then", then, variables) as one,
+          BranchTrace(parent, f"{parent.name}_else", otherwise, variables) as other):
+        if one.error is None and other.error is None:
+            with refuse_on_bug():
+                join = BranchJoin(parent, flag, one.region, other.region)
+                return _joined(join, one, other, variables)
+        raises = _raising(flag, one, other)
+    # A side that raises does so for all to see.
+    return then() if raises is (one.error is not None) else otherwise()
 
 
 def _joined(join: BranchJoin, one: BranchTrace, other: BranchTrace,
@@ -113,12 +121,10 @@ def truth(predicate: Tensor) -> Tensor:
         return tracer.tensor_of(tracer.traced(flag).read())  # later writes change only `flag`
 
 
-def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
-             otherwise: Callable) -> ControlExit:
-    """Record a branch of which one side raises: a node that fails, then the other side.
-
-    If the node fails at once, for the values of this call, run the raising side for its own error.
-    """
+def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace) -> bool:
+    """Record a branch of which one side raises: a node that fails, then the other side. Return
+    True if the node fails for the values of this call: then the raising side runs, for its own
+    error."""
     if one.error is not None and other.error is not None:
         raise RegionRefused("both branches raise an exception")
     side = one if one.error is not None else other
@@ -137,10 +143,8 @@ def _raising(flag: Tensor, one: BranchTrace, other: BranchTrace, then: Callable,
         fails = found.args == described.arguments
         if not fails:
             raise
-    if fails:
-        if side.region.may_fail():
-            raise RegionRefused("an op before the exception may fail")
-        return then() if one.error is not None else otherwise()  # raises the user's own error
-    return otherwise() if one.error is not None else then()
+    if fails and side.region.may_fail():
+        raise RegionRefused("an op before the exception may fail")
+    return fails
 
 

@@ -472,9 +472,9 @@ def effect(what: str) -> None:
 
 def unless_refused() -> None:
     """Raise a region's refusal again as a `finally` or `except` begins, which must not run."""
-    refused = getattr(active.tracer, "refused", None)
-    if refused is not None:
-        raise refused
+    tracer: Any = active.tracer
+    if getattr(tracer, "refused", None) is not None:
+        raise tracer.refused  # no variable of this frame, which its traceback holds
 
 
 def new_container(container: Any) -> Any:

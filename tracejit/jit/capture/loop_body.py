@@ -137,6 +137,7 @@ class LoopBodyTrace:
     appended: dict[int, tuple[StackedList, list[Any]]] = field(default_factory=dict)
     mutations: dict[int, int] = field(default_factory=dict)  # of elements, when appended
     results: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
+    started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
     permutes: bool = False  # a variable ends as what another one was at the start
     signal: ControlExit = None
@@ -180,9 +181,22 @@ class LoopBodyTrace:
             self.variables.set(before)
         self.region.unchanged()
 
+    def release(self) -> None:
+        """Let go of the region: see there. Also of what may be an index, which holds its body."""
+        self.region.release()
+        self.carried_vars, self.started, self.results, self.indices = [], {}, {}, {}
+        self.signal = None
+        self.appended.clear()
+
+    def __enter__(self) -> LoopBodyTrace:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
     # -- the start of an iteration ---------------------------------------------------------------
     def _start(self, before: dict[str, Any]) -> None:
-        self.started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = {}
+        self.started = {}
         self.containers: dict[str, Any] = {}  # copies, with placeholders, of lists and dicts
         for name, value in before.items():
             if value is UNBOUND or (name, 0) in self.growing_lists:

@@ -59,10 +59,16 @@ def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], Contro
     if before is not None:
         return _breaking_loop(parent, rolled, body, variables, before)
     name = f"{parent.name}_loop"
-    recorded = _recorded(parent, name, variables, rolled.trip_count, lambda b: body(rolled.item(b)),
-                         rolled.trip_count)
-    if is_a(recorded.signal, TracedExit):
-        return _breaking_loop(parent, rolled, body, variables, None)
+    with _recorded(parent, name, variables, rolled.trip_count, lambda b: body(rolled.item(b)),
+                   rolled.trip_count) as recorded:
+        may_end = is_a(recorded.signal, TracedExit)
+        if not may_end:
+            _add_counted(recorded, rolled, variables)
+    return _breaking_loop(parent, rolled, body, variables, None) if may_end else None
+
+
+def _add_counted(recorded: LoopBodyTrace, rolled: LoopIterable, variables: Variables) -> None:
+    """Make the node of a loop that nothing ends early."""
     if recorded.signal not in (None, CONTINUE):
         raise RegionRefused("the body leaves the loop or the function")
     if recorded.permutes and not rolled.trip_count > len(recorded.carried_vars):
@@ -72,7 +78,6 @@ def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], Contro
     for name, index in recorded.indices.items():
         if name in variables.live_out & variables.upward_exposed:
             variables.set({name: index.start + index.step * (rolled.trip_count - 1)})
-    return None
 
 
 def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
@@ -88,23 +93,23 @@ def _breaking_loop(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], C
         b.following = following
         return signal
 
-    recorded = _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip_count,
-                         before)
-    if recorded.permutes:
-        raise RegionRefused(
-            "its variables exchange tensors, and a tensor decides when it ends")
-    if before is not None and recorded.of_views():
-        raise RegionRefused(NO_ITERATION)
-    if not is_a(recorded.signal, TracedExit) and recorded.signal not in (None, CONTINUE):
-        raise RegionRefused("the body leaves the loop or the function")
-    made = LoopBuilder(recorded,
-                       full_of(None, (), True, bool_) if before is None else ~before.ended)
-    signal = made.add()
-    for name, index in recorded.indices.items():
-        if name in variables.live_out & variables.upward_exposed:
-            last = number_result(parent, made.count, int) - 1
-            variables.set({name: index.start + index.step * last})
-    return signal
+    with _recorded(parent, f"{parent.name}_loop", variables, None, run, rolled.trip_count,
+                   before) as recorded:
+        if recorded.permutes:
+            raise RegionRefused(
+                "its variables exchange tensors, and a tensor decides when it ends")
+        if before is not None and recorded.of_views():
+            raise RegionRefused(NO_ITERATION)
+        if not is_a(recorded.signal, TracedExit) and recorded.signal not in (None, CONTINUE):
+            raise RegionRefused("the body leaves the loop or the function")
+        made = LoopBuilder(recorded,
+                           full_of(None, (), True, bool_) if before is None else ~before.ended)
+        signal = made.add()
+        for name, index in recorded.indices.items():
+            if name in variables.live_out & variables.upward_exposed:
+                last = number_result(parent, made.count, int) - 1
+                variables.set({name: index.start + index.step * last})
+        return signal
 
 
 def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
@@ -134,10 +139,11 @@ def trace_while(parent: Tracer, decision: Tensor, test: Callable[[], Any],
         b.decision = again & ~signal.ended if is_a(signal, TracedExit) else again
         return signal
 
-    recorded = _recorded(parent, f"{parent.name}_while", variables, None, run, None, before)
-    if recorded.permutes or recorded.of_views():
-        raise RegionRefused(NO_ITERATION)
-    signal = LoopBuilder(recorded, truth(decision)).add()
+    with _recorded(parent, f"{parent.name}_while", variables, None, run, None,
+                   before) as recorded:
+        if recorded.permutes or recorded.of_views():
+            raise RegionRefused(NO_ITERATION)
+        signal = LoopBuilder(recorded, truth(decision)).add()
     if endless and is_a(signal, TracedExit):  # `while True`: only break or return ends it
         if signal.broke is False:
             return Return(signal.value)
@@ -157,8 +163,10 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
         try:
             body.record(run)
             return body
-        except Retrace as found:
-            body.appended.clear()  # a failed attempt keeps no element alive
+        except BaseException as found:
+            body.release()  # a failed attempt keeps nothing alive
+            if not is_a(found, Retrace):
+                raise
             known[type(found)].add(found.place)
     raise RegionRefused("its variables change in too many ways")
 
@@ -395,7 +403,6 @@ class LoopBuilder:
             extend_by(container, whole, body.trip_count, self.lasts.get(id(elements[0])))
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip_count)
-        self.region.created_here.clear()
         body.appended.clear()  # held here, a list could not go before its elements are made
         return self.exit.ended([c.result for c in self.exits], values)
 

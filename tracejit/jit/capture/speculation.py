@@ -83,11 +83,15 @@ class SpeculationWatcher:
         if self.collects:
             gc.enable()
             _collector_waits.discard(threading.get_ident())
+        self.made.clear()  # which may hold the watch, as the one of a trial within does
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         self.end()
-        if kind is None and self.refused is not None:  # a `__del__` swallowed it
-            raise self.refused
+        refused = [self.refused] if kind is None and self.refused is not None else []
+        # A refusal's traceback holds the watcher, so neither the watcher nor a frame holds it.
+        self.refused = None
+        if refused:  # a `__del__` swallowed it
+            raise refused.pop()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         why = self.veto(frame, event, argument)

@@ -85,8 +85,8 @@ class ReachableState(AttributeReads):
         self.kept = MemoizedCalls(self.source_of)
         # told of objects through which code may write tensors' memory
         self.exposes: Callable[[Any], None] = lambda buffer: None
-        self.asked: set[tuple[Callable, Any]] = set()  # `ask(what)` must answer the same
-        self.registered: set[tuple[type, type]] = set()  # (class, abstract class) asked about
+        self.asked: dict[tuple[Callable, Any], None] = {}  # `ask(what)` must answer the same
+        self.registered: dict[tuple[type, type], None] = {}  # (class, abstract class) asked about
         self.roots: dict[tuple, Source] = {}
         self.functions: dict[Any, list[Source]] = {}  # code -> sources of functions with it
         self.entered: set[Any] = set()  # code that runs
@@ -239,7 +239,7 @@ class ReachableState(AttributeReads):
                             f"{source.text}.default_factory")
         elif kind == "set":
             source.keys = frozenset(elements(value))
-            for element in elements(value):
+            for element in sorted(elements(value), key=_name_of):
                 if is_a(element, PRIMITIVE):
                     continue
                 if told_by_identity(element):
@@ -401,6 +401,13 @@ def _has_attributes(source: Source) -> bool:
     if module_name(cls).startswith("tracejit"):
         return module_name(cls).startswith(USERS_STATE) and bool(dict_offset(cls))
     return is_mutable_class(cls) or bool(dict_offset(cls))  # as an OrderedDict has them
+
+
+def _name_of(element: Any) -> tuple[str, str]:
+    """Return what to sort elements of a set by, which lie in it by their addresses."""
+    cls = element if is_a(element, type) else type(element)
+    name = attribute_of(element, "__qualname__")
+    return qualname_of_class(cls), name if type(name) is str else ""
 
 
 def _key_text(key: Any) -> str:

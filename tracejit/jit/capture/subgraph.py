@@ -343,6 +343,16 @@ class SubgraphTracer(Tracer):
                 raise RegionRefused(
                     "it changes requires_grad or the gradient of an outer tensor")
 
+    def release(self) -> None:
+        """Forget everything but the names that an error gives: the statement is over.
+
+        The region and its tensors hold each other. Tensors around that were met here would count as
+        alive until the garbage collector runs.
+        """
+        kept = {name: self.__dict__[name] for name in ("parent", "root", "name")}
+        self.__dict__.clear()
+        self.__dict__.update(kept)
+
     def region(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
         """Return the part of the recording that computes `outputs` from `inputs`, as a graph.
 

@@ -116,7 +116,7 @@ class Tracer:
         self.identities = IdentityReads()
         self.cached: Any = None  # `MemoizedCalls`, of functions that keep results
         self.keys = False  # the caches may get numbers as keys, unseen
-        self.asked: set[tuple[Callable, Any]] = set()  # `ask(what)` must answer the same
+        self.asked: dict[tuple[Callable, Any], None] = {}  # `ask(what)` must answer the same
         self.constants: dict[int, Tensor] = {}
         self.commit_to_state: Callable[[Any], None] = lambda container: (
             None
@@ -476,7 +476,7 @@ class Tracer:
             self.add_break(reason, hint)
 
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
-        self.root.asked.add((ask, what))
+        self.root.asked[ask, what] = None
 
     def add_break(self, reason: str, hint: str = "") -> None:
         """Record why this call cannot be replayed. Raise if the user asked for one graph, or in a

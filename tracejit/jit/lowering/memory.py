@@ -66,7 +66,7 @@ class _Assignment:
         for group in groups:
             for v in dict.fromkeys(self._reads(group)):
                 self.readers.setdefault(v, []).append(group)
-        self.failing = {g for g in groups if self._may_fail(g)}
+        self.failing = dict.fromkeys(g for g in groups if self._may_fail(g))
         self.ranks = itertools.count(1 + max((g.rank for g in groups), default=0))
         self.settled = self._barrier()
 

@@ -62,7 +62,8 @@ def _rank(piece: Ordered) -> int:
 
 def contract(kept: Ordered, gone: Ordered) -> None:
     """Give `kept` all links of `gone`, which has none afterwards. Nothing may lie between them."""
-    before, after = gone.before - {kept}, gone.after - {kept}
+    before = sorted(gone.before - {kept}, key=_rank)  # in a set's order, which is by address,
+    after = sorted(gone.after - {kept}, key=_rank)  # links could leave other ranks
     for x in gone.before:
         x.after.discard(gone)
     for x in gone.after:

@@ -16,6 +16,7 @@ from tracejit.core.eager.state import TensorState, make
 from tracejit.core.memory import CPU, address
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import TensorType
+from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.lowering.library import library_of
 from tracejit.jit.lowering.lower import lower
@@ -45,7 +46,8 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
     try:
         program = _programs[key]
     except KeyError:
-        program = _made(key, op, operands, attributes)
+        # In a recording, the text of a kernel that no cache has would count as the user's code.
+        program = unwatched(_made, key, op, operands, attributes)
     except TypeError:  # an attribute is not hashable
         return None
     if program is None or flags.check_nans:

@@ -279,8 +279,8 @@ class CaptureSession:
             state.kept.codes |= OF_FILTERS
             with CodeWatcher(
                 self._entered, self._foreign, self._library, self._named, self._asking,
-                state.registered.add, self._gave, state.asked.add, self._modules, self._converts,
-                state.kept.codes, self._keeps,
+                state.registered.setdefault, self._gave, state.asked.setdefault, self._modules,
+                self._converts, state.kept.codes, self._keeps,
             ):  # fmt: skip
                 return self.invoke(values)
 
@@ -373,7 +373,7 @@ class CaptureSession:
                 self.catches |= _CATCHING is None or _CATCHING in code.co_code[::2]
                 self.tracer.identities.add_names(names, self.reads_source)
                 self.tracer.static |= not self.reads_source and names.globals >= TELL_INTS
-            for name in names.globals:
+            for name in sorted(names.globals):
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
                 if name not in container and hasattr(builtins, name):
@@ -394,7 +394,7 @@ class CaptureSession:
         """Add the modules that the code imports: it reads their names."""
         if is_internal_code(original_code(frame.f_code)):
             return
-        for level, name in names.imported:
+        for level, name in sorted(names.imported):
             package = frame.f_globals.get("__package__") or ""
             self._module(resolve_name("." * level + name, package))
 
@@ -460,7 +460,7 @@ class CaptureSession:
 
     def _asking(self, frame: FrameType) -> None:
         """Note modules in variables from which `getattr` reads computed names."""
-        for name in self.state.dynamic_owners:
+        for name in sorted(self.state.dynamic_owners):
             module = frame.f_locals.get(name)
             if is_a(module, ModuleType):
                 self._any_of(module)
