@@ -30,12 +30,13 @@ def summed(xp: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     >>> summed(np, np.ones((3, 1000), np.float32), (1,), False).tolist()
     [1000.0, 1000.0, 1000.0]
     """
-    if x.size <= FEW or not dims or (xp is np and dims[0] == x.ndim - len(dims)
-                                     and x.flags.c_contiguous):
+    short = len(dims) == 1 and x.shape[dims[0]] <= ROWS
+    if short or x.size <= FEW or not dims or (xp is np and dims[0] == x.ndim - len(dims)
+                                              and x.flags.c_contiguous):
         return xp.sum(x, axis=dims, keepdims=keepdim)
     shape = tuple(n for d, n in enumerate(x.shape) if d not in dims)
     kept = tuple(1 if d in dims else n for d, n in enumerate(x.shape)) if keepdim else shape
-    if x.flags.c_contiguous:
+    if x.ndim > 2 and x.flags.c_contiguous:
         x, dims = _joined(x, dims)
     for d in reversed(dims):
         x = _along(xp, x, d)
@@ -66,15 +67,17 @@ def _along(xp: Any, x: Any, d: int) -> Any:
         return x.sum(d)
     if xp is np and len(after) == 1 and after[0] <= NARROW:
         return np.stack([x[..., k].sum(d) for k in range(after[0])], -1)
+    lead = (slice(None),) * d
     while n > ROWS:
-        whole = n // ROWS
-        lead = (slice(None),) * d
-        head = x[(*lead, slice(0, whole * ROWS))]
-        parts = head.reshape((*x.shape[:d], whole, ROWS, *after)).sum(d + 1)
-        if whole * ROWS < n:
-            rest = x[(*lead, slice(whole * ROWS, n))].sum(d, keepdims=True)
-            parts = xp.concatenate([parts, rest], d)
-        x, n = parts, parts.shape[d]
+        blocks = -(-n // ROWS)
+        rows = ROWS if n % blocks else n // blocks  # blocks of one size, if there are such
+        whole = n // rows
+        parts = xp.empty((*x.shape[:d], blocks, *after), x.dtype)
+        head = x[(*lead, slice(0, whole * rows))].reshape((*x.shape[:d], whole, rows, *after))
+        head.sum(d + 1, out=parts[(*lead, slice(0, whole))])
+        if whole < blocks:
+            x[(*lead, slice(whole * rows, n))].sum(d, out=parts[(*lead, whole)])
+        x, n = parts, blocks
     return x.sum(d)
 
 
