@@ -28,7 +28,7 @@ def test_unpacking_takes_the_elements_by_number(function):
     assert traced(x).tolist() == function(x).tolist()
 
 
-@pytest.mark.parametrize("function", [lambda x: [y for y in x], lambda x: list(x)])
+@pytest.mark.parametrize("function", [lambda x: [y + 1 for y in x], lambda x: list(x)])
 def test_what_loops_over_a_value_is_refused(function):
     with pytest.raises(fx.proxy.TraceError, match="Proxy object cannot be iterated"):
         fx.symbolic_trace(function)
