@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracejit
 from tracejit.fx.graph import _PyTreeCodeGen, _PyTreeInfo
+from tracejit.fx.naming import is_of_package
 from tracejit.fx.proxy import Proxy
 from tracejit.utils import _pytree
 
@@ -54,7 +55,7 @@ def annotations_of(function: Any) -> dict[str, Any]:
     >>> annotations_of(tracejit.nn.ReLU.forward)
     {}
     """
-    if str(getattr(function, "__module__", "")).split(".")[0] == "tracejit":
+    if is_of_package(function):
         return {}
     return getattr(function, "__annotations__", {})
 

@@ -8,6 +8,7 @@ import itertools
 import linecache
 import os
 import weakref
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from tracejit.core.eager.tensor import Tensor
 from tracejit.fx.code import PythonCode, _PyTreeCodeGen
 from tracejit.fx.graph import Graph
+from tracejit.fx.linting import has_path
 from tracejit.fx.naming import CUSTOM_BUILTINS, qualified_name
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
@@ -65,14 +67,6 @@ def _copy_attr(source: Any, target: Module, path: str) -> None:
     except AttributeError:
         return
     _put(target, path, value)
-
-
-def _has(module: Any, path: str) -> bool:
-    try:
-        owner, name = _owner(module, path)
-    except AttributeError:
-        return False
-    return hasattr(owner, name)
 
 
 class GraphModule(Module):
@@ -196,7 +190,7 @@ class GraphModule(Module):
 
     def delete_submodule(self, target: str) -> bool:
         """Remove the module at a path; return False if none is there."""
-        if not _has(self, target):
+        if not has_path(self, target):
             return False
         owner, name = _owner(self, target)
         if not isinstance(owner, Module) or not isinstance(getattr(owner, name), Module):
@@ -279,10 +273,7 @@ def reduce_graph_module(state: dict[str, Any], names: dict[str, tuple[str, str]]
     found: dict[str, Any] = {name: obj for name, (_, obj) in CUSTOM_BUILTINS.items()}
     found["pytree"] = _pytree
     for name, (module, path) in names.items():
-        obj: Any = importlib.import_module(module)
-        for atom in path.split("."):
-            obj = getattr(obj, atom)
-        found[name] = obj
+        found[name] = attrgetter(path)(importlib.import_module(module))
 
     class Plain(Module):
         forward = _forward_from_src(state["_code"], found)

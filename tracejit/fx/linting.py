@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tracejit.core.eager.tensor import Tensor
@@ -69,13 +70,22 @@ def _check_path(module: Any, node: Node) -> None:
 
 def check_target(module: Any, path: str) -> None:
     """Warn if a module has no attribute at a path."""
-    found = module
-    for atom in path.split("."):
-        if not hasattr(found, atom):
-            warnings.warn(
-                "Attempted to insert a get_attr Node with no underlying reference in the owning "
-                "GraphModule! Call GraphModule.add_submodule to add the necessary submodule, "
-                "GraphModule.add_parameter to add the necessary Parameter, or "
-                "nn.Module.register_buffer to add the necessary buffer", stacklevel=3)
-            return
-        found = getattr(found, atom)
+    if not has_path(module, path):
+        warnings.warn(
+            "Attempted to insert a get_attr Node with no underlying reference in the owning "
+            "GraphModule! Call GraphModule.add_submodule to add the necessary submodule, "
+            "GraphModule.add_parameter to add the necessary Parameter, or "
+            "nn.Module.register_buffer to add the necessary buffer", stacklevel=3)
+
+
+def has_path(module: Any, path: str) -> bool:
+    """Return True if a module has an attribute at a path.
+
+    >>> has_path(Module(), "training.real"), has_path(Module(), "0.weight")
+    (True, False)
+    """
+    try:
+        attrgetter(path)(module)
+    except AttributeError:
+        return False
+    return True

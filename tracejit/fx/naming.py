@@ -109,13 +109,18 @@ def _public_names() -> dict[int, tuple[str, Any]]:
     for place in _PLACES:
         __import__(place)
         for name, obj in vars(sys.modules[place]).items():
-            if callable(obj) and _is_of_package(obj) and not name.startswith("__") and (
+            if callable(obj) and is_of_package(obj) and not name.startswith("__") and (
                     not isinstance(obj, type) or place == "tracejit"):
                 found.setdefault(id(obj), (f"{place}.{name}", obj))
     return found
 
 
-def _is_of_package(obj: Any) -> bool:
+def is_of_package(obj: Any) -> bool:
+    """Return True if a function or class was made in this package.
+
+    >>> is_of_package(tracejit.relu), is_of_package(len)
+    (True, False)
+    """
     return str(getattr(obj, "__module__", "")).split(".")[0] == "tracejit"
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracejit.fx.graph import Graph
-from tracejit.fx.graph_module import GraphModule, _copy_attr, _has
+from tracejit.fx.graph_module import GraphModule, _copy_attr
+from tracejit.fx.linting import has_path
 from tracejit.fx.node import Node, map_arg
 from tracejit.fx.tracer import symbolic_trace
 from tracejit.nn.module import Module
@@ -92,7 +93,7 @@ def _graph(given: Any) -> Graph:
 def _take_attributes(gm: GraphModule, made: Graph, source: Module) -> None:
     """Let the module have what the replacement calls and reads."""
     for node in made.nodes:
-        if node.op in ("call_module", "get_attr") and not _has(gm, str(node.target)):
+        if node.op in ("call_module", "get_attr") and not has_path(gm, str(node.target)):
             _copy_attr(source, gm, str(node.target))
 
 

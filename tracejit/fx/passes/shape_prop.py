@@ -15,7 +15,7 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What a node's `meta["tensor_meta"]` tells of a tensor."""
+    """Description of a tensor, as a node's `meta["tensor_meta"]` holds it."""
 
     shape: Any
     dtype: Any
