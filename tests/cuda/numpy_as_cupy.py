@@ -24,6 +24,12 @@ _OPERATORS = (
     "iand ior ixor neg pos abs invert matmul getitem"
 ).split()
 _FLAGS = ("c_contiguous", "f_contiguous", "owndata", "forc", "fnc")
+# What CuPy's ufuncs have of NumPy's methods, seen on CuPy 14.2. Its classes have them for all.
+_METHODS = {
+    "accumulate": {"add", "multiply"}, "reduceat": {"add"}, "outer": set(),
+    "at": {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"},
+}
+_TAKES_ARRAYS = {"a", "arr", "condition", "m"}  # first parameters that may not be plain numbers
 launches: list[str] = []  # names of the cuBLAS routines called
 
 
@@ -113,7 +119,7 @@ class ndarray:
         if name == "flags":
             return _Flags({n: getattr(found, n) for n in _FLAGS})
         if callable(found):
-            return lambda *a, **k: wrapped(found(*plain(a), **plain(k)))
+            return lambda *a, **k: wrapped(found(*plain(a), **plain(_known(name, k))))
         return wrapped(found) if isinstance(found, np.ndarray) else found
 
     def __array__(self, *args, **kwargs):
@@ -142,6 +148,13 @@ class ndarray:
 
     __index__ = __int__
     __hash__ = None
+
+
+def _known(name, named):
+    """Return the keyword arguments of an array's method, all of which CuPy's must take."""
+    if "initial" in named or "where" in named:
+        raise TypeError(f"{name}() got an unexpected keyword argument")
+    return named
 
 
 def _operator(name):
@@ -217,11 +230,16 @@ class _Function:
     def __call__(self, *args, **kwargs):
         if self._signature is not None:
             self._signature.bind(*args, **kwargs)
+            first = next(iter(self._signature.parameters), None)
+            if first in _TAKES_ARRAYS and args and isinstance(args[0], int | float | np.generic):
+                raise TypeError(f"CuPy's {self._function.__name__} takes no plain number")
         return wrapped(self._function(*plain(args), **plain(kwargs)))
 
     def __getattr__(self, name):
         if self._real is not None and not hasattr(self._real, name):
             raise AttributeError(f"CuPy's {self._function.__name__} has no {name!r}")
+        if name in _METHODS and self._function.__name__ not in _METHODS[name]:
+            raise NotImplementedError(f"cupy_{self._function.__name__}.{name} is not supported")
         return _Function(getattr(self._function, name))
 
 

@@ -1,11 +1,18 @@
 """What only a GPU shows: the driver loads the kernels, large grids, streams, memory, bits."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tracejit
 from tests.cuda.programs import PROGRAMS, numbers
-from tracejit.jit.runtime import cache, cuda_kernels
+from tracejit.jit.runtime import cuda_kernels
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def on_device(array):
@@ -84,13 +91,14 @@ def test_products_of_every_layout():
                 np.testing.assert_allclose(found, a @ b, rtol=1e-5, atol=1e-4)
 
 
-def test_kernels_are_found_on_disk(monkeypatch):
-    PROGRAMS["pointwise"]("cuda")
-    monkeypatch.setattr(cuda_kernels, "_loaded", {})
-    before = dict(cache.counts)
-    PROGRAMS["pointwise"]("cuda")
-    assert cache.counts["compiled"] - before["compiled"] <= 0
-    assert cache.counts["loaded"] > before["loaded"]
+def test_kernels_are_found_on_disk(tmp_path):
+    """A second process compiles none."""
+    run = ("from tests.cuda.programs import PROGRAMS; from tracejit.jit.runtime import cache; "
+           "PROGRAMS['pointwise']('cuda'); print(cache.counts['compiled'], cache.counts['loaded'])")
+    environment = {**os.environ, "TRACEJIT_CACHE_DIR": str(tmp_path)}
+    said = [subprocess.run([sys.executable, "-c", run], cwd=ROOT, env=environment, text=True,
+                           capture_output=True, check=True).stdout.split() for _ in range(2)]
+    assert said[0][0] != "0" and said[1][0] == "0" and said[1][1] == said[0][0], said
 
 
 def test_another_stream(gpu):

@@ -55,7 +55,9 @@ def _loss_of(xp: Any, logs: Any, labels: Any, blank: int) -> tuple[Any, Any, Any
     if not len(logs):
         return (0.0 if not len(labels) else np.inf), states, skips, each, None
     ways = _sums(xp, each, skips)
-    return -xp.logaddexp.reduce(ways[-1, -2:]), states, skips, each, ways
+    last = ways[-1]
+    total = last[0] if len(last) == 1 else xp.logaddexp(last[-2], last[-1])
+    return -total, states, skips, each, ways
 
 
 def _losses(xp: Any, log_probs: Any, targets: Any, steps: Any, counts: Any, blank: int,

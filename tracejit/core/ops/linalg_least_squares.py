@@ -33,7 +33,8 @@ def _bound(xp: Any, a: Any, values: Any, atol: Any, rtol: Any) -> Any:
     """Return the bound that singular values (..., k) must exceed, (..., 1)."""
     if rtol is None:
         rtol = 0 if atol is not None else xp.finfo(a.dtype).eps * max(a.shape[-2:])
-    largest = values.max(-1, initial=0, keepdims=True)
+    nothing = xp.zeros((*values.shape[:-1], 1), values.dtype)  # there may be no value at all
+    largest = xp.concatenate([nothing, values], -1).max(-1, keepdims=True)
     atol, rtol = (
         xp.asarray(x, values.dtype)[..., None] for x in (0 if atol is None else atol, rtol)
     )

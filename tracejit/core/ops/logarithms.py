@@ -22,8 +22,8 @@ _ZERO = "{dtype}(0)"
 
 
 def _product_array(xp: Any, x: Any, logarithm: Any, other: Any) -> Any:
-    product = xp.where(x == 0, logarithm.dtype.type(0), x * logarithm)
-    return xp.where(other != other, other, product).astype(logarithm.dtype, copy=False)
+    product = xp.where(xp.asarray(x == 0), logarithm.dtype.type(0), x * logarithm)
+    return xp.where(xp.asarray(other != other), other, product).astype(logarithm.dtype, copy=False)
 
 
 def _log_factor(logarithm: Any, input: Any, none: Any) -> Any:

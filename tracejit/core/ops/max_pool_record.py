@@ -74,7 +74,7 @@ def _visits(
 
 def _flat_positions(xp: Any, sizes: Sequence[int], elements: Sequence[slice]) -> Any:
     """Return where these elements are in the flattened spatial dimensions."""
-    where: Any = 0
+    where = xp.zeros((), np.int64)
     for size, part in zip(sizes, elements):
         where = xp.expand_dims(where * size, -1) + xp.arange(part.start, part.stop, part.step)
     return where

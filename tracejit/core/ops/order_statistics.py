@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.ops.accumulation import accumulated
 from tracejit.core.ops.composite import composite
 from tracejit.core.ops.creation import full, zeros_of
 from tracejit.core.ops.gather_scatter import gather_record, scatter_add_record
@@ -197,7 +198,7 @@ def _mode_array(xp: Any, x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     place = xp.broadcast_to(xp.arange(x.shape[dim]), ordered.shape)
     starts = xp.ones(ordered.shape, bool)
     starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    first = xp.maximum.accumulate(xp.where(starts, place, 0), axis=-1)
+    first = accumulated(xp, "maximum", xp.where(starts, place, 0), -1)
     longest = xp.argmax(place - first, axis=-1)[..., None]  # the end of the first longest run
     found = (xp.take_along_axis(ordered, longest, -1), xp.take_along_axis(order, longest, -1))
     values, indices = (xp.moveaxis(y, -1, dim) if keepdim else y[..., 0] for y in found)

@@ -30,7 +30,7 @@ def _values(xp: Any, x: Any, n: Any, first: Callable[[Any], Any], step: Step) ->
     n = xp.trunc(xp.where(xp.isfinite(n), n, -1.0))
     before, now = xp.ones_like(x), first(x)
     result = xp.where(n == 1, now, xp.where(n == 0, before, 0.0))
-    for degree in range(2, int(n.max(initial=0)) + 1):
+    for degree in range(2, int(n.max() if n.size else 0) + 1):
         before, now = now, step(x, degree, now, before)
         result = xp.where(n == degree, now, result)
     return xp.asarray(result).astype(kind)

@@ -150,11 +150,11 @@ _pow = pointwise(
 
 def _integer_power(xp: Any, input: Any, exponent: Any) -> Any:
     """Raise integers to powers. NumPy refuses negative exponents; PyTorch truncates the result."""
-    negative = exponent < 0
+    negative = xp.asarray(exponent < 0)
     result = xp.power(input, xp.where(negative, 0, exponent))
-    odd = xp.where(exponent % 2 == 0, xp.ones_like(result), input)
-    truncated = xp.where(input == 1, xp.ones_like(result),
-                         xp.where(input == -1, odd, xp.zeros_like(result)))
+    odd = xp.where(xp.asarray(exponent % 2 == 0), xp.ones_like(result), input)
+    truncated = xp.where(xp.asarray(input == 1), xp.ones_like(result),
+                         xp.where(xp.asarray(input == -1), odd, xp.zeros_like(result)))
     return xp.where(negative, truncated, result).astype(result.dtype)
 
 
@@ -400,7 +400,7 @@ def _lerp_array(xp: Any, input: Any, end: Any, weight: Any) -> Any:
     if is_number(weight) and not hasattr(weight, "dtype"):
         weight = (end - input).dtype.type(weight)
     near, far = input + weight * (end - input), end - (end - input) * (1 - weight)
-    return xp.where(abs(weight) < 0.5, near, far)
+    return xp.where(xp.asarray(abs(weight) < 0.5), near, far)
 
 
 def _lerp_operands(given: Sequence[Any]) -> tuple:

@@ -439,8 +439,16 @@ def _real_part(input: Any, dtype: dtype) -> Any:
     return input.real if input.dtype.kind == "c" and dtype.category < COMPLEX else input
 
 
+def _cast_array(xp: Any, input: Any, dtype: dtype) -> Any:
+    part = _real_part(input, dtype)
+    to = dtype.numpy
+    if xp is not np and part.dtype.kind not in "iub" and to.kind in "iu" and to.itemsize < 8:
+        part = part.astype(np.int64)  # a GPU stops at the ends of the range, a CPU wraps around
+    return rounded(part, dtype)
+
+
 cast = Op("convert", "pointwise", ("input",), infer=_cast_type,
-          eager=lambda xp, input, dtype: rounded(_real_part(input, dtype), dtype),
+          eager=_cast_array,
           scalar="{dtype}({input})", node_name="ToCopyBackward0",
           rules={"input": lambda grad, input_type: convert(grad, input_type.dtype)})
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.ops.accumulation import accumulated
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import must_float
 from tracejit.core.ops.creation import eye_of, zeros_of
@@ -115,10 +116,10 @@ def _extremes(name: str) -> Any:
         if not x.ndim:
             return x.copy(), xp.zeros((), xp.int64)
         wide = x.astype(np.float32) if x.dtype in (float16.numpy, bfloat16.numpy) else x
-        values = getattr(xp, name).accumulate(wide, axis=dim)
+        values = accumulated(xp, name, wide, dim)
         places = xp.arange(x.shape[dim]).reshape((-1, *(1,) * (x.ndim - dim - 1)))
         here = (wide == values) | (wide != wide)
-        indices = xp.maximum.accumulate(xp.where(here, places, 0), axis=dim)
+        indices = accumulated(xp, "maximum", xp.where(here, places, 0), dim)
         return values.astype(x.dtype), indices.astype(xp.int64)
 
     return run
@@ -183,7 +184,7 @@ def _logarithms(xp: Any, x: Any, dim: int) -> Any:
     wide = x.astype(_WIDER.get(x.dtype, x.dtype))
     if x.dtype.kind == "c":
         return _complex_logarithms(xp, wide, dim).astype(x.dtype)
-    return xp.logaddexp.accumulate(wide, axis=dim).astype(x.dtype)
+    return accumulated(xp, "logaddexp", wide, dim).astype(x.dtype)
 
 
 def _weighted(xp: Any, weights: Any, logs: Any, totals: Any, dim: int) -> Any:

@@ -46,6 +46,16 @@ def _neutral(reduce: str, kind: Any) -> Any:
     return limits.min if reduce == "amax" else limits.max
 
 
+def _combine_at(xp: Any, name: str, whole: Any, place: tuple, values: Any) -> None:
+    """Combine values into `whole` at `place`, each as often as it is named."""
+    if xp is np or name != "multiply":
+        getattr(xp, name).at(whole, place, values)
+        return
+    host = xp.asnumpy(whole)  # CuPy's `multiply` has no `at`
+    np.multiply.at(host, tuple(map(xp.asnumpy, place)), xp.asnumpy(values))
+    whole[...] = xp.asarray(host)
+
+
 def reduced_array(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
                   include_self: bool) -> Any:
     """Compute `scatter_reduce` of arrays, by the array library."""
@@ -57,7 +67,7 @@ def reduced_array(xp: Any, x: Any, index: Any, src: Any, dim: int, reduce: str,
     whole = xp.array(x, wide, order="C")
     if not include_self:
         whole[place] = _neutral(reduce, wide)
-    getattr(xp, _REDUCTIONS[reduce]).at(whole, place, src.astype(wide))
+    _combine_at(xp, _REDUCTIONS[reduce], whole, place, src.astype(wide))
     if reduce == "mean":
         count = xp.ones(whole.shape, np.int64)
         if not include_self:

@@ -28,6 +28,7 @@ import numpy
 
 from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture import recursion
+from tracejit.jit.capture.collector import Unseen
 from tracejit.jit.capture.dynamic_names import (
     ALL,
     BY_NAME,
@@ -414,6 +415,8 @@ class CodeWatcher:
     def __enter__(self) -> CodeWatcher:
         # the garbage collector may call these at any moment, whatever the recorded call does
         self.collecting = {getattr(f, "__code__", None) for f in gc.callbacks}
+        self.collector = Unseen()
+        self.collector.__enter__()
         self.aside = PutAside()
         sys.setprofile(self._event)
         return self
@@ -421,6 +424,7 @@ class CodeWatcher:
     def __exit__(self, kind: Any, *exc: object) -> None:
         if kind is None and sys.getprofile() != self._event:  # code has run unseen
             self.foreign(sys.setprofile)
+        self.collector.__exit__()
         self.aside.back()
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
