@@ -37,7 +37,7 @@ def batch(sizes: Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((count, sizes[0])).astype("f4"), rng.integers(0, sizes[-1], count)
 
 
-def _model(space: Any, sizes: Sequence[int]) -> Any:
+def mlp(space: Any, sizes: Sequence[int]) -> Any:
     layers: list[Any] = []
     for weight, bias in initial(sizes):
         layers += [space.nn.Linear(weight.shape[1], weight.shape[0]), space.nn.ReLU()]
@@ -53,7 +53,7 @@ def torch_like(space: Any, wrap: Any, sizes: Sequence[int], counts: Sequence[int
     looks at the clock, which is no part of a graph."""
 
     def start() -> Call:
-        model, times = _model(space, sizes), [0.0]
+        model, times = mlp(space, sizes), [0.0]
         optimizer = space.optim.Adam(model.parameters(), lr=LR, betas=BETAS, eps=EPS)
 
         @wrap
