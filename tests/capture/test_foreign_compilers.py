@@ -113,7 +113,7 @@ def test_the_break_names_the_function_and_its_line(way):
     for _ in range(2):
         assert f(tj.ones(1)).item() == 6.0
     told = [str(b) for b in f.report().breaks]
-    parts = "doubled (made by another compiler)", "hint"
+    parts = "doubled", "another compiler", "hint"  # since 3.12 the call itself is not seen
     assert any(all(part in b for part in parts) for b in told), told
     assert all("test_foreign_compilers.py" in b for b in told), told
 
