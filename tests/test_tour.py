@@ -37,14 +37,14 @@ def only_code(text: str) -> list[str]:
     return [line if number in inside else "\n" for number, line in enumerate(lines)]
 
 
-def printed_by(text: str, name: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Run the blocks of one page in order; each with what it printed."""
+def printed_by(text: str, name: str, **given: object) -> Iterator[tuple[re.Match[str], str]]:
+    """Run the blocks of one page in order; each with what it printed. `given`: names it may use."""
     # Graphs and kernels quote the lines they came from, and `script` reads the source.
     lines = only_code(text)
     linecache.cache[name] = (len(text), None, lines, name)
     # Python compiles calls through names that a file imports differently: the page is one file.
     imports = [s for s in ast.parse("".join(lines)).body if isinstance(s, IMPORTS)]
-    namespace: dict[str, object] = {"__name__": f"page {name}"}
+    namespace: dict[str, object] = {"__name__": f"page {name}", **given}
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(1))
         # Blank lines in front: a traceback then names the line of the page.
@@ -56,10 +56,10 @@ def printed_by(text: str, name: str) -> Iterator[tuple[re.Match[str], str]]:
         yield block, printed.getvalue()
 
 
-def run_page(text: str, name: str) -> int:
+def run_page(text: str, name: str, **given: object) -> int:
     """Run the blocks of one page; AssertionError shows where printed and shown text differ."""
     checker, count = doctest.OutputChecker(), 0
-    for block, got in printed_by(text, name):
+    for block, got in printed_by(text, name, **given):
         line, want, count = text.count("\n", 0, block.start(1)), block[2] or "", count + 1
         assert checker.check_output(want, got, doctest.ELLIPSIS), (
             f"{name}:{line + 1}: the page shows\n{want}\nbut the block prints\n{got}"
@@ -67,10 +67,10 @@ def run_page(text: str, name: str) -> int:
     return count
 
 
-def rewritten(text: str, name: str) -> str:
+def rewritten(text: str, name: str, **given: object) -> str:
     """The page with what its blocks print now."""
     parts, at = [], 0
-    for block, got in printed_by(text, name):
+    for block, got in printed_by(text, name, **given):
         for pattern, dots in VARYING:
             got = re.sub(pattern, dots, got)
         shown = f"\n```text\n{got}```" + "\n" * (block[2] is None) if got else ""
