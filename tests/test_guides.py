@@ -49,7 +49,8 @@ def process_as_before(monkeypatch, tmp_path):
 def test_page(page, tmp_path):
     text = page.read_text()
     if page.parent == TUTORIALS:
-        pytest.importorskip("matplotlib").rcParams["svg.hashsalt"] = "guides"
+        settings = pytest.importorskip("matplotlib").rcParams
+        settings.update({"svg.hashsalt": "guides", "svg.fonttype": "none"})
     if "sklearn" in text:
         pytest.importorskip("sklearn", reason="the page uses its data")
     if os.environ.get("UPDATE_GOLDEN"):
