@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TUTORIALS = ROOT / "docs/tutorials"
 FOLDERS = ("tutorials", "howto", "coming_from")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / "docs" / folder).glob("*.md"))
+WITH_CODE = [page for page in PAGES if page.stem != "index"]
 PICTURE = re.compile(r"!\[([^\]]+)\]\(figures/(\w+\.svg)\)")
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 MOST_LINES = 60  # of a how-to
@@ -45,7 +46,7 @@ def process_as_before(monkeypatch, tmp_path):
     tracejit.set_rng_state(state)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_page(page, tmp_path):
     text = page.read_text()
     if page.parent == TUTORIALS:
@@ -79,9 +80,23 @@ def test_every_picture_is_shown():
 
 
 def test_a_howto_is_one_short_question():
-    pages = [page for page in PAGES if page.parent.name == "howto" and page.stem != "index"]
+    pages = [page for page in WITH_CODE if page.parent.name == "howto"]
     assert len(pages) >= 15
     for page in pages:
         lines = page.read_text().splitlines()
         assert re.fullmatch(r"# (How|Why|Which|What) .+\?", lines[0]), f"{name(page)}: {lines[0]}"
         assert len(lines) <= MOST_LINES, f"{name(page)} has {len(lines)} lines"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_index_lists_every_page(folder):
+    listed = LINK.findall((ROOT / "docs" / folder / "index.md").read_text())
+    pages = [page.name for page in WITH_CODE if page.parent.name == folder]
+    assert sorted(listed) == sorted(pages)
+
+
+def test_an_index_has_the_titles_of_howtos():
+    index = (ROOT / "docs/howto/index.md").read_text()
+    for page in WITH_CODE:
+        if page.parent.name == "howto":
+            assert f"[{page.read_text().splitlines()[0][2:]}]({page.name})" in index
