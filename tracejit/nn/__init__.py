@@ -6,30 +6,20 @@ from tracejit.nn.activation import (
     CELU,
     ELU,
     GELU,
-    GLU,
     SELU,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
     LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
     Mish,
     PReLU,
     ReLU,
     ReLU6,
     RReLU,
-    Sigmoid,
     SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
     Softplus,
     Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
     Threshold,
 )
 from tracejit.nn.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
@@ -162,12 +152,11 @@ from tracejit.nn.pooling import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
 )
 from tracejit.nn.recurrent import GRU, LSTM, RNN, RNNBase
 from tracejit.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from tracejit.nn.sigmoid import GLU, LogSigmoid, Sigmoid, Softsign, Tanh, Tanhshrink
+from tracejit.nn.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from tracejit.nn.transformer import (
     Transformer,
     TransformerDecoder,
@@ -175,6 +164,7 @@ from tracejit.nn.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from tracejit.nn.unpooling import MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from tracejit.nn.upsampling import (
     Upsample,
     UpsamplingBilinear2d,

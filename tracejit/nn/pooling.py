@@ -10,6 +10,11 @@ from typing import Any
 
 from tracejit.nn import functional as F
 from tracejit.nn.module import Module
+from tracejit.nn.unpooling import (  # noqa: F401 (saved modules name them here)
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 
 
 class _MaxPoolNd(Module):
@@ -29,7 +34,21 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Largest element of each window of (N, C, L): see `MaxPool2d`."""
+    """Largest element of each window of sequences.
+
+    kernel_size, stride  length of windows, and steps between them (None: that length)
+    padding           minus infinity at both ends, at most half a window; default 0
+    dilation          steps between elements of a window; default 1
+    return_indices    True: return also where in L the maxima are, as int64
+    ceil_mode         True: a last window may reach past the end
+
+    Input (N, C, L) or (C, L); output (N, C, L') with L' = floor((L + 2 * padding - dilation *
+    (kernel_size - 1) - 1) / stride) + 1. Raises RuntimeError for options out of range.
+
+    >>> import tracejit
+    >>> tracejit.nn.MaxPool1d(2)(tracejit.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation,
@@ -37,9 +56,16 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Largest element of each window of (N, C, H, W).
+    """Largest element of each window of images.
 
-    return_indices  returns their places in H * W too; others as in `nn.functional.max_pool2d`
+    kernel_size, stride  (height, width) or one int; stride None is kernel_size
+    padding           minus infinity at both ends, at most half a window; default 0
+    dilation          steps between elements of a window; default 1
+    return_indices    True: return also where in H * W the maxima are, as int64
+    ceil_mode         True: last windows may reach past the end
+
+    Input (N, C, H, W) or (C, H, W); output (N, C, H', W') with sizes as in `MaxPool1d`. Raises
+    RuntimeError for options out of range.
 
     >>> import tracejit
     >>> tracejit.nn.MaxPool2d(3, stride=2)(tracejit.ones(1, 2, 7, 7)).shape
@@ -52,7 +78,19 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Largest element of each window of (N, C, D, H, W): see `MaxPool2d`."""
+    """Largest element of each window of volumes.
+
+    kernel_size, stride, padding, dilation  as in `MaxPool1d`; three ints or one
+    return_indices    True: return also where in D * H * W the maxima are, as int64
+    ceil_mode         True: last windows may reach past the end
+
+    Input (N, C, D, H, W) or (C, D, H, W); output (N, C, D', H', W'). Raises RuntimeError for
+    options out of range.
+
+    >>> import tracejit
+    >>> tracejit.nn.MaxPool3d(2)(tracejit.ones(1, 2, 4, 6, 8)).shape
+    tracejit.Size([1, 2, 2, 3, 4])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation,
@@ -76,7 +114,20 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Mean of each window of (N, C, L): see `AvgPool2d`."""
+    """Mean of each window of sequences.
+
+    kernel_size, stride  length of windows, and steps between them (None: that length)
+    padding           zeros at both ends, at most half a window; default 0
+    ceil_mode         True: a last window may reach past the end
+    count_include_pad  False: the zeros do not count in the means
+
+    Input (N, C, L) or (C, L); output (N, C, L') with L' = floor((L + 2 * padding - kernel_size) /
+    stride) + 1. Raises RuntimeError for options out of range.
+
+    >>> import tracejit
+    >>> tracejit.nn.AvgPool1d(2)(tracejit.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  ceil_mode: bool = False, count_include_pad: bool = True) -> None:  # fmt: skip
@@ -97,7 +148,16 @@ def _single(value: Any) -> tuple:
 
 
 class AvgPool2d(_AvgPoolNd):
-    """Mean of each window of (N, C, H, W); options as in `nn.functional.avg_pool2d`.
+    """Mean of each window of images.
+
+    kernel_size, stride  (height, width) or one int; stride None is kernel_size
+    padding           zeros at both ends, at most half a window; default 0
+    ceil_mode         True: last windows may reach past the end
+    count_include_pad  False: the zeros do not count in the means
+    divisor_override  number that sums are divided by instead
+
+    Input (N, C, H, W) or (C, H, W); output (N, C, H', W') with sizes as in `AvgPool1d`. Raises
+    RuntimeError for options out of range.
 
     >>> import tracejit
     >>> tracejit.nn.AvgPool2d(2)(tracejit.ones(1, 2, 6, 8)).shape
@@ -110,7 +170,18 @@ class AvgPool2d(_AvgPoolNd):
 
 
 class AvgPool3d(_AvgPoolNd):
-    """Mean of each window of (N, C, D, H, W): see `AvgPool2d`."""
+    """Mean of each window of volumes.
+
+    kernel_size, stride, padding  as in `AvgPool1d`; three ints or one
+    ceil_mode, count_include_pad, divisor_override  as in `AvgPool2d`
+
+    Input (N, C, D, H, W) or (C, D, H, W); output (N, C, D', H', W'). Raises RuntimeError for
+    options out of range.
+
+    >>> import tracejit
+    >>> tracejit.nn.AvgPool3d(2)(tracejit.ones(1, 2, 4, 6, 8)).shape
+    tracejit.Size([1, 2, 2, 3, 4])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
@@ -129,14 +200,30 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """(N, C, L) to (N, C, *output_size), as means of windows: see `AdaptiveAvgPool2d`."""
+    """Means of as many windows as are asked for: window i covers floor(i * L / n) up to ceil((i +
+    1) * L / n).
+
+    output_size  number n of windows
+
+    Input (N, C, L) or (C, L); output (N, C, n) or (C, n) of the same dtype. The layer holds no
+    parameters. Raises RuntimeError for inputs of other dimensions.
+
+    >>> import tracejit
+    >>> tracejit.nn.AdaptiveAvgPool1d(2)(tracejit.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """(N, C, H, W) to (N, C, *output_size), as means of windows; None keeps a size.
+    """Means of as many windows of images as are asked for, placed as in `AdaptiveAvgPool1d`.
+
+    output_size  (height, width) of the output, or one int; None keeps a size
+
+    Input (N, C, H, W) or (C, H, W); output (N, C, *output_size) of the same dtype. The layer holds
+    no parameters. Raises RuntimeError for inputs of other dimensions.
 
     >>> import tracejit
     >>> tracejit.nn.AdaptiveAvgPool2d((3, None))(tracejit.ones(1, 2, 7, 5)).shape
@@ -148,7 +235,17 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """(N, C, D, H, W) to (N, C, *output_size), as means of windows: see `AdaptiveAvgPool2d`."""
+    """Means of as many windows of volumes as are asked for, placed as in `AdaptiveAvgPool1d`.
+
+    output_size  (depth, height, width) of the output, or one int; None keeps a size
+
+    Input (N, C, D, H, W) or (C, D, H, W); output (N, C, *output_size) of the same dtype. The layer
+    holds no parameters.
+
+    >>> import tracejit
+    >>> tracejit.nn.AdaptiveAvgPool3d(2)(tracejit.ones(1, 2, 4, 6, 8)).shape
+    tracejit.Size([1, 2, 2, 2, 2])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool3d(input, self.output_size)
@@ -166,16 +263,32 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """(N, C, L) to (N, C, *output_size), as maxima of windows: see `AdaptiveMaxPool2d`."""
+    """Largest elements of as many windows as are asked for, placed as in `AdaptiveAvgPool1d`.
+
+    output_size     number n of windows
+    return_indices  True: return also where in L the maxima are, as int64
+
+    Input (N, C, L) or (C, L); output (N, C, n) or (C, n) of the same dtype. The layer holds no
+    parameters. Raises RuntimeError for inputs of other dimensions.
+
+    >>> import tracejit
+    >>> tracejit.nn.AdaptiveMaxPool1d(2)(tracejit.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """(N, C, H, W) to (N, C, *output_size), as maxima of windows; None keeps a size.
+    """Largest elements of as many windows of images as are asked for, placed as in
+    `AdaptiveAvgPool1d`.
 
-    return_indices  also where in H * W they are
+    output_size     (height, width) of the output, or one int; None keeps a size
+    return_indices  True: return also where in H * W the maxima are, as int64
+
+    Input (N, C, H, W) or (C, H, W); output (N, C, *output_size) of the same dtype. Raises
+    RuntimeError for inputs of other dimensions.
 
     >>> import tracejit
     >>> tracejit.nn.AdaptiveMaxPool2d(3)(tracejit.ones(1, 2, 7, 5)).shape
@@ -187,7 +300,18 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """(N, C, D, H, W) to (N, C, *output_size), as maxima of windows: see `AdaptiveMaxPool2d`."""
+    """Largest elements of as many windows of volumes as are asked for, placed as in
+    `AdaptiveAvgPool1d`.
+
+    output_size     (depth, height, width) of the output, or one int; None keeps a size
+    return_indices  True: return also where in D * H * W the maxima are, as int64
+
+    Input (N, C, D, H, W) or (C, D, H, W); output (N, C, *output_size) of the same dtype.
+
+    >>> import tracejit
+    >>> tracejit.nn.AdaptiveMaxPool3d(2)(tracejit.ones(1, 2, 4, 6, 8)).shape
+    tracejit.Size([1, 2, 2, 2, 2])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -208,7 +332,19 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """Norm of each window of (N, C, L); options as in `nn.functional.lp_pool1d`."""
+    """Norm of each window of sequences: (sum x^p)^(1/p).
+
+    norm_type         the order p, a number other than 0
+    kernel_size, stride  length of windows, and steps between them (None: that length)
+    ceil_mode         True: a last window may reach past the end
+
+    Input (N, C, L) or (C, L); output (N, C, L') with L' = floor((L - kernel_size) / stride) + 1.
+    With an odd p above 1, negative sums give NaN.
+
+    >>> import tracejit
+    >>> tracejit.nn.LPPool1d(2, 2)(tracejit.tensor([[3.0, 4.0, 0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride,
@@ -216,7 +352,18 @@ class LPPool1d(_LPPoolNd):
 
 
 class LPPool2d(_LPPoolNd):
-    """Norm of each window of (N, C, H, W); options as in `nn.functional.lp_pool2d`."""
+    """Norm of each window of images: (sum x^p)^(1/p).
+
+    norm_type         the order p, a number other than 0
+    kernel_size, stride  (height, width) or one int; stride None is kernel_size
+    ceil_mode         True: last windows may reach past the end
+
+    Input (N, C, H, W) or (C, H, W); output (N, C, H', W') with sizes as in `LPPool1d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.LPPool2d(2, 2)(tracejit.ones(1, 1, 2, 4)).flatten()
+    tensor([2., 2.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride,
@@ -224,59 +371,22 @@ class LPPool2d(_LPPoolNd):
 
 
 class LPPool3d(_LPPoolNd):
-    """Norm of each window of (N, C, D, H, W); options as in `nn.functional.lp_pool3d`."""
+    """Norm of each window of volumes: (sum x^p)^(1/p).
+
+    norm_type         the order p, a number other than 0
+    kernel_size, stride  (depth, height, width) or one int; stride None is kernel_size
+    ceil_mode         True: last windows may reach past the end
+
+    Input (N, C, D, H, W) or (C, D, H, W); output (N, C, D', H', W') with sizes as in `LPPool1d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.LPPool3d(1, 2)(tracejit.ones(1, 1, 2, 2, 4)).flatten()
+    tensor([8., 8.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride,
                            self.ceil_mode)  # fmt: skip
-
-
-class _MaxUnpoolNd(Module):
-    """Options of the windows that maxima are of."""
-
-    dimensions: int
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size = self._each(kernel_size)
-        self.stride = self._each(kernel_size if stride is None else stride)
-        self.padding = self._each(padding)
-
-    def _each(self, value: Any) -> tuple:
-        return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self.dimensions
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxUnpool1d(_MaxUnpoolNd):
-    """Maxima of windows of (N, C, L) put back where they were, among zeros."""
-
-    dimensions = 1
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding,
-                              output_size)  # fmt: skip
-
-
-class MaxUnpool2d(_MaxUnpoolNd):
-    """Maxima of windows of (N, C, H, W) put back where they were, among zeros."""
-
-    dimensions = 2
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding,
-                              output_size)  # fmt: skip
-
-
-class MaxUnpool3d(_MaxUnpoolNd):
-    """Maxima of windows of (N, C, D, H, W) put back where they were, among zeros."""
-
-    dimensions = 3
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding,
-                              output_size)  # fmt: skip
 
 
 class _FractionalMaxPool(Module):
@@ -308,13 +418,20 @@ def _several(given: Any, n: int) -> tuple:
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """`F.fractional_max_pool2d` of (N, C, H, W).
+    """Largest elements of windows whose steps are drawn at random, so that sizes shrink by any
+    factor.
+
+    kernel_size     (height, width) of windows, or one int
+    output_size     (height, width) of the output, or one int
+    output_ratio    factor of sizes instead, between 0 and 1; two numbers or one
+    return_indices  True: return also where in H * W the maxima are, as int64
+
+    Input (N, C, H, W) or (C, H, W); output (N, C, *output_size). Raises ValueError unless exactly
+    one of size and ratio is given. The source is Graham, "Fractional max-pooling" (2014).
 
     >>> import tracejit
     >>> tracejit.nn.FractionalMaxPool2d(2, output_ratio=0.5)(tracejit.ones(1, 3, 8, 6)).shape
     tracejit.Size([1, 3, 4, 3])
-
-    ValueError unless exactly one of size and ratio is given.
     """
 
     dimensions = 2
@@ -326,7 +443,21 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """`F.fractional_max_pool3d` of (N, C, D, H, W): see `FractionalMaxPool2d`."""
+    """Largest elements of windows of volumes whose steps are drawn at random: see
+    `FractionalMaxPool2d`.
+
+    kernel_size     (depth, height, width) of windows, or one int
+    output_size     (depth, height, width) of the output, or one int
+    output_ratio    factor of sizes instead, between 0 and 1; three numbers or one
+    return_indices  True: return also where in D * H * W the maxima are, as int64
+
+    Input (N, C, D, H, W) or (C, D, H, W); output (N, C, *output_size). Raises ValueError unless
+    exactly one of size and ratio is given.
+
+    >>> import tracejit
+    >>> tracejit.nn.FractionalMaxPool3d(2, output_size=3)(tracejit.ones(1, 3, 8, 6, 7)).shape
+    tracejit.Size([1, 3, 3, 3, 3])
+    """
 
     dimensions = 3
 
