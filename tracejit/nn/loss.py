@@ -42,21 +42,56 @@ class _WeightedLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(input - target)^2."""
+    """Mean squared error between inputs and targets: (input - target)^2, in squared units of the
+    input.
+
+    reduction         "mean" (default), "sum" or "none"
+    size_average, reduce  older spelling of `reduction`; they warn
+
+    Input and target have the same shape (*), or shapes that broadcast, with a warning. The output
+    is (), with "none" the broadcast shape. The call raises ValueError for other words.
+
+    >>> import tracejit
+    >>> tracejit.nn.MSELoss()(tracejit.tensor([1.0, 2.0]), tracejit.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
-    """|input - target|."""
+    """Mean absolute error between inputs and targets: |input - target|, in the units of the input.
+
+    reduction         "mean" (default), "sum" or "none"
+    size_average, reduce  older spelling of `reduction`; they warn
+
+    Input and target have the same shape (*), or shapes that broadcast, with a warning. The output
+    is (), with "none" the broadcast shape. The call raises ValueError for other words.
+
+    >>> import tracejit
+    >>> tracejit.nn.L1Loss()(tracejit.tensor([1.0, 2.0]), tracejit.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic below `beta`, linear above."""
+    """Squared error near 0, absolute error beyond: d^2 / (2 * beta) where |d| < beta, else |d| -
+    beta / 2, with d = input - target.
+
+    reduction  "mean" (default), "sum" or "none"
+    beta       bound between both parts, in the units of the input; default 1, 0 gives `L1Loss`
+
+    Input and target have the same shape (*); output (), with "none" (*). The call raises
+    RuntimeError for a negative beta. The source is Girshick, "Fast R-CNN" (2015).
+
+    >>> import tracejit
+    >>> tracejit.nn.SmoothL1Loss()(tracejit.tensor([0.5, 3.0]), tracejit.tensor([0.0, 0.0]))
+    tensor(1.3125)
+    """
 
     def __init__(
         self,
@@ -73,7 +108,20 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """`delta` times SmoothL1Loss of beta = delta."""
+    """Squared error near 0, absolute error beyond: d^2 / 2 where |d| <= delta, else delta * (|d| -
+    delta / 2), with d = input - target.
+
+    reduction  "mean" (default), "sum" or "none"
+    delta      bound between both parts, in the units of the input; default 1
+
+    Input and target have the same shape (*); output (), with "none" (*). Raises TypeError for a
+    delta that is no number; the call raises RuntimeError unless it is positive. The source is
+    Huber, "Robust estimation of a location parameter" (1964).
+
+    >>> import tracejit
+    >>> tracejit.nn.HuberLoss()(tracejit.tensor([0.5, 3.0]), tracejit.tensor([0.0, 0.0]))
+    tensor(1.3125)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
@@ -86,7 +134,21 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log-probability of the target class."""
+    """Negative log-likelihood of target classes: -weight[y] * input[y], `input` being
+    log-probabilities.
+
+    weight        (C,): factor of each class, kept as a buffer; None (default) is 1
+    ignore_index  class that does not count; default -100
+    reduction     "mean" (default) divides by the sum of the weights; "sum" or "none"
+
+    Input (N, C, *) or (C,), floating; target (N, *) or (), int64 from 0 to C - 1. The output is (),
+    with "none" as the target. Raises IndexError for a class out of range, ValueError or
+    RuntimeError where shapes do not fit.
+
+    >>> import tracejit
+    >>> tracejit.nn.NLLLoss()(tracejit.tensor([[-0.5, -1.0]]), tracejit.tensor([1]))
+    tensor(1.)
+    """
 
     def __init__(
         self,
@@ -110,7 +172,17 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Softmax and the negative log-likelihood in one; targets are classes or probabilities.
+    """Cross entropy of targets under the softmax of scores: -log_softmax(input)[y], the mean over a
+    batch.
+
+    weight           (C,): factor of each class, kept as a buffer; None (default) is 1
+    ignore_index     class that does not count; default -100
+    reduction        "mean" (default) divides by the sum of the weights; "sum" or "none"
+    label_smoothing  share of the target that is spread over all classes, from 0 to 1; default 0
+
+    Input (N, C, *) or (C,), scores of any size. Target (N, *) or (), int64 from 0 to C - 1, or
+    probabilities in the shape of the input. The output is (), with "none" as the class numbers.
+    Raises IndexError for a class out of range, ValueError or RuntimeError where shapes do not fit.
 
     >>> import tracejit
     >>> loss = tracejit.nn.CrossEntropyLoss()
@@ -142,14 +214,19 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """Linear layer and CrossEntropyLoss of its scores.
+    """Linear layer and `CrossEntropyLoss` of its scores.
 
-    in_features   size of the vectors that are classified
-    out_features  the places that each have scores of all classes; () is one place
-    ignore_index  a class that does not count; None is -100 where targets are classes
+    in_features       size of the vectors that are classified
+    num_classes       number C of classes
+    out_features      the places that each have scores of all classes; () (default) is one place
+    bias              True: the linear layer adds one; default False
+    reduction, weight, label_smoothing  as in `CrossEntropyLoss`
+    ignore_index      a class that does not count; None is -100 where targets are classes
+    options           `LinearCrossEntropyOptions`; results do not depend on them
 
-    Raises RuntimeError for a weight that is not one number for each class, or smoothing beyond [0,
-    1].
+    `linear` holds the parameters: `weight` (C * prod(out_features), in_features). Input (N,
+    in_features); target (N, *out_features) of int64. The output is (), with "none" as the target.
+    Raises RuntimeError for a `weight` that is not (C,), or smoothing beyond [0, 1].
 
     >>> import tracejit
     >>> loss = tracejit.nn.LinearCrossEntropyLoss(3, 5)
@@ -209,14 +286,40 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """Binary cross entropy of probabilities: -weight * (y * log(x) + (1 - y) * log(1 - x)).
+    Logarithms are at least -100, so that results are finite.
+
+    weight     factor of each element, which broadcasts, kept as a buffer; None (default) is 1
+    reduction  "mean" (default), "sum" or "none"
+
+    Input and target have the same shape (*), the same dtype and elements in [0, 1]; output (), with
+    "none" (*). Raises ValueError for other shapes, RuntimeError for elements out of range.
+    `BCEWithLogitsLoss` is more precise.
+
+    >>> import tracejit
+    >>> tracejit.nn.BCELoss()(tracejit.tensor([0.5, 0.9]), tracejit.tensor([1.0, 1.0]))
+    tensor(0.3993)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
-    """Binary cross entropy of logits; `pos_weight` multiplies the positive term."""
+    """Binary cross entropy of the sigmoid of scores, computed without overflow: -weight *
+    (pos_weight * y * log(s) + (1 - y) * log(1 - s)), s = sigmoid(x).
+
+    weight      factor of each element, which broadcasts, kept as a buffer; None (default) is 1
+    reduction   "mean" (default), "sum" or "none"
+    pos_weight  factor of the positive term, which broadcasts: above 1 for better recall; a buffer
+
+    Input and target have the same shape (*); output (), with "none" (*). Targets are in [0, 1].
+    Raises ValueError where the shapes differ.
+
+    >>> import tracejit
+    >>> tracejit.nn.BCEWithLogitsLoss()(tracejit.zeros(2), tracejit.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
 
     def __init__(
         self,
@@ -236,4 +339,15 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss` under its older name for images."""
+    """Negative log-likelihood of each pixel's class: `NLLLoss` under its older name for images.
+
+    weight, ignore_index, reduction  as in `NLLLoss`
+
+    Input (N, C, H, W), log-probabilities; target (N, H, W) of int64. The output is (), with "none"
+    (N, H, W). Errors are those of `NLLLoss`.
+
+    >>> import tracejit
+    >>> classes = tracejit.zeros(1, 1, 1, dtype=tracejit.int64)
+    >>> tracejit.nn.NLLLoss2d()(tracejit.full((1, 2, 1, 1), -0.5), classes)
+    tensor(0.5000)
+    """

@@ -19,10 +19,12 @@ class LinearCrossEntropyOptions:
     """Options of PyTorch: how it cuts the scores into pieces, and in which dtype it adds up
     gradients.
 
-    They change PyTorch's memory, not the loss. Here scores are not cut, and a second backward is
-    refused no more than another loss's. ValueError for values that PyTorch does not know.
+    They change PyTorch's memory, not the loss nor any shape. Here scores are not cut, and a second
+    backward is refused no more than another loss's. ValueError for values that PyTorch does not
+    know.
 
-    >>> LinearCrossEntropyOptions(batch_chunk_size=16).acc_policy
+    >>> import tracejit
+    >>> tracejit.nn.LinearCrossEntropyOptions(batch_chunk_size=16).acc_policy
     'auto'
     """
 
