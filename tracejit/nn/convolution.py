@@ -169,7 +169,22 @@ class _Convolution(_ConvNd):
 
 
 class Conv1d(_Convolution):
-    """`nn.functional.conv1d` with a weight (out_channels, in_channels / groups, kernel) of its own.
+    """Convolution of sequences: out[n, c, l] = bias[c] + sum over i, k of weight[c, i, k] * x[n, i,
+    l * stride + k * dilation].
+
+    in_channels, out_channels  numbers of channels of input and output
+    kernel_size, stride, dilation  ints; strides and dilation default to 1
+    padding           zeros at both ends (default 0), "valid" (none) or "same" (the output's length
+                      is the input's)
+    groups            parts that the channels are divided into, each with weights of its own;
+                      default 1
+    bias              False: no bias is added; default True
+    padding_mode      "zeros" (default), "reflect", "replicate" or "circular"
+
+    Parameters: `weight` (out_channels, in_channels / groups, kernel_size) and `bias`
+    (out_channels,), uniform in +-1 / sqrt(in_channels / groups * kernel_size). Input (N, C, L) or
+    (C, L); output (N, out_channels, L') with L' = floor((L + 2 * padding - dilation * (kernel_size
+    - 1) - 1) / stride) + 1. Raises ValueError where channels are not divisible by `groups`.
 
     >>> import tracejit
     >>> tracejit.nn.Conv1d(2, 4, 3)(tracejit.ones(5, 2, 8)).shape
@@ -180,23 +195,45 @@ class Conv1d(_Convolution):
 
 
 class Conv2d(_Convolution):
-    """`nn.functional.conv2d` with a weight (out_channels, in_channels / groups, kH, kW) of its own.
+    """Convolution of images: at each place the sum of a window times weights, as in `Conv1d`.
 
-    padding       zeros at both ends, "valid" or "same"
-    padding_mode  "zeros", "reflect", "replicate" or "circular"
+    in_channels, out_channels  numbers of channels of input and output
+    kernel_size, stride, dilation  (height, width) or one int; strides and dilation default to 1
+    padding           zeros at both ends (default 0), "valid" (none) or "same" (sizes stay)
+    groups            parts that the channels are divided into, each with weights of its own;
+                      default 1
+    bias              False: no bias is added; default True
+    padding_mode      "zeros" (default), "reflect", "replicate" or "circular"
+    device, dtype     of the parameters
+
+    Parameters: `weight` (out_channels, in_channels / groups, kH, kW) and `bias` (out_channels,),
+    uniform in +-1 / sqrt(in_channels / groups * kH * kW). Input (N, C, H, W) or (C, H, W); output
+    (N, out_channels, H', W') with sizes as in `Conv1d`. Raises ValueError where channels are not
+    divisible by `groups`, for "same" with strides, and for unknown words.
 
     >>> import tracejit
     >>> tracejit.nn.Conv2d(3, 4, 3, stride=2, padding=1)(tracejit.ones(5, 3, 8, 8)).shape
     tracejit.Size([5, 4, 4, 4])
-
-    ValueError where channels are not divisible by `groups`, or padding is not one of these.
     """
 
     dimensions = 2
 
 
 class Conv3d(_Convolution):
-    """`nn.functional.conv3d` with a weight of its own; see `Conv2d`."""
+    """Convolution of volumes: at each place the sum of a window times weights, as in `Conv1d`.
+
+    in_channels, out_channels  numbers of channels of input and output
+    kernel_size, stride, dilation  (depth, height, width) or one int
+    padding, groups, bias, padding_mode  as in `Conv2d`
+
+    Parameters: `weight` (out_channels, in_channels / groups, kD, kH, kW) and `bias`
+    (out_channels,). Input (N, C, D, H, W) or (C, D, H, W); output (N, out_channels, D', H', W')
+    with sizes as in `Conv1d`. Errors are those of `Conv2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.Conv3d(2, 4, (1, 3, 3))(tracejit.ones(1, 2, 4, 8, 8)).shape
+    tracejit.Size([1, 4, 4, 6, 6])
+    """
 
     dimensions = 3
 
@@ -299,16 +336,44 @@ class _Transposed(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_Transposed):
-    """`nn.functional.conv_transpose1d` with a weight of its own; see `ConvTranspose2d`."""
+    """Transposed convolution of sequences: the gradient of `Conv1d` by its input, which makes them
+    longer.
+
+    in_channels, out_channels  numbers of channels of input and output
+    kernel_size, stride, padding, dilation  those of the convolution that it reverses
+    output_padding    elements more at the end, less than stride or dilation; default 0
+    groups, bias      as in `Conv1d`
+    padding_mode      "zeros" only
+
+    Parameters: `weight` (in_channels, out_channels / groups, kernel_size) and `bias`
+    (out_channels,). Input (N, C, L) or (C, L); output (N, out_channels, L') with L' = (L - 1) *
+    stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1. The call takes a
+    wanted `output_size` instead of output_padding. Raises ValueError for sizes that strides cannot
+    give.
+
+    >>> import tracejit
+    >>> tracejit.nn.ConvTranspose1d(3, 2, 2, stride=2)(tracejit.ones(5, 3, 4)).shape
+    tracejit.Size([5, 2, 8])
+    """
 
     dimensions = 1
 
 
 class ConvTranspose2d(_Transposed):
-    """`nn.functional.conv_transpose2d` with a weight (in_channels, out_channels / groups, kH, kW).
+    """Transposed convolution of images: the gradient of `Conv2d` by its input, which makes them
+    larger.
 
-    output_padding  how many elements more the output gets at its end, which strides would skip
-    `forward` takes the wanted `output_size` instead.
+    in_channels, out_channels  numbers of channels of input and output
+    kernel_size, stride, padding, dilation  those of the convolution that it reverses
+    output_padding    elements more at the end, less than stride or dilation; default 0
+    groups, bias      as in `Conv2d`
+    padding_mode      "zeros" only
+
+    Parameters: `weight` (in_channels, out_channels / groups, kH, kW) and `bias` (out_channels,).
+    Input (N, C, H, W) or (C, H, W); output (N, out_channels, H', W') with sizes as in
+    `ConvTranspose1d`. The call takes a wanted `output_size` instead of output_padding. Raises
+    ValueError for sizes that strides cannot give. The source is Zeiler et al., "Deconvolutional
+    networks" (2010).
 
     >>> import tracejit
     >>> tracejit.nn.ConvTranspose2d(3, 2, 2, stride=2)(tracejit.ones(5, 3, 4, 4)).shape
@@ -319,6 +384,21 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """`nn.functional.conv_transpose3d` with a weight of its own; see `ConvTranspose2d`."""
+    """Transposed convolution of volumes: the gradient of `Conv3d` by its input, which makes them
+    larger.
+
+    in_channels, out_channels  numbers of channels of input and output
+    kernel_size, stride, padding, output_padding, dilation  as in `ConvTranspose2d`; three ints or
+                      one
+    groups, bias, padding_mode  as in `ConvTranspose2d`
+
+    Parameters: `weight` (in_channels, out_channels / groups, kD, kH, kW) and `bias`
+    (out_channels,). Input (N, C, D, H, W) or (C, D, H, W); output (N, out_channels, D', H', W')
+    with sizes as in `ConvTranspose1d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.ConvTranspose3d(3, 2, 2, stride=2)(tracejit.ones(1, 3, 2, 2, 2)).shape
+    tracejit.Size([1, 2, 4, 4, 4])
+    """
 
     dimensions = 3

@@ -70,6 +70,14 @@ def _initialize(module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
 class LazyLinear(LazyModuleMixin, Linear):
     """`Linear` whose `in_features` is the last size of the first input.
 
+    out_features   size of the last dimension of outputs
+    bias           False: no bias is added; default True
+    device, dtype  of the parameters
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `Linear`. Input (*, in_features); output (*,
+    out_features).
+
     >>> import tracejit
     >>> layer = tracejit.nn.LazyLinear(2)
     >>> layer(tracejit.ones(3, 5)).shape
@@ -203,36 +211,116 @@ class _LazyTransposed(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyPlain, Conv1d):
-    """`Conv1d` whose `in_channels` are those of the first input."""
+    """`Conv1d` whose `in_channels` are those of the first input.
+
+    out_channels, kernel_size, ...  arguments of `Conv1d` but `in_channels`, with the same defaults
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `Conv1d`. Input (N, C, L) or (C, L); the output
+    is that of `Conv1d`. The first call raises RuntimeError for other dimensions, ValueError where
+    `groups` does not divide the channels.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyConv1d(4, 3)
+    >>> layer(tracejit.ones(5, 2, 8)).shape, layer.in_channels
+    (tracejit.Size([5, 4, 6]), 2)
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyPlain, Conv2d):
-    """`Conv2d` whose `in_channels` are those of the first input."""
+    """`Conv2d` whose `in_channels` are those of the first input.
+
+    out_channels, kernel_size, ...  arguments of `Conv2d` but `in_channels`, with the same defaults
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `Conv2d`. Input (N, C, H, W) or (C, H, W); the
+    output is that of `Conv2d`. The first call raises RuntimeError for other dimensions, ValueError
+    where `groups` does not divide the channels.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyConv2d(4, 3)
+    >>> layer(tracejit.ones(5, 2, 8, 8)).shape, layer.in_channels
+    (tracejit.Size([5, 4, 6, 6]), 2)
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyPlain, Conv3d):
-    """`Conv3d` whose `in_channels` are those of the first input."""
+    """`Conv3d` whose `in_channels` are those of the first input.
+
+    out_channels, kernel_size, ...  arguments of `Conv3d` but `in_channels`, with the same defaults
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `Conv3d`. Input (N, C, D, H, W) or (C, D, H, W);
+    the output is that of `Conv3d`. The first call raises RuntimeError for other dimensions,
+    ValueError where `groups` does not divide the channels.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyConv3d(4, 3)
+    >>> layer(tracejit.ones(5, 2, 4, 4, 4)).shape, layer.in_channels
+    (tracejit.Size([5, 4, 2, 2, 2]), 2)
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
-    """`ConvTranspose1d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose1d` whose `in_channels` are those of the first input.
+
+    out_channels, kernel_size, ...  arguments of `ConvTranspose1d` but `in_channels`, with the same
+                      defaults
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `ConvTranspose1d`. Input (N, C, L) or (C, L); the
+    output is that of `ConvTranspose1d`. The first call raises RuntimeError for other dimensions.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyConvTranspose1d(4, 3)
+    >>> layer(tracejit.ones(5, 2, 8)).shape, layer.in_channels
+    (tracejit.Size([5, 4, 10]), 2)
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
-    """`ConvTranspose2d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose2d` whose `in_channels` are those of the first input.
+
+    out_channels, kernel_size, ...  arguments of `ConvTranspose2d` but `in_channels`, with the same
+                      defaults
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `ConvTranspose2d`. Input (N, C, H, W) or (C, H,
+    W); the output is that of `ConvTranspose2d`. The first call raises RuntimeError for other
+    dimensions.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyConvTranspose2d(4, 3)
+    >>> layer(tracejit.ones(5, 2, 8, 8)).shape, layer.in_channels
+    (tracejit.Size([5, 4, 10, 10]), 2)
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
-    """`ConvTranspose3d` whose `in_channels` are those of the first input."""
+    """`ConvTranspose3d` whose `in_channels` are those of the first input.
+
+    out_channels, kernel_size, ...  arguments of `ConvTranspose3d` but `in_channels`, with the same
+                      defaults
+
+    Before the first call `weight` and `bias` are `UninitializedParameter`s. That call gives them
+    their shapes, fills them and makes the layer a `ConvTranspose3d`. Input (N, C, D, H, W) or (C,
+    D, H, W); the output is that of `ConvTranspose3d`. The first call raises RuntimeError for other
+    dimensions.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyConvTranspose3d(4, 3)
+    >>> layer(tracejit.ones(5, 2, 4, 4, 4)).shape, layer.in_channels
+    (tracejit.Size([5, 4, 6, 6, 6]), 2)
+    """
 
     cls_to_become = ConvTranspose3d

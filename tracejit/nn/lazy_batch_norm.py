@@ -67,7 +67,13 @@ class _LazyNormBase(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    """`BatchNorm1d` whose `num_features` are those of the first input.
+    """`BatchNorm1d` whose `num_features` are the channels of the first input.
+
+    eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`, with the same defaults
+
+    Before the first call `weight`, `bias` and the running statistics have no shape. That call makes
+    them (C,) and the layer a `BatchNorm1d`. Input (N, C) or (N, C, L); the output has the same
+    shape.
 
     >>> import tracejit
     >>> layer = tracejit.nn.LazyBatchNorm1d()
@@ -79,31 +85,88 @@ class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
 
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    """`BatchNorm2d` whose `num_features` are those of the first input."""
+    """`BatchNorm2d` whose `num_features` are the channels of the first input.
+
+    eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`, with the same defaults
+
+    Before the first call `weight`, `bias` and the running statistics have no shape. That call makes
+    them (C,) and the layer a `BatchNorm2d`. Input (N, C, H, W); the output has the same shape.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyBatchNorm2d()
+    >>> layer(tracejit.randn(4, 3, 2, 2)).shape, layer.num_features
+    (tracejit.Size([4, 3, 2, 2]), 3)
+    """
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    """`BatchNorm3d` whose `num_features` are those of the first input."""
+    """`BatchNorm3d` whose `num_features` are the channels of the first input.
+
+    eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`, with the same defaults
+
+    Before the first call `weight`, `bias` and the running statistics have no shape. That call makes
+    them (C,) and the layer a `BatchNorm3d`. Input (N, C, D, H, W); the output has the same shape.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyBatchNorm3d()
+    >>> layer(tracejit.randn(4, 3, 2, 2, 2)).shape, layer.num_features
+    (tracejit.Size([4, 3, 2, 2, 2]), 3)
+    """
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
-    """`InstanceNorm1d` whose `num_features` are those of the first input. By default it is affine
-    and keeps running statistics."""
+    """`InstanceNorm1d` whose `num_features` are the channels of the first input.
+
+    eps, momentum     as in `InstanceNorm1d`
+    affine, track_running_stats  here True by default: weight, bias and running statistics
+
+    Before the first call these have no shape. That call makes them (C,) and the layer an
+    `InstanceNorm1d`. Input (N, C, L) or (C, L); the output has the same shape.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyInstanceNorm1d()
+    >>> layer(tracejit.randn(4, 3, 2)).shape, layer.num_features
+    (tracejit.Size([4, 3, 2]), 3)
+    """
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
-    """`InstanceNorm2d`, lazy as `LazyInstanceNorm1d` is."""
+    """`InstanceNorm2d` whose `num_features` are the channels of the first input.
+
+    eps, momentum     as in `InstanceNorm1d`
+    affine, track_running_stats  here True by default: weight, bias and running statistics
+
+    Before the first call these have no shape. That call makes them (C,) and the layer an
+    `InstanceNorm2d`. Input (N, C, H, W) or (C, H, W); the output has the same shape.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyInstanceNorm2d()
+    >>> layer(tracejit.randn(4, 3, 2, 2)).shape, layer.num_features
+    (tracejit.Size([4, 3, 2, 2]), 3)
+    """
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
-    """`InstanceNorm3d`, lazy as `LazyInstanceNorm1d` is."""
+    """`InstanceNorm3d` whose `num_features` are the channels of the first input.
+
+    eps, momentum     as in `InstanceNorm1d`
+    affine, track_running_stats  here True by default: weight, bias and running statistics
+
+    Before the first call these have no shape. That call makes them (C,) and the layer an
+    `InstanceNorm3d`. Input (N, C, D, H, W) or (C, D, H, W); the output has the same shape.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.LazyInstanceNorm3d()
+    >>> layer(tracejit.randn(4, 3, 2, 2, 2)).shape, layer.num_features
+    (tracejit.Size([4, 3, 2, 2, 2]), 3)
+    """
 
     cls_to_become = InstanceNorm3d

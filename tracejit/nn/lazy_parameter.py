@@ -54,7 +54,13 @@ class _Uninitialized:
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """Parameter without a shape.
+    """Parameter without a shape, which a lazy layer fills in its first call.
+
+    requires_grad  as in `Parameter`; default True
+    device, dtype  of the later parameter
+
+    `materialize(shape)` turns it, the same object, into a `Parameter` with undefined values.
+    Before, `shape` and whatever needs it raise RuntimeError.
 
     >>> import tracejit
     >>> tracejit.nn.LazyLinear(2).weight
@@ -78,7 +84,20 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 
 class UninitializedBuffer(_Uninitialized, Tensor):
-    """Buffer without a shape."""
+    """Buffer without a shape, which a lazy layer fills in its first call.
+
+    requires_grad  as in `Tensor`; default False
+    device, dtype  of the later buffer
+
+    `materialize(shape)` turns it, the same object, into a `Tensor` with undefined values. Before,
+    `shape` raises RuntimeError.
+
+    >>> import tracejit
+    >>> buffer = tracejit.nn.UninitializedBuffer()
+    >>> buffer.materialize((2, 3))
+    >>> buffer.shape
+    tracejit.Size([2, 3])
+    """
 
     __slots__ = ()
     __torch_function__: Any = disabled
