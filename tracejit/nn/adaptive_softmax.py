@@ -28,13 +28,21 @@ _ASMoutput = ASMoutput
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log-probabilities of classes in clusters: the first `cutoffs[0]` classes are in the head, the
-    others in clusters that end at the next cutoffs.
+    """Log-probabilities of many classes in clusters, of which few rows compute the large ones. The
+    first `cutoffs[0]` classes are in the head, the others in clusters that end at the next
+    cutoffs.
 
-    div_value  each cluster's features are by this factor fewer than those of the one before
+    in_features  size of the vectors that are classified
+    n_classes    number of classes, the frequent ones first
+    cutoffs      increasing ints below n_classes
+    div_value    each cluster's features are by this factor fewer than those before; default 4
+    head_bias    True: the head has a bias; default False
 
-    Which rows a cluster is computed for depends on values: a captured function breaks there.
+    Input (N, in_features) or (in_features,); target (N,) or () of int64. A call returns `output`,
+    the log-probabilities of the targets in their shape, and `loss` (), their negative mean. Raises
     ValueError for cutoffs that are not increasing, RuntimeError for targets that are no classes.
+    Which rows a cluster is computed for depends on values: a captured function breaks there. The
+    source is Grave et al., "Efficient softmax approximation for GPUs" (2016).
 
     >>> import tracejit
     >>> layer = tracejit.nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs=[2, 5])

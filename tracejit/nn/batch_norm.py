@@ -105,12 +105,21 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """`F.batch_norm` of (N, C) or (N, C, L): by the batch in training, by running statistics in
-    evaluation.
+    """Normalisation of each channel over the batch: (x - mean) / sqrt(variance + eps) * weight +
+    bias. In training mean and variance are those of the batch, in evaluation the running ones.
 
-    momentum  None: the running statistics are the means over all batches
-    affine    with a weight and, unless `bias` is False, a bias
-    track_running_stats  False: by the batch in evaluation too
+    num_features      number C of channels
+    eps               number added to the variance; default 1e-5
+    momentum          share of the batch in new running statistics, default 0.1; None: means over
+                      all batches
+    affine            False: no weight and bias; default True
+    track_running_stats  False: by the batch in evaluation too; default True
+    bias              False: no bias is added; keyword only, default True
+
+    Parameters `weight` and `bias` (C,); buffers `running_mean` and `running_var` (C,),
+    `num_batches_tracked` (). Input (N, C) or (N, C, L), floating; the output has the same shape.
+    Raises ValueError for other dimensions, and in training for one value per channel. The source is
+    Ioffe and Szegedy, "Batch normalization" (2015).
 
     >>> import tracejit
     >>> layer = tracejit.nn.BatchNorm1d(2)
@@ -118,8 +127,6 @@ class BatchNorm1d(_BatchNorm):
     [[-1.0, -1.0], [1.0, 1.0]]
     >>> layer.running_mean
     tensor([0.1000, 0.2000])
-
-    Raises ValueError for inputs of other dimensions, and in training for one value per channel.
     """
 
     def _check_input_dim(self, input: Any) -> None:
@@ -127,7 +134,14 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` of (N, C, H, W).
+    """Normalisation of each channel of images over batch and places: `BatchNorm1d` of (N, C, H, W).
+
+    num_features      number C of channels
+    eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`
+
+    Parameters and buffers are those of `BatchNorm1d`. Input (N, C, H, W), floating; the output has
+    the same shape. Raises ValueError for other dimensions, and in training for one value per
+    channel.
 
     >>> import tracejit
     >>> tracejit.nn.BatchNorm2d(3)(tracejit.randn(2, 3, 4, 5)).shape
@@ -139,7 +153,15 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` of (N, C, D, H, W).
+    """Normalisation of each channel of volumes over batch and places: `BatchNorm1d` of (N, C, D, H,
+    W).
+
+    num_features      number C of channels
+    eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`
+
+    Parameters and buffers are those of `BatchNorm1d`. Input (N, C, D, H, W), floating; the output
+    has the same shape. Raises ValueError for other dimensions, and in training for one value per
+    channel.
 
     >>> import tracejit
     >>> tracejit.nn.BatchNorm3d(3)(tracejit.randn(2, 3, 4, 5, 6)).shape
@@ -151,7 +173,15 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm1d` of (N, C, ...). There is one process, so statistics are those of its batch.
+    """Batch normalisation of (N, C, *). There is one process, so statistics are those of its batch.
+
+    num_features      number C of channels
+    eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`
+    process_group     without effect
+
+    Parameters and buffers are those of `BatchNorm1d`. Input (N, C, *), floating; the output has the
+    same shape. Raises ValueError for inputs of one dimension. `convert_sync_batchnorm` makes such
+    layers of the other kinds in a model.
 
     >>> import tracejit
     >>> tracejit.nn.SyncBatchNorm(3)(tracejit.randn(2, 3)).shape
@@ -248,22 +278,35 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """`F.instance_norm` of (N, C, L) or (C, L).
+    """Normalisation of each channel of each sample: (x - mean) / sqrt(variance + eps), over its
+    places.
 
-    track_running_stats  evaluation goes by running statistics
+    num_features      number C of channels
+    eps               number added to the variance; default 1e-5
+    momentum          share of the batch in new running statistics; default 0.1
+    affine            True: times `weight`, plus `bias`, both (C,); default False
+    track_running_stats  True: evaluation goes by running statistics; default False
+
+    Input (N, C, L) or (C, L), floating; the output has the same shape. Raises ValueError for other
+    dimensions, and for one element per channel unless running statistics count. The source is
+    Ulyanov, Vedaldi and Lempitsky, "Instance normalization" (2016).
 
     >>> import tracejit
     >>> tracejit.nn.InstanceNorm1d(1)(tracejit.tensor([[[0.0, 4.0]]])).round().tolist()
     [[[-1.0, 1.0]]]
-
-    ValueError for inputs of other dimensions, and for one element per channel in training.
     """
 
     _dimensions = 2
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` of (N, C, H, W) or (C, H, W).
+    """Normalisation of each channel of each image over its places: `InstanceNorm1d` of images.
+
+    num_features      number C of channels
+    eps, momentum, affine, track_running_stats  as in `InstanceNorm1d`
+
+    Input (N, C, H, W) or (C, H, W), floating; the output has the same shape. Raises ValueError for
+    other dimensions, and for one element per channel unless running statistics count.
 
     >>> import tracejit
     >>> tracejit.nn.InstanceNorm2d(3)(tracejit.randn(2, 3, 4, 5)).shape
@@ -274,7 +317,14 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` of (N, C, D, H, W) or (C, D, H, W).
+    """Normalisation of each channel of each volume over its places: `InstanceNorm1d` of volumes.
+
+    num_features      number C of channels
+    eps, momentum, affine, track_running_stats  as in `InstanceNorm1d`
+
+    Input (N, C, D, H, W) or (C, D, H, W), floating; the output has the same shape. Raises
+    ValueError for other dimensions, and for one element per channel unless running statistics
+    count.
 
     >>> import tracejit
     >>> tracejit.nn.InstanceNorm3d(3)(tracejit.randn(3, 4, 5, 6)).shape

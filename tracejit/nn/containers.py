@@ -83,8 +83,13 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules called one after the other: `Sequential(a, b)`, or of an ordered dict of names and
-    modules.
+    """Modules called one after the other, each with the result of the one before.
+
+    args  modules, or one ordered dict of names and modules
+
+    Input: what the first module takes; output: what the last returns. Submodules have the names
+    "0", "1" and so on, or those of the dict. Indices give modules, slices give a `Sequential`;
+    `append`, `insert`, `extend` and `pop` change it. Raises IndexError for a position outside.
 
     >>> import tracejit
     >>> nn = tracejit.nn
@@ -160,7 +165,19 @@ def _modules_of(other: Any) -> list[Module]:
 
 
 class ModuleList(_Numbered):
-    """List of modules."""
+    """List of modules, whose parameters belong to the module that holds the list. It has no
+    `forward`: the holder calls its modules.
+
+    modules  iterable of modules to begin with; default None
+
+    Submodules have the names "0", "1" and so on. Indices give modules, slices give a `ModuleList`;
+    `append`, `insert`, `extend` and `pop` change it. Raises IndexError for a position outside.
+
+    >>> import tracejit
+    >>> layers = tracejit.nn.ModuleList(tracejit.nn.Linear(2, 2) for _ in range(3))
+    >>> len(layers), len(list(layers.parameters()))
+    (3, 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -191,7 +208,19 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name."""
+    """Modules by name, whose parameters belong to the module that holds the dict. It has no
+    `forward`: the holder calls its modules.
+
+    modules  mapping of names to modules, or pairs of both, to begin with; default None
+
+    Names keep the order in which they were added. `keys`, `values`, `items`, `update`, `pop` and
+    `clear` are those of a dict. Raises KeyError for a name that is not there.
+
+    >>> import tracejit
+    >>> layers = tracejit.nn.ModuleDict({"first": tracejit.nn.Linear(2, 3)})
+    >>> layers["first"].out_features, list(layers)
+    (3, ['first'])
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()

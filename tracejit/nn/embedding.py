@@ -15,19 +15,23 @@ from tracejit.nn.parameter import Parameter
 
 
 class Embedding(Module):
-    """Rows of `weight`, (num_embeddings, embedding_dim), by index.
+    """Lookup table: rows of `weight` by index.
 
-    padding_idx         this row starts at zero and gets no gradient
-    max_norm            rows that are read and longer are shortened to this, in place
-    norm_type           order of that norm
-    scale_grad_by_freq  a row's gradient is divided by how often a batch read it
-    sparse              the gradient of `weight` is sparse: it keeps the rows that were read
+    num_embeddings, embedding_dim  number of rows, and their length
+    padding_idx       this row starts at zero and gets no gradient; default None
+    max_norm          rows that are read and longer are shortened to this, in place; default None
+    norm_type         order of that norm; default 2
+    scale_grad_by_freq  True: a row's gradient is divided by how often a batch read it
+    sparse            True: the gradient of `weight` is sparse: it keeps the rows that were read
+    device, dtype     of the parameter
+
+    `weight` (num_embeddings, embedding_dim) is a parameter, drawn from N(0, 1). Input (*) of int32
+    or int64; output (*, embedding_dim). Raises IndexError for an index out of range, AssertionError
+    where padding_idx is out of range or `_weight` has another shape.
 
     >>> import tracejit
     >>> tracejit.nn.Embedding(10, 4)(tracejit.tensor([[1, 2, 3]])).shape
     tracejit.Size([1, 3, 4])
-
-    Raises AssertionError where padding_idx is out of range, or `_weight` of another shape.
     """
 
     def __init__(
@@ -97,19 +101,23 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of bags of rows of `weight`, (num_embeddings, embedding_dim).
+    """Sums, means or maxima of bags of rows of `weight`, without the rows in between.
 
-    mode                "sum", "mean" or "max"
-    include_last_offset offsets have one number more: the end of the last bag
-    padding_idx         rows at this index are left out, and get no gradient
-    Others as for Embedding.
+    num_embeddings, embedding_dim  number of rows, and their length
+    mode              "sum", "mean" (default) or "max"
+    include_last_offset  True: offsets have one number more: the end of the last bag
+    padding_idx       rows at this index are left out, and get no gradient
+    max_norm, norm_type, scale_grad_by_freq, sparse  as in `Embedding`
+
+    `weight` (num_embeddings, embedding_dim) is a parameter. Input (B, n), n indices for each of B
+    bags; or (n,) with `offsets` (B,), where bags begin. `per_sample_weights`, in the input's shape,
+    scale the rows of "sum". Output (B, embedding_dim). Raises AssertionError where padding_idx is
+    out of range or `_weight` has another shape.
 
     >>> import tracejit
     >>> layer = tracejit.nn.EmbeddingBag(10, 4, mode="sum")
     >>> layer(tracejit.tensor([1, 2, 4, 5]), tracejit.tensor([0, 3])).shape
     tracejit.Size([2, 4])
-
-    Raises AssertionError where padding_idx is out of range, or `_weight` of another shape.
     """
 
     def __init__(

@@ -16,11 +16,21 @@ from tracejit.nn.parameter import Parameter
 
 
 class Linear(Module):
-    """x @ weight.T + bias; weight is (out_features, in_features).
+    """Affine map of the last dimension: input @ weight.T + bias.
+
+    in_features    size of the last dimension of inputs
+    out_features   size of the last dimension of outputs
+    bias           False: no bias is added; default True
+    device, dtype  of the parameters
+
+    Parameters: `weight` (out_features, in_features) and `bias` (out_features,). Both start uniform
+    in +-1 / sqrt(in_features). Input (*, in_features); output (*, out_features) of the same dtype.
+    Raises RuntimeError where the last size or the dtype differs.
 
     >>> import tracejit
-    >>> tracejit.nn.Linear(3, 2)(tracejit.ones(5, 3)).shape
-    tracejit.Size([5, 2])
+    >>> layer = tracejit.nn.Linear(3, 2)
+    >>> layer(tracejit.ones(5, 3)).shape, layer.weight.shape
+    (tracejit.Size([5, 2]), tracejit.Size([2, 3]))
     """
 
     def __init__(
@@ -60,7 +70,21 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """y[k] = x1 @ weight[k] @ x2 + bias[k]."""
+    """Bilinear map of two inputs: y[k] = x1 @ weight[k] @ x2 + bias[k].
+
+    in1_features, in2_features  sizes of the last dimensions of both inputs
+    out_features      size of the last dimension of outputs
+    bias              False: no bias is added; default True
+    device, dtype     of the parameters
+
+    Parameters: `weight` (out_features, in1_features, in2_features) and `bias` (out_features,). Both
+    start uniform in +-1 / sqrt(in1_features). Inputs (*, in1_features) and (*, in2_features);
+    output (*, out_features). Raises RuntimeError where sizes differ.
+
+    >>> import tracejit
+    >>> tracejit.nn.Bilinear(2, 3, 4)(tracejit.ones(5, 2), tracejit.ones(5, 3)).shape
+    tracejit.Size([5, 4])
+    """
 
     def __init__(
         self,
@@ -100,7 +124,16 @@ class Bilinear(Module):
 
 
 class Identity(Module):
-    """Layer that returns its argument. Its constructor takes any arguments."""
+    """Layer that returns its argument, to stand where a model needs no layer.
+
+    The constructor takes any arguments and ignores them. Input and output are the same tensor, of
+    any shape and dtype. The layer holds no parameters.
+
+    >>> import tracejit
+    >>> x = tracejit.ones(2, 3)
+    >>> tracejit.nn.Identity(54, unused=True)(x) is x
+    True
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -110,7 +143,19 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """Layer that makes dimensions start_dim .. end_dim one."""
+    """Layer that joins the dimensions start_dim .. end_dim into one.
+
+    start_dim  first dimension to join; default 1, so that batches stay apart
+    end_dim    last dimension to join; default -1
+
+    Input (*, d_start, ..., d_end, *); output (*, d_start * ... * d_end, *), a view where strides
+    allow it. Raises IndexError for dimensions that the input lacks, RuntimeError where end_dim
+    comes before start_dim.
+
+    >>> import tracejit
+    >>> tracejit.nn.Flatten()(tracejit.ones(4, 3, 5, 5)).shape
+    tracejit.Size([4, 75])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -124,7 +169,18 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Layer that makes one dimension several."""
+    """Layer that splits one dimension into several: the inverse of `Flatten`.
+
+    dim               dimension to split; a name where the input's dimensions have names
+    unflattened_size  sizes of the new dimensions; one may be -1
+
+    Input (*, d, *); output (*, *unflattened_size, *), a view. The constructor raises TypeError for
+    sizes that are no ints; the call raises RuntimeError where their product is not d.
+
+    >>> import tracejit
+    >>> tracejit.nn.Unflatten(1, (2, 5))(tracejit.ones(3, 10)).shape
+    tracejit.Size([3, 2, 5])
+    """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -50,6 +50,12 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_
 class Module(Listing, Conversion, StateDict, Hooks):
     """Base class of models and layers; PyTorch's `nn.Module`.
 
+    A subclass calls `super().__init__()`, assigns its parts as attributes and defines `forward`. A
+    `Parameter`, a `Buffer` and a module become part of the tree: `parameters()`, `state_dict()`,
+    `to()` and `train()` reach them. Calling the module runs `forward` between hooks, on whatever
+    arguments and shapes `forward` takes. Raises TypeError for arguments of the constructor,
+    NotImplementedError where `forward` is missing.
+
     >>> import tracejit
     >>> class Scale(tracejit.nn.Module):
     ...     def __init__(self):

@@ -18,11 +18,21 @@ from tracejit.nn.parameter import Parameter
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions.
+    """Normalisation over the last dimensions: (x - mean) / sqrt(variance + eps) * weight + bias.
+
+    normalized_shape  sizes of these dimensions, or one int for the last
+    eps               number added to the variance, which divides by n; default 1e-5
+    elementwise_affine  False: no weight and bias; default True
+    bias              False: no bias is added; default True
+    device, dtype     of the parameters
+
+    Parameters `weight` (ones) and `bias` (zeros) have the shape `normalized_shape`. Input (*,
+    *normalized_shape), floating; the output has the same shape and dtype. Raises RuntimeError where
+    the last sizes differ. The source is Ba, Kiros and Hinton, "Layer normalization" (2016).
 
     >>> import tracejit
-    >>> tracejit.nn.LayerNorm(4)(tracejit.ones(2, 4)).tolist()[0]
-    [0.0, 0.0, 0.0, 0.0]
+    >>> tracejit.nn.LayerNorm(2)(tracejit.tensor([[1.0, 3.0]])).round().tolist()
+    [[-1.0, 1.0]]
     """
 
     def __init__(
@@ -63,15 +73,23 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalisation to mean 0 and variance 1 over each group of channels of (N, C, ...), then
-    weight and bias of each channel.
+    """Normalisation over groups of channels: (x - mean) / sqrt(variance + eps) * weight + bias,
+    with statistics of each group of each sample.
+
+    num_groups    number of groups; divides the number of channels
+    num_channels  number C of channels
+    eps           number added to the variance; default 1e-5
+    affine        False: no weight and bias; default True
+    bias          False: no bias is added; keyword only, default True
+
+    Parameters `weight` (ones) and `bias` (zeros) are (C,). Input (N, C, *), floating; the output
+    has the same shape and dtype. Raises ValueError where the channels do not divide into the
+    groups. The source is Wu and He, "Group normalization" (2018).
 
     >>> import tracejit
     >>> layer = tracejit.nn.GroupNorm(2, 4)
     >>> layer(tracejit.tensor([[1.0, 3.0, 5.0, 9.0]])).round().tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
-
-    ValueError where the channels do not divide into the groups.
     """
 
     def __init__(
@@ -116,13 +134,21 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean of squares + eps) * weight over the last dimensions.
+    """Division by the root mean square over the last dimensions: x / sqrt(mean(x^2) + eps) *
+    weight.
 
-    eps  None: the smallest step from 1 in the dtype that computes
+    normalized_shape  sizes of these dimensions, or one int for the last
+    eps               number added to the mean of squares; None (default): the smallest step from 1
+                      in the dtype that computes
+    elementwise_affine  False: no weight; default True
+
+    `weight` is a parameter of ones of the shape `normalized_shape`. Input (*, *normalized_shape),
+    floating; the output has the same shape and dtype. Raises RuntimeError where the last sizes
+    differ. The source is Zhang and Sennrich, "Root mean square layer normalization" (2019).
 
     >>> import tracejit
-    >>> tracejit.nn.RMSNorm(2)(tracejit.tensor([1.0, 7.0])).tolist()
-    [0.20000000298023224, 1.399999976158142]
+    >>> tracejit.nn.RMSNorm(2)(tracejit.tensor([1.0, 7.0]))
+    tensor([0.2000, 1.4000], grad_fn=<MulBackward0>)
     """
 
     def __init__(
@@ -158,17 +184,20 @@ class RMSNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Division of each element of (N, C, H, W) by (k + alpha / size * sum of squares) ** beta, over
-    `size` channels around it.
+    """Division of each element by (k + alpha / size * sum of squares)^beta, over `size` channels
+    around it.
 
-    As in PyTorch the square of the first channel stays in the sum of all that follow. The gradient
-    is that of this function; PyTorch's is another one.
+    size            number of channels in a sum
+    alpha, beta, k  numbers of the formula; defaults 1e-4, 0.75 and 1
+
+    Input (N, C, H, W); the output has the same shape. Raises ValueError for inputs of other
+    dimensions. As in PyTorch the square of the first channel stays in the sum of all that follow.
+    The gradient is that of this function; PyTorch's is another one. `LocalResponseNorm` has no such
+    fault.
 
     >>> import tracejit
     >>> tracejit.nn.CrossMapLRN2d(2)(tracejit.zeros(1, 3, 4, 4)).shape
     tracejit.Size([1, 3, 4, 4])
-
-    Raises ValueError for inputs of other dimensions.
     """
 
     def __init__(
@@ -199,11 +228,19 @@ class CrossMapLRN2d(Module):
 
 
 class LocalResponseNorm(Module):
-    """`F.local_response_norm` of (N, C, ...).
+    """Division of each element by (k + alpha * mean of squares)^beta, over `size` channels around
+    it.
+
+    size            number of channels in a mean; those beyond the ends count as 0
+    alpha, beta, k  numbers of the formula; defaults 1e-4, 0.75 and 1
+
+    Input (N, C, *), floating; the output has the same shape and dtype. The layer holds no
+    parameters. Raises ValueError for inputs under 3 dimensions. The source is Krizhevsky, Sutskever
+    and Hinton, "ImageNet classification" (2012).
 
     >>> import tracejit
-    >>> tracejit.nn.LocalResponseNorm(2)(tracejit.zeros(1, 3, 4)).shape
-    tracejit.Size([1, 3, 4])
+    >>> tracejit.nn.LocalResponseNorm(2, alpha=1.0)(tracejit.ones(1, 2, 1)).flatten()
+    tensor([0.7378, 0.5946])
     """
 
     def __init__(

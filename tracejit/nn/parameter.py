@@ -14,10 +14,13 @@ from tracejit.core.ops.overriding import PLAIN, disabled
 
 
 class Parameter(Tensor):
-    """Tensor that becomes a parameter of the Module it is assigned to.
+    """Tensor that becomes a parameter of the `Module` it is assigned to.
 
-    data           the values; memory is shared, history is not. None: an empty tensor
-    requires_grad  True accumulates gradients in `.grad`
+    data           the values, of any shape; memory is shared, history is not. None: an empty tensor
+    requires_grad  True (default) accumulates gradients in `.grad`
+
+    Optimizers get such tensors from `Module.parameters()`. Only floating and complex dtypes can
+    require gradients: RuntimeError for others, TypeError where `data` is no tensor.
 
     >>> import tracejit
     >>> tracejit.nn.Parameter(tracejit.ones(2))
@@ -64,10 +67,13 @@ class _OfBuffers(type):
 
 
 class Buffer(metaclass=_OfBuffers):
-    """Tensor that becomes a buffer of the Module it is assigned to; an ordinary tensor else.
+    """Tensor that becomes a buffer of the `Module` it is assigned to; an ordinary tensor else.
 
-    data        the values; memory is shared. None: an empty tensor
-    persistent  True puts it into the state dict
+    data        the values, of any shape; memory is shared. None: an empty tensor
+    persistent  True (default) puts it into the state dict
+
+    Buffers move with the module, get no gradients, and are no parameters: running means are such
+    tensors. `Module.register_buffer` does the same by name.
 
     >>> import tracejit
     >>> module = tracejit.nn.Module()

@@ -44,12 +44,16 @@ class _Values(Module):
 
 
 class ParameterList(_Values):
-    """List of parameters. Other tensors become parameters, other values are kept as they are.
+    """List of parameters, which belong to the module that holds the list. Other tensors become
+    parameters, other values are kept as they are.
 
-    Raises TypeError for values that come in no list, IndexError for a position outside.
+    values  iterable of tensors of any shape, to begin with; default None
+
+    Indices give parameters, slices give a `ParameterList`; `append` and `extend` change it. Raises
+    TypeError for values that come in no list, IndexError for a position outside.
 
     >>> import tracejit
-    >>> len(ParameterList([tracejit.zeros(1), tracejit.ones(2)])[1:])
+    >>> len(tracejit.nn.ParameterList([tracejit.zeros(1), tracejit.ones(2)])[1:])
     1
     """
 
@@ -102,16 +106,17 @@ class ParameterList(_Values):
 
 
 class ParameterDict(_Values):
-    """Parameters by name. Other tensors become parameters, other values are kept as they are.
+    """Parameters by name, which belong to the module that holds the dict. Other tensors become
+    parameters, other values are kept as they are.
+
+    parameters  mapping of names to tensors of any shape, or pairs of both; default None
 
     Names of a plain dict are taken in sorted order, those of other mappings, and of pairs, as they
-    come.
-
-    Raises TypeError for names that are no texts, and for arguments that are neither. Raises
+    come. Raises TypeError for names that are no texts, and for arguments that are neither. Raises
     KeyError for names that a module may not have, and as `del` and `pop` of a dict.
 
     >>> import tracejit
-    >>> list(ParameterDict({"b": tracejit.zeros(1), "a": tracejit.ones(2)}))
+    >>> list(tracejit.nn.ParameterDict({"b": tracejit.zeros(1), "a": tracejit.ones(2)}))
     ['a', 'b']
     """
 

@@ -32,12 +32,20 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 class RNNBase(Module):
-    """Layers of one kind over one another, in one or both directions.
+    """Base class of `RNN`, `LSTM` and `GRU`: layers over one another, in one or both directions.
+
+    mode              "RNN_TANH", "RNN_RELU", "LSTM" or "GRU"
+    input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional  as in `RNN`
+    proj_size         size of projected states of an LSTM; default 0, no projection
 
     Parameters have the names `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0` and, with a
-    projection, `weight_hr_l0`. Those of the way back end in `_reverse`.
+    projection, `weight_hr_l0`. Those of the way back end in `_reverse`. Raises TypeError or
+    ValueError for sizes and flags that are none.
 
-    mode  "RNN_TANH", "RNN_RELU", "LSTM" or "GRU"
+    >>> import tracejit
+    >>> shapes = [p.shape for p in tracejit.nn.RNNBase("GRU", 3, 4).parameters()]
+    >>> [tuple(shape) for shape in shapes]
+    [(12, 3), (12, 4), (12,), (12,)]
     """
 
     def __init__(
@@ -228,23 +236,29 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """Recurrent layers, h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh) over time.
+    """Recurrent layers (Elman): h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)
+    over time.
 
-    RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh" or "relu", bias=True,
-    batch_first=False, dropout=0.0, bidirectional=False).
+    input_size, hidden_size  features of inputs, and of states
+    num_layers        layers over one another; default 1
+    nonlinearity      "tanh" (default) or "relu"
+    bias              False: no biases; default True
+    batch_first       True: (N, T, features) instead of (T, N, features)
+    dropout           probability between layers, in training; default 0
+    bidirectional     True: a second direction from the end, whose features come after
 
-    A call takes (T, N, input_size), (N, T, input_size) with `batch_first`, (T, input_size) or a
-    PackedSequence. It also takes the states at the start, (num_layers * directions, N,
-    hidden_size), or (..., hidden_size) without a batch; zeros if None.
-
-    A call returns the outputs of the last layer, of the same kind, and the states at the end.
+    Parameters of layer k: `weight_ih_l{k}` (hidden_size, features), `weight_hh_l{k}` (hidden_size,
+    hidden_size), `bias_ih_l{k}` and `bias_hh_l{k}` (hidden_size,), uniform in +-1 /
+    sqrt(hidden_size). A call takes (T, N, input_size), (T, input_size) or a PackedSequence. It also
+    takes states at the start (num_layers * directions, N, hidden_size); None is zeros. It returns
+    the outputs of the last layer (T, N, directions * hidden_size), and the states at the end.
+    Raises ValueError for inputs of other dimensions or dtypes, RuntimeError for other sizes. The
+    source is Elman, "Finding structure in time" (1990).
 
     >>> import tracejit
     >>> outputs, h = tracejit.nn.RNN(3, 4, num_layers=2)(tracejit.zeros(5, 2, 3))
     >>> outputs.shape, h.shape
     (tracejit.Size([5, 2, 4]), tracejit.Size([2, 2, 4]))
-
-    Raises ValueError for inputs of other dimensions or dtypes, RuntimeError for other sizes.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -268,11 +282,18 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory over time, layer by layer.
+    """Long short-term memory over time: c' = f * c + i * g and h' = o * tanh(c'). The gates are i,
+    f, o = sigmoid(...) and g = tanh(...) of x and h.
 
-    LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False, proj_size=0). A call is one of `RNN`, but its states are (h, c), where h
-    has `proj_size` features if that is not 0.
+    input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional  as in `RNN`
+    proj_size         size of h after a projection; default 0, none
+
+    Parameters are those of `RNN` with 4 * hidden_size rows, in the order i, f, g, o;
+    `weight_hr_l{k}` (proj_size, hidden_size) projects, and `weight_hh_l{k}` then has proj_size
+    columns. Input (T, N, input_size) or as in `RNN`; states (h, c), each (num_layers * directions,
+    N, hidden_size). A call returns outputs (T, N, directions * hidden_size) and (h, c) at the end.
+    Errors are those of `RNN`. The source is Hochreiter and Schmidhuber, "Long short-term memory"
+    (1997).
 
     >>> import tracejit
     >>> outputs, (h, c) = tracejit.nn.LSTM(3, 4, bidirectional=True)(tracejit.zeros(5, 2, 3))
@@ -288,10 +309,15 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units over time, layer by layer.
+    """Gated recurrent units over time: h' = (1 - z) * n + z * h, with r, z = sigmoid(...) and n =
+    tanh(x @ W_n.T + b_n + r * (h @ U_n.T + c_n)).
 
-    GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False). A call is one of `RNN`.
+    input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional  as in `RNN`
+
+    Parameters are those of `RNN` with 3 * hidden_size rows, in the order r, z, n. Input (T, N,
+    input_size) or as in `RNN`; states (num_layers * directions, N, hidden_size). A call returns
+    outputs (T, N, directions * hidden_size) and the states at the end. Errors are those of `RNN`.
+    The source is Cho et al., "Learning phrase representations using RNN encoder-decoder" (2014).
 
     >>> import tracejit
     >>> outputs, h = tracejit.nn.GRU(3, 4, batch_first=True)(tracejit.zeros(2, 5, 3))

@@ -17,7 +17,20 @@ from tracejit.nn.recurrence import State, gru_step, lstm_step, relu_step, tanh_s
 
 
 class RNNCellBase(Module):
-    """Weights and biases of `num_chunks` gates."""
+    """Base class of `RNNCell`, `LSTMCell` and `GRUCell`: weights and biases of `num_chunks` gates.
+
+    input_size, hidden_size  features of inputs, and of states
+    bias              False: no biases
+    num_chunks        number g of gates
+    device, dtype     of the parameters
+
+    Parameters: `weight_ih` (g * hidden_size, input_size), `weight_hh` (g * hidden_size,
+    hidden_size), `bias_ih` and `bias_hh` (g * hidden_size,), uniform in +-1 / sqrt(hidden_size).
+
+    >>> import tracejit
+    >>> tracejit.nn.RNNCellBase(3, 4, True, 2).weight_ih.shape
+    tracejit.Size([8, 3])
+    """
 
     def __init__(
         self,
@@ -99,15 +112,19 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh).
+    """Step of an `RNN`: h' = tanh(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh).
 
-    nonlinearity  "tanh" or "relu"
+    input_size, hidden_size  features of inputs, and of states
+    bias              False: no biases; default True
+    nonlinearity      "tanh" (default) or "relu"
+
+    Parameters are those of `RNNCellBase` with one gate. Input (N, input_size) or (input_size,);
+    state (N, hidden_size) or (hidden_size,), None is zeros; output as the state. Raises ValueError
+    for inputs of more dimensions, RuntimeError for other sizes.
 
     >>> import tracejit
     >>> tracejit.nn.RNNCell(3, 4)(tracejit.zeros(2, 3)).shape
     tracejit.Size([2, 4])
-
-    ValueError for inputs of more dimensions, RuntimeError for other sizes.
     """
 
     def __init__(
@@ -131,7 +148,15 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """Step of an LSTM: (h, c) from an input and (h, c).
+    """Step of an `LSTM`: c' = f * c + i * g and h' = o * tanh(c').
+
+    input_size, hidden_size  features of inputs, and of states
+    bias              False: no biases; default True
+
+    Parameters are those of `RNNCellBase` with four gates: i, f, g, o. Input (N, input_size) or
+    (input_size,); states (h, c), each (N, hidden_size) or (hidden_size,), None is zeros. A call
+    returns the new (h, c). Raises ValueError for inputs of more dimensions, RuntimeError for other
+    sizes.
 
     >>> import tracejit
     >>> h, c = tracejit.nn.LSTMCell(3, 4)(tracejit.zeros(2, 3))
@@ -156,7 +181,14 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """Step of a GRU: h from an input and h.
+    """Step of a `GRU`: h' = (1 - z) * n + z * h.
+
+    input_size, hidden_size  features of inputs, and of states
+    bias              False: no biases; default True
+
+    Parameters are those of `RNNCellBase` with three gates: r, z, n. Input (N, input_size) or
+    (input_size,); state (N, hidden_size) or (hidden_size,), None is zeros; output as the state.
+    Raises ValueError for inputs of more dimensions, RuntimeError for other sizes.
 
     >>> import tracejit
     >>> tracejit.nn.GRUCell(3, 4)(tracejit.zeros(3)).shape

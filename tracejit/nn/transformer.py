@@ -86,6 +86,19 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention, then two linear maps; both with dropout, residual and norm.
 
+    d_model, nhead   features E, and the heads that divide them
+    dim_feedforward  features between the linear maps; default 2048
+    dropout          probability in training; default 0.1
+    activation       "relu" (default), "gelu" or a function of tensors
+    layer_norm_eps   eps of the norms; default 1e-5
+    batch_first      True: (N, L, E) instead of (L, N, E)
+    norm_first       True: norms come before attention and maps, not after
+    bias             False: no biases; default True
+
+    Input `src` (L, N, E) or (L, E); the output has the same shape. `src_mask` is (L, L) or (N *
+    nhead, L, L), `src_key_padding_mask` (N, L); True or -inf hides. Raises AssertionError where the
+    heads do not divide E. The source is Vaswani et al., "Attention is all you need" (2017).
+
     >>> import tracejit
     >>> layer = tracejit.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     >>> layer(tracejit.rand(3, 5, 8)).shape
@@ -121,7 +134,21 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to a memory, then two linear maps."""
+    """Self-attention, attention to a memory, then two linear maps; each with dropout, residual and
+    norm.
+
+    d_model, nhead, ...  as in `TransformerEncoderLayer`
+
+    Inputs are `tgt` (L, N, E) and `memory` (S, N, E), with `batch_first` (N, L, E) and (N, S, E),
+    or both without N. The output has the shape of `tgt`. `tgt_mask` is (L, L), `memory_mask` (L,
+    S), the padding masks (N, L) and (N, S); True or -inf hides. Raises AssertionError where the
+    heads do not divide E.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.TransformerDecoderLayer(8, 2, 16)
+    >>> layer(tracejit.rand(4, 3, 8), tracejit.rand(5, 3, 8)).shape
+    tracejit.Size([4, 3, 8])
+    """
 
     attentions = ("self_attn", "multihead_attn")
 
@@ -180,9 +207,20 @@ def _is_causal(layers: Any, x: Any, mask: Any, told: bool | None) -> bool:
 class TransformerEncoder(Module):
     """Stack of `num_layers` copies of an encoder layer, and a last norm.
 
+    encoder_layer     layer that is copied
+    num_layers        number of copies
+    norm              module for the result; None (default): no norm
     enable_nested_tensor  True: results for padding at the end are 0, without gradients, after
-                          `eval()`, with a padding mask and no other mask
-    mask_check            True: look at padding first, and clear it only if all of it is at the end
+                      `eval()`, with a padding mask and no other mask
+    mask_check        True: look at padding first, and clear it only if all of it is at the end
+
+    Input `src` (L, N, E) or (L, E), with `batch_first` (N, L, E); the output has the same shape.
+    `mask` is (L, L), `src_key_padding_mask` (N, L).
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> tracejit.nn.TransformerEncoder(layer, 2)(tracejit.rand(3, 5, 8)).shape
+    tracejit.Size([3, 5, 8])
     """
 
     def __init__(
@@ -259,7 +297,21 @@ def _why_padding_stays(layer: Any) -> str | None:
 
 
 class TransformerDecoder(Module):
-    """Stack of `num_layers` copies of a decoder layer, and a last norm."""
+    """Stack of `num_layers` copies of a decoder layer, and a last norm.
+
+    decoder_layer  layer that is copied
+    num_layers     number of copies
+    norm           module for the result; None (default): no norm
+
+    Inputs are `tgt` (L, N, E) and `memory` (S, N, E), with `batch_first` (N, L, E) and (N, S, E),
+    or both without N. The output has the shape of `tgt`. Masks are those of
+    `TransformerDecoderLayer`.
+
+    >>> import tracejit
+    >>> decoder = tracejit.nn.TransformerDecoder(tracejit.nn.TransformerDecoderLayer(8, 2, 16), 2)
+    >>> decoder(tracejit.rand(4, 3, 8), tracejit.rand(5, 3, 8)).shape
+    tracejit.Size([4, 3, 8])
+    """
 
     def __init__(
         self, decoder_layer: Module, num_layers: int, norm: Module | None = None
@@ -291,7 +343,17 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder, as in "Attention Is All You Need" (Vaswani et al., 2017).
+    """Encoder and decoder, as in Vaswani et al., "Attention is all you need" (2017).
+
+    d_model, nhead    features E, and the heads that divide them; defaults 512 and 8
+    num_encoder_layers, num_decoder_layers  default 6
+    custom_encoder, custom_decoder  modules that take their places; default None
+    dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias  as in
+                      `TransformerEncoderLayer`
+
+    Inputs are `src` (S, N, E) and `tgt` (L, N, E), with `batch_first` (N, S, E) and (N, L, E), or
+    both without N. The output has the shape of `tgt`. Masks are those of both kinds of layers.
+    Raises RuntimeError where batches or features of both differ.
 
     >>> import tracejit
     >>> model = tracejit.nn.Transformer(8, 2, 1, 1, 16)

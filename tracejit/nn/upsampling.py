@@ -12,7 +12,18 @@ from tracejit.nn.module import Module
 
 
 class Upsample(Module):
-    """`nn.functional.interpolate` with these options.
+    """Resampling to another size: `nn.functional.interpolate` with these options.
+
+    size              sizes of the output: an int, or one for each dimension
+    scale_factor      factor of sizes instead; a number, or one for each dimension
+    mode              "nearest" (default), "linear" (3 dimensions), "bilinear" or "bicubic" (4),
+                      "trilinear" (5)
+    align_corners     True: centres of the corner elements stay in place; None is False
+    recompute_scale_factor  True: factors are those of the rounded sizes
+
+    Input (N, C, L), (N, C, H, W) or (N, C, D, H, W); output (N, C, *size). The call raises
+    ValueError for both or none of size and factor, or a wrong number of them. It raises
+    NotImplementedError for a mode that does not go with the dimensions.
 
     >>> import tracejit
     >>> tracejit.nn.Upsample(scale_factor=2)(tracejit.ones(1, 3, 4, 5)).shape
@@ -42,14 +53,37 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """(N, C, H, W) in another size, each element that of the nearest place."""
+    """Images in another size, where each element is that of the nearest place.
+
+    size          (H, W) of the output, or one int for both
+    scale_factor  factor of sizes instead; a number, or one for each dimension
+
+    Input (N, C, H, W); output (N, C, *size) of the same dtype. The call raises ValueError for both
+    or none of size and factor. `Upsample` does the same and has more modes.
+
+    >>> import tracejit
+    >>> tracejit.nn.UpsamplingNearest2d(scale_factor=2)(tracejit.tensor([[[[1.0, 2.0]]]])).flatten()
+    tensor([1., 1., 2., 2., 1., 1., 2., 2.])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """(N, C, H, W) in another size, linear between neighbours; the corners stay the corners."""
+    """Images in another size, linear between neighbours; the corners stay the corners
+    (`align_corners=True`).
+
+    size          (H, W) of the output, or one int for both
+    scale_factor  factor of sizes instead; a number, or one for each dimension
+
+    Floating input (N, C, H, W); output (N, C, *size) of the same dtype. The call raises ValueError
+    for both or none of size and factor. `Upsample` does the same and has more modes.
+
+    >>> import tracejit
+    >>> tracejit.nn.UpsamplingBilinear2d((1, 3))(tracejit.tensor([[[[1.0, 2.0]]]])).flatten()
+    tensor([1.0000, 1.5000, 2.0000])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -12,7 +12,15 @@ from tracejit.nn.module import Module
 
 
 class Unfold(Module):
-    """Every window of (N, C, H, W) as a column: (N, C * window, windows).
+    """Windows of images as columns (im2col): each column holds one window.
+
+    kernel_size  (height, width) of windows, or one int
+    dilation     steps between elements of a window; default 1
+    padding      zeros at both ends of each dimension; default 0
+    stride       steps between windows; default 1
+
+    Input (N, C, H, W) or (C, H, W); output (N, C * kH * kW, L), L being the number of windows.
+    Raises RuntimeError where no window fits.
 
     >>> import tracejit
     >>> tracejit.nn.Unfold(2, stride=2)(tracejit.ones(1, 3, 4, 6)).shape
@@ -34,7 +42,15 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Image (N, C, *output_size) from columns; windows that overlap are added up.
+    """Images from columns (col2im): each column is put back as a window, and windows that overlap
+    are added up.
+
+    output_size       (H, W) of the images, or one int
+    kernel_size, dilation, padding, stride  windows as in `Unfold`; defaults 1, 0 and 1 for the last
+                      three
+
+    Input (N, C * kH * kW, L) or (C * kH * kW, L); output (N, C, H, W) or (C, H, W). Raises
+    RuntimeError where the sizes do not match L windows.
 
     >>> import tracejit
     >>> tracejit.nn.Fold((4, 6), 2, stride=2)(tracejit.ones(1, 12, 6)).shape

@@ -24,15 +24,23 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class MultiheadAttention(Module):
-    """Attention, softmax(q @ k.T / sqrt(E / heads)) @ v, in `num_heads` parts between projections.
+    """Attention softmax(q @ k.T / sqrt(E / heads)) @ v, in `num_heads` parts between projections.
 
-    dropout       of the weights, in training
-    add_bias_kv   one more key and value that is learnt; add_zero_attn: one that is zero
-    kdim, vdim    sizes of keys and values; None: `embed_dim`
-    batch_first   (N, L, E) instead of (L, N, E)
+    embed_dim, num_heads  features E, and the heads that divide them
+    dropout           probability of the weights, in training; default 0
+    bias              False: no biases of the projections; default True
+    add_bias_kv       True: one more key and value that is learnt
+    add_zero_attn     True: one more key and value that is zero
+    kdim, vdim        sizes of keys and values; None (default): E
+    batch_first       True: (N, L, E) instead of (L, N, E)
 
-    `forward` takes masks that are True (or -inf, added to the scores) where attention may not go:
-    `key_padding_mask` (N, S), `attn_mask` (L, S) or (N * num_heads, L, S).
+    Parameters: `in_proj_weight` (3 * E, E), or with kdim or vdim three of their own, `in_proj_bias`
+    (3 * E,), and those of `out_proj`, a `Linear`. Inputs: query (L, N, E), key (S, N, kdim), value
+    (S, N, vdim), or each without N. `key_padding_mask` (N, S) and `attn_mask` (L, S) or (N *
+    num_heads, L, S) hide where they are True or -inf. A call returns the output (L, N, E) and the
+    weights (N, L, S), None without `need_weights`. Raises ValueError for sizes below 1,
+    AssertionError where the heads do not divide E. The source is Vaswani et al., "Attention is all
+    you need" (2017).
 
     >>> import tracejit
     >>> attention = tracejit.nn.MultiheadAttention(8, 2, batch_first=True)

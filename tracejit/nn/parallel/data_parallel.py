@@ -14,7 +14,14 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """Wrapper that holds a module as `module` and calls it. Batches are not split.
+    """Wrapper that holds a module as `module` and calls it. Batches are not split: there is one
+    device.
+
+    module            the module that is called
+    device_ids, output_device, dim  taken for PyTorch's programs, and without effect
+
+    Input and output are those of the module. Its state dict has the prefix "module.", as PyTorch's
+    has.
 
     >>> import tracejit
     >>> nn = tracejit.nn
