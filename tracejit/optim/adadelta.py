@@ -16,11 +16,31 @@ from tracejit.optim.state import first_rate
 
 
 class Adadelta(Optimizer):
-    """p <- p - lr * gradient * sqrt(mean of squared steps + eps) / sqrt(mean of squares + eps).
+    """Steps in the units of the parameter: p <- p - lr * gradient * sqrt(mean of squared steps +
+    eps) / sqrt(mean of squares + eps).
 
-    rho  how much of both means is kept in each step
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                factor of steps; default 1
+    rho               share of both means that each step keeps; default 0.9
+    eps               added under both roots; default 1e-6
+    weight_decay      times p is added to the gradient; default 0
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
 
-    Raises ValueError for options out of range.
+    The state of each parameter holds `square_avg` and `acc_delta` of its shape, and `step` ().
+    Raises ValueError for options out of range. The source is Zeiler, "ADADELTA: an adaptive
+    learning rate method" (2012).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.Adadelta([p], eps=1e-2)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.6877], requires_grad=True)
     """
 
     _counters = ("step",)
@@ -75,10 +95,30 @@ class Adadelta(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Steps grow by etas[1] while a gradient keeps its sign and shrink by etas[0] when it turns,
-    within `step_sizes`. Only the signs of gradients count.
+    """Resilient backpropagation: steps of each element grow by etas[1] while its gradient keeps its
+    sign, and shrink by etas[0] when it turns. Only the signs of gradients count.
 
-    Raises ValueError for options out of range.
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                size of the first steps; default 1e-2
+    etas              factors, the first below 1 and the second above; default (0.5, 1.2)
+    step_sizes        least and largest step; default (1e-6, 50)
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `prev` and `step_size` of its shape, and `step` (). It is for
+    gradients of whole data sets. Raises ValueError for options out of range. The source is
+    Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning" (1993).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.Rprop([p], lr=0.25)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.7500], requires_grad=True)
     """
 
     _begins_with = ("lr",)

@@ -15,14 +15,24 @@ from tracejit.optim.optimizer import Optimizer, require_one_element, should_be, 
 
 
 class Adafactor(Optimizer):
-    """p <- p - step size * gradient / root of its mean square. For a matrix the mean square is the
-    product of row and column means.
+    """Adam with little memory: p <- p - step size * gradient / root of its mean square. For a
+    matrix the mean square is the product of row and column means.
 
-    lr           the largest step relative to a parameter's size, and the rate of weight decay
-    beta2_decay  mean squares keep 1 - step**beta2_decay of what they were
-    eps          the least root mean square (None: the dtype's eps), and the least size of a
-                 parameter
-    d            updates whose root mean square is larger are scaled down
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                the largest step relative to a parameter's size, and the rate of weight decay;
+                      default 1e-2
+    beta2_decay       mean squares keep 1 - step**beta2_decay of what they were; default -0.8
+    eps               the least root mean square (None: the dtype's eps), and the least size of a
+                      parameter
+    d                 updates whose root mean square is larger are scaled down; default 1
+    weight_decay      share, times lr, by which p shrinks; default 0
+    foreach, maximize  as in `Adam`
+
+    The state of a parameter (..., m, n) holds `row_var` (..., m, 1) and `col_var` (..., 1, n), of a
+    vector `variance` of its shape, and `step` (). Raises ValueError for options out of range;
+    RuntimeError, in the first step, for complex parameters. The source is Shazeer and Stern,
+    "Adafactor" (2018).
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.ones(2, 2))
@@ -31,9 +41,6 @@ class Adafactor(Optimizer):
     >>> optimizer.step()
     >>> p[0, 0].item()
     0.75
-
-    Raises ValueError for options out of range; RuntimeError, in the first step, for complex
-    parameters.
     """
 
     _counters = ("step",)

@@ -22,25 +22,35 @@ from tracejit.optim.optimizer import (
 
 
 class Adam(Optimizer):
-    """p <- p - lr * mean / (sqrt(mean of squares) + eps). Both means are corrected for their start
-    at zero.
+    """Adaptive moments: p <- p - lr * mean / (sqrt(mean of squares) + eps). Both means are
+    corrected for their start at zero.
 
-    lr            learning rate, a number
-    betas         share of the mean, and of the mean of squares, that each step keeps
-    eps           added to the denominator
-    weight_decay  times p is added to the gradient (decoupled_weight_decay: shrinks p, as AdamW's)
-    amsgrad       divides by the largest mean of squares seen
-    maximize      ascends
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate, a number or a tensor of one element; default 1e-3
+    betas             share of the mean, and of the mean of squares, that each step keeps; default
+                      (0.9, 0.999)
+    eps               added to the denominator; default 1e-8
+    weight_decay      times p is added to the gradient; default 0
+    amsgrad           True: divides by the largest mean of squares seen
+    decoupled_weight_decay  True: shrinks p instead, as `AdamW` does
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    foreach, fused, capturable  PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `exp_avg` and `exp_avg_sq` of its shape, with amsgrad
+    `max_exp_avg_sq`, and `step` (). Raises ValueError for options out of range, RuntimeError in a
+    step with sparse gradients. The sources are Kingma and Ba, "Adam" (2014), and Reddi, Kale and
+    Kumar, "On the convergence of Adam and beyond" (2018).
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
     >>> optimizer = tracejit.optim.Adam([p], lr=0.5)
     >>> (p * p).sum().backward()
     >>> optimizer.step()
-    >>> round(p.item(), 4)
-    0.5
-
-    Raises ValueError for options out of range.
+    >>> p
+    Parameter containing:
+    tensor([0.5000], requires_grad=True)
     """
 
     _counters = ("step",)
@@ -131,7 +141,22 @@ class AdamW(Adam):
     """Adam whose weight decay shrinks the parameters directly: p <- p * (1 - lr * weight_decay)
     first.
 
-    Arguments as for Adam; `weight_decay` is 0.01 unless told.
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr, betas, eps, amsgrad, maximize  as in `Adam`
+    weight_decay      share, times lr, by which p shrinks; default 0.01
+
+    The state is that of `Adam`, and so are the errors. The source is Loshchilov and Hutter,
+    "Decoupled weight decay regularization" (2019).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.AdamW([p], lr=0.5, weight_decay=0.5)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.2500], requires_grad=True)
     """
 
     def __init__(

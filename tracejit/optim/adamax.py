@@ -23,10 +23,31 @@ from tracejit.optim.optimizer import (
 
 
 class Adamax(Optimizer):
-    """p <- p - lr / (1 - beta1^step) * mean / largest, `largest` being a decaying maximum of
-    |gradient| + eps.
+    """Adam with the largest gradient instead of a mean of squares: p <- p - lr / (1 - beta1^step) *
+    mean / largest. There `largest` is a decaying maximum of |gradient| + eps.
 
-    Raises ValueError for options out of range.
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate; default 2e-3
+    betas             share of the mean, and of the largest gradient, that each step keeps; default
+                      (0.9, 0.999)
+    eps               added to gradients in the maximum; default 1e-8
+    weight_decay      times p is added to the gradient; default 0
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `exp_avg` and `exp_inf` of its shape, and `step` (). Raises
+    ValueError for options out of range. The source is Kingma and Ba, "Adam" (2014), section 7.
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.Adamax([p], lr=0.25)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.7500], requires_grad=True)
     """
 
     _counters = ("step",)
@@ -78,10 +99,34 @@ class Adamax(Optimizer):
 
 
 class NAdam(Optimizer):
-    """Adam that looks ahead: the step mixes the gradient and the mean by momenta that grow with
-    `momentum_decay`.
+    """Adam that looks ahead, with Nesterov's momentum: the step mixes gradient and mean by momenta
+    that grow: beta1 * (1 - 0.96^(step * momentum_decay) / 2).
 
-    Raises ValueError for options out of range.
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate; default 2e-3
+    betas             share of the mean, and of the mean of squares, that each step keeps; default
+                      (0.9, 0.999)
+    eps               added to the denominator; default 1e-8
+    weight_decay      times p is added to the gradient; default 0
+    momentum_decay    speed with which momenta grow; default 4e-3
+    decoupled_weight_decay  True: shrinks p instead, as `AdamW` does
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `exp_avg` and `exp_avg_sq` of its shape, `mu_product` and
+    `step` (). Raises ValueError for options out of range. The source is Dozat, "Incorporating
+    Nesterov momentum into Adam" (2016).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.NAdam([p], lr=0.25)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.7359], requires_grad=True)
     """
 
     _counters = ("step", "mu_product")

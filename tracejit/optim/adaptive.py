@@ -16,13 +16,33 @@ from tracejit.sparse.rows import Rows
 
 
 class RMSprop(Optimizer):
-    """p <- p - lr * gradient / (sqrt(running mean of squares) + eps).
+    """Division by the root of a running mean of squares: p <- p - lr * gradient / (sqrt(mean of
+    squares) + eps).
 
-    alpha         how much of the mean of squares is kept in each step
-    centered      divides by the standard deviation instead
-    momentum      accumulates the steps
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate; default 1e-2
+    alpha             share of the mean of squares that each step keeps; default 0.99
+    eps               added to the denominator; default 1e-8
+    weight_decay      times p is added to the gradient; default 0
+    momentum          share of the accumulated steps that stays; default 0
+    centered          True: divides by the standard deviation instead
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
 
-    Raises ValueError for negative options.
+    The state of each parameter holds `square_avg` of its shape, with momentum `momentum_buffer`,
+    with centered `grad_avg`, and `step` (). Raises ValueError for negative options. The source is
+    Hinton, "Neural networks for machine learning", lecture 6 (2012).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.RMSprop([p], lr=0.05)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.5000], requires_grad=True)
     """
 
     _begins_with = ("momentum",)
@@ -95,9 +115,33 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """p <- p - lr / (1 + (step - 1) * lr_decay) * gradient / (sqrt(sum of squares) + eps).
+    """Division by the root of the sum of squares: p <- p - lr / (1 + (step - 1) * lr_decay) *
+    gradient / (sqrt(sum of squares) + eps).
 
-    Raises ValueError for negative options.
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate; default 1e-2
+    lr_decay          speed with which the rate falls; default 0
+    weight_decay      times p is added to the gradient; default 0
+    initial_accumulator_value  sum of squares at the start; default 0
+    eps               added to the denominator; default 1e-10
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    foreach, fused    PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `sum` of its shape and `step` (), from the start. Sparse
+    gradients write only their rows. Raises ValueError for negative options, RuntimeError for weight
+    decay of sparse gradients. The source is Duchi, Hazan and Singer, "Adaptive subgradient methods"
+    (2011).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = tracejit.optim.Adagrad([p], lr=0.25)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p
+    Parameter containing:
+    tensor([0.7500], requires_grad=True)
     """
 
     _counters = ("step",)

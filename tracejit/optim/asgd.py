@@ -17,21 +17,33 @@ from tracejit.optim.state import first_rate
 
 
 class ASGD(Optimizer):
-    """p <- p * (1 - lambd * eta) - eta * gradient, where eta falls with the steps, and the mean of
-    all p from step t0 on.
+    """Averaged stochastic gradient descent: p <- p * (1 - lambd * eta) - eta * gradient, and the
+    mean of all p from step t0 on. The rate eta is lr / (1 + lambd * lr * step)^alpha.
 
-    alpha  power with which eta falls
-    t0     the step from which on parameters are averaged, into `state[p]["ax"]`
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate of the first step; default 1e-2
+    lambd             decay of parameters and of the rate; default 1e-4
+    alpha             power with which eta falls; default 0.75
+    t0                the step from which on parameters are averaged, into `state[p]["ax"]`; default
+                      1e6
+    weight_decay      times p is added to the gradient; default 0
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `ax` of its shape, `eta`, `mu` and `step` (). Raises
+    ValueError for a negative rate or weight decay. The source is Polyak and Juditsky, "Acceleration
+    of stochastic approximation by averaging" (1992).
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
-    >>> optimizer = tracejit.optim.ASGD([p], lr=0.5, lambd=0.0)
+    >>> optimizer = tracejit.optim.ASGD([p], lr=0.25, lambd=0.0)
     >>> (p * p).sum().backward()
     >>> optimizer.step()
-    >>> p.tolist()
-    [0.0]
-
-    Raises ValueError for a negative rate or weight decay.
+    >>> p
+    Parameter containing:
+    tensor([0.5000], requires_grad=True)
     """
 
     _begins_with = ("lr",)

@@ -42,6 +42,15 @@ class _Combined(LRScheduler):
 class SequentialLR(_Combined):
     """Schedule of schedules one after the other: the next begins at each epoch in `milestones`.
 
+    optimizer   the optimizer whose groups' "lr" is set
+    schedulers  schedules of this optimizer, in order
+    milestones  epochs at which the next schedule begins: one less than schedules
+    last_epoch  -1
+
+    Raises ValueError for no schedules, schedules of another optimizer or that need a metric. So
+    does any number of milestones but one less than schedules. Raises TypeError for an object that
+    is no schedule.
+
     >>> import tracejit
     >>> from tracejit.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
     >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
@@ -52,10 +61,6 @@ class SequentialLR(_Combined):
     ...     schedule.step()
     >>> schedule.get_last_lr()
     [0.1]
-
-    Raises ValueError for no schedules, schedules of another optimizer or that need a metric. So
-    does any number of milestones but one less than schedules. Raises TypeError for an object that
-    is no schedule.
     """
 
     def __init__(
@@ -109,12 +114,24 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Schedule that applies every schedule at each step, one on top of the other.
+    """Schedule that applies every schedule at each step, one on top of the other: their factors
+    multiply.
 
-    optimizer  optimizer of the schedules; None: that of the first
+    schedulers  schedules of one optimizer
+    optimizer   optimizer of the schedules; None (default): that of the first
 
     Raises ValueError for no schedules, schedules of another optimizer or that need a metric;
     TypeError for an object that is no schedule.
+
+    >>> import tracejit
+    >>> from tracejit.optim.lr_scheduler import ChainedScheduler, ExponentialLR, StepLR
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = ChainedScheduler([ExponentialLR(optimizer, 0.5), StepLR(optimizer, 2, 0.1)])
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.025]
     """
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Any = None) -> None:

@@ -23,26 +23,34 @@ from tracejit.optim.scheduler import (
 
 class CyclicLR(LRScheduler):
     """Schedule up from base_lr to max_lr in `step_size_up` steps, down in `step_size_down`, again
-    and again.
+    and again. It counts batches.
 
-    mode        "triangular"; "triangular2": half as high in each cycle; "exp_range": times
-                gamma ** steps
-    scale_fn    instead of a mode: how high, of the cycle's number or (scale_mode "iterations") the
-                number of steps
-    cycle_momentum  momentum (or the first beta) moves the other way, between the two given
+    optimizer         the optimizer whose groups' "lr" is set
+    base_lr, max_lr   least and largest rate; numbers, or lists with one for each group
+    step_size_up      steps of the way up; default 2000
+    step_size_down    steps of the way down; None (default): as many
+    mode              "triangular" (default); "triangular2": half as high in each cycle;
+                      "exp_range": times gamma ** steps
+    gamma             factor of "exp_range"; default 1
+    scale_fn          instead of a mode: how high, of the cycle's number or (scale_mode
+                      "iterations") the number of steps
+    cycle_momentum    True (default): momentum (or the first beta) moves the other way
+    base_momentum, max_momentum  its bounds; default 0.8 and 0.9
+    last_epoch        -1 (default): starts anew; else continues after that epoch
+
+    Raises TypeError for what is no Optimizer; ValueError for lists of another length than there are
+    groups, an unknown mode, and momentum to cycle where there is none. The source is Smith,
+    "Cyclical learning rates for training neural networks" (2017).
 
     >>> import tracejit
-    >>> optimizer = tracejit.optim.SGD(
-    ...     [tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0, momentum=0.9)
+    >>> p = tracejit.nn.Parameter(tracejit.zeros(1))
+    >>> optimizer = tracejit.optim.SGD([p], lr=1.0, momentum=0.9)
     >>> schedule = tracejit.optim.lr_scheduler.CyclicLR(optimizer, 1.0, 2.0, step_size_up=2)
     >>> for _ in range(3):
     ...     optimizer.step()
     ...     schedule.step()
     >>> schedule.get_last_lr()
     [1.5]
-
-    Raises TypeError for what is no Optimizer; ValueError for lists of another length than there are
-    groups, an unknown mode, and momentum to cycle where there is none.
     """
 
     def __init__(
@@ -139,17 +147,24 @@ class CyclicLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Schedule along a cosine from the initial rate to `eta_min`, then from the start again.
 
-    T_0     epochs of the first run
-    T_mult  each run is this many times as long as the one before
+    optimizer   the optimizer whose groups' "lr" is set
+    T_0         epochs of the first run, a positive int
+    T_mult      each run is this many times as long as the one before; default 1
+    eta_min     least rate; default 0
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    `step(epoch)` takes parts of epochs too. Raises ValueError for lengths that are no positive
+    integers, and an eta_min that is no number. The source is Loshchilov and Hutter, "SGDR:
+    stochastic gradient descent with warm restarts" (2017).
 
     >>> import tracejit
     >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
     >>> schedule = tracejit.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
-    >>> schedule.step()
-    >>> round(schedule.get_last_lr()[0], 6)
-    0.5
-
-    Raises ValueError for lengths that are no positive integers, and an eta_min that is no number.
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.5]
     """
 
     def __init__(

@@ -28,12 +28,23 @@ _NARROW = 1e-9  # a bracket of smaller steps is not searched, whatever `toleranc
 
 
 class LBFGS(Optimizer):
-    """Moves one group of parameters along -H @ gradient. H is built from `history_size`
-    differences.
+    """Quasi-Newton method with little memory: one group of parameters moves along -H @ gradient. H
+    is built from the last `history_size` differences.
 
-    max_iter, max_eval   iterations, and calls of the closure, in one step; max_eval None: 5/4
-    tolerance_grad       stop where no gradient is larger; tolerance_change: nor any change
-    line_search_fn       None: steps of length `lr`; "strong_wolfe": a search along the direction
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                length of steps without a line search; default 1
+    max_iter, max_eval  iterations, and calls of the closure, in one step; default 20, and 5/4 of it
+    tolerance_grad    stop where no gradient is larger; default 1e-7
+    tolerance_change  stop where no change is larger; default 1e-9
+    history_size      number of differences kept, each as long as all parameters; default 100
+    line_search_fn    None (default): steps of length `lr`; "strong_wolfe": a search along the
+                      direction
+
+    `step(closure)` needs a function that clears gradients, computes the loss (), calls `backward`
+    and returns the loss. Raises ValueError for more than one group, TypeError without a closure,
+    RuntimeError for an unknown line search. The source is Nocedal and Wright, "Numerical
+    optimization" (2006), algorithms 3.5 and 7.4.
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.tensor([4.0]))
@@ -45,8 +56,6 @@ class LBFGS(Optimizer):
     ...     return loss
     >>> optimizer.step(closure).item(), round(p.item(), 4)
     (9.0, 1.0)
-
-    Raises ValueError for more than one group, RuntimeError for an unknown line search.
     """
 
     def __init__(

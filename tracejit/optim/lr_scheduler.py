@@ -52,10 +52,24 @@ __all__ = [
 
 
 class LambdaLR(FunctionLR):
-    """Schedule that sets the initial rate times `lr_lambda(epoch)`: one function, or one for each
-    group.
+    """Schedule of a function: the initial rate times `lr_lambda(epoch)`.
 
-    Raises ValueError for another number of functions than groups.
+    optimizer   the optimizer whose groups' "lr" is set
+    lr_lambda   function of the epoch's number, an int, that returns a factor; or one function for
+                each group
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    The state dict leaves functions out, unless they are objects with a state of their own. Raises
+    ValueError for another number of functions than groups.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.125]
     """
 
     def __init__(
@@ -73,8 +87,15 @@ class LambdaLR(FunctionLR):
 
 
 class MultiplicativeLR(FunctionLR):
-    """Schedule that multiplies the rate by `lr_lambda(epoch)` in each epoch: one function, or one
-    for each group.
+    """Schedule of a function: in each epoch the rate is multiplied by `lr_lambda(epoch)`.
+
+    optimizer   the optimizer whose groups' "lr" is set
+    lr_lambda   function of the epoch's number, an int, that returns a factor; or one function for
+                each group
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    Raises ValueError for another number of functions than groups, TypeError for what is no
+    function.
 
     >>> import tracejit
     >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
@@ -82,11 +103,8 @@ class MultiplicativeLR(FunctionLR):
     >>> for _ in range(3):
     ...     optimizer.step()
     ...     schedule.step()
-    >>> schedule.get_last_lr()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
     [0.125]
-
-    Raises ValueError for another number of functions than groups, TypeError for what is no
-    function.
     """
 
     def __init__(
@@ -109,7 +127,25 @@ class MultiplicativeLR(FunctionLR):
 
 
 class StepLR(LRScheduler):
-    """Schedule that multiplies the rate by `gamma` every `step_size` epochs."""
+    """Schedule of stairs: the rate is multiplied by `gamma` every `step_size` epochs.
+
+    optimizer   the optimizer whose groups' "lr" is set
+    step_size   number of epochs on one stair, a positive int
+    gamma       factor of each stair; default 0.1
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    Rates are initial rate * gamma^(epoch // step_size). Raises TypeError for an object that is no
+    `Optimizer`, KeyError for a `last_epoch` without initial rates.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.1]
+    """
 
     def __init__(
         self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -128,7 +164,26 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Schedule that multiplies the rate by `gamma` at each epoch in `milestones`."""
+    """Schedule of stairs of any length: the rate is multiplied by `gamma` at each epoch in
+    `milestones`.
+
+    optimizer   the optimizer whose groups' "lr" is set
+    milestones  numbers of epochs; one that is there twice counts twice
+    gamma       factor of each stair; default 0.1
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    Raises TypeError for an object that is no `Optimizer`, KeyError for a `last_epoch` without
+    initial rates.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3])
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.01]
+    """
 
     def __init__(
         self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
@@ -149,9 +204,23 @@ class MultiStepLR(LRScheduler):
 
 class ConstantLR(LRScheduler):
     """Schedule of `factor` times the initial rate for the first `total_iters` epochs, then the
-    initial rate.
+    initial rate: a simple warmup.
+
+    optimizer    the optimizer whose groups' "lr" is set
+    factor       number from 0 to 1; default 1/3
+    total_iters  number of epochs with that factor; default 5
+    last_epoch   -1 (default): starts anew; else continues after that epoch
 
     Raises ValueError for a factor not between 0 and 1.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=4)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.5]
     """
 
     def __init__(
@@ -177,10 +246,25 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Schedule from `start_factor` to `end_factor` times the initial rate, in `total_iters` equal
-    steps.
+    """Schedule along a line: from `start_factor` to `end_factor` times the initial rate in
+    `total_iters` equal steps, then constant.
+
+    optimizer     the optimizer whose groups' "lr" is set
+    start_factor  factor of the first epoch, above 0 and at most 1; default 1/3
+    end_factor    factor at the end, from 0 to 1; default 1
+    total_iters   number of steps; default 5
+    last_epoch    -1 (default): starts anew; else continues after that epoch
 
     Raises ValueError for factors that are not between 0 and 1, or a start at 0.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=4)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.875]
     """
 
     def __init__(
@@ -219,16 +303,25 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Schedule down to zero in `total_iters` epochs: the initial rate times
-    `(1 - epoch / total_iters) ** power`.
+    """Schedule down to zero in `total_iters` epochs: the initial rate times (1 - epoch /
+    total_iters)^power, then zero.
+
+    optimizer    the optimizer whose groups' "lr" is set
+    total_iters  number of epochs; default 5
+    power        power of the polynomial; default 1, a line
+    last_epoch   -1 (default): starts anew; else continues after that epoch
+
+    Raises TypeError for an object that is no `Optimizer`, KeyError for a `last_epoch` without
+    initial rates.
 
     >>> import tracejit
     >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
-    >>> schedule = tracejit.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2)
-    >>> optimizer.step()
-    >>> schedule.step()
-    >>> schedule.get_last_lr()
-    [0.5]
+    >>> schedule = tracejit.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2.0)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.0625]
     """
 
     def __init__(
@@ -251,7 +344,24 @@ class PolynomialLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Schedule that multiplies the rate by `gamma` every epoch."""
+    """Schedule that multiplies the rate by `gamma` every epoch: initial rate * gamma^epoch.
+
+    optimizer   the optimizer whose groups' "lr" is set
+    gamma       factor of each epoch, a number
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    Raises TypeError for an object that is no `Optimizer`, KeyError for a `last_epoch` without
+    initial rates.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.125]
+    """
 
     def __init__(self, optimizer: Any, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -268,7 +378,27 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Schedule along a cosine from the initial rate to `eta_min` in `T_max` epochs, and back."""
+    """Schedule along a cosine from the initial rate to `eta_min` in `T_max` epochs, and back:
+    eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2.
+
+    optimizer   the optimizer whose groups' "lr" is set
+    T_max       number of epochs of half a period
+    eta_min     least rate; default 0
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    Raises TypeError for an object that is no `Optimizer`, KeyError for a `last_epoch` without
+    initial rates. The source is Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm
+    restarts" (2017).
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.1464]
+    """
 
     def __init__(
         self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1

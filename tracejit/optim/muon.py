@@ -16,12 +16,24 @@ from tracejit.optim.optimizer import Optimizer, require_one_element, should_be
 
 
 class Muon(Optimizer):
-    """p <- p * (1 - lr * weight_decay) - adjusted lr * orthogonal part of the momentum.
+    """Momentum made orthogonal, for matrices: p <- p * (1 - lr * weight_decay) - adjusted lr *
+    orthogonal part of the momentum.
 
+    params            parameters (rows, columns), as in `SGD`
+    lr                learning rate; default 1e-3
+    weight_decay      share, times lr, by which p shrinks; default 0.1
+    momentum          share of the momentum that each step keeps; default 0.95
+    nesterov          True (default): looks one step ahead
     ns_coefficients, ns_steps  the polynomial that makes singular values 1, and how often it is
-                               applied
-    adjust_lr_fn               "original" (or None): lr * sqrt(max(1, rows / columns));
-                               "match_rms_adamw": 0.2 * lr * sqrt(max(rows, columns))
+                      applied
+    eps               least norm that divides; default 1e-7
+    adjust_lr_fn      "original" (or None): lr * sqrt(max(1, rows / columns)); "match_rms_adamw":
+                      0.2 * lr * sqrt(max(rows, columns))
+
+    The state of each parameter holds `momentum_buffer` of its shape. Raises ValueError for options
+    out of range and parameters that are no matrices; RuntimeError, in the first step, for complex
+    parameters. The source is Jordan et al., "Muon: an optimizer for hidden layers in neural
+    networks" (2024).
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.eye(2))
@@ -30,9 +42,6 @@ class Muon(Optimizer):
     >>> optimizer.step()
     >>> p.shape, p.diagonal().abs().max().item() < 0.5
     (tracejit.Size([2, 2]), True)
-
-    Raises ValueError for options out of range and parameters that are no matrices; RuntimeError, in
-    the first step, for complex parameters.
     """
 
     def __init__(

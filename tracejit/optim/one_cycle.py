@@ -24,9 +24,30 @@ class OneCycleLR(LRScheduler):
     """Schedule up from max_lr / div_factor to max_lr, then down to that start / final_div_factor,
     batch by batch.
 
-    With `cycle_momentum`, momentum (or the first beta) moves the other way, from max_momentum to
-    base_momentum. Raises TypeError for what is no Optimizer; ValueError for an unknown
-    `anneal_strategy`, options out of range, or no way to know the number of steps.
+    optimizer         the optimizer whose groups' "lr" is set
+    max_lr            largest rate; a number, or a list with one for each group
+    total_steps       number of batches; None (default): epochs * steps_per_epoch
+    pct_start         share of the steps that go up; default 0.3
+    anneal_strategy   "cos" (default) or "linear"
+    cycle_momentum    True (default): momentum (or the first beta) moves the other way, from
+                      max_momentum (0.95) to base_momentum (0.85)
+    div_factor, final_div_factor  max_lr over the first rate, and the first over the last; default
+                      25 and 1e4
+    three_phase       True: down to the start first, then to the last rate; default False
+    last_epoch        -1 (default): starts anew; else continues after that epoch
+
+    Raises TypeError for what is no Optimizer; ValueError for an unknown `anneal_strategy`, options
+    out of range, no way to know the number of steps, or a step beyond it. The source is Smith and
+    Topin, "Super-convergence" (2018).
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.zeros(1))
+    >>> optimizer = tracejit.optim.SGD([p], lr=1.0, momentum=0.9)
+    >>> schedule = tracejit.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=5)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.9505]
     """
 
     def __init__(

@@ -65,13 +65,23 @@ required = _RequiredParameter()
 
 
 class Optimizer(Hooks):
-    """Base class of all optimizers.
+    """Base class of all optimizers. A subclass says how one parameter is updated; groups, state,
+    hooks and files are here.
 
-    params    an iterable of tensors, of (name, tensor), or of dicts with "params" and options
+    params    parameters: an iterable of tensors of any shape, of (name, tensor), or of dicts with
+              options
     defaults  options of groups that do not set their own
 
-    Raises ValueError for an empty list or a parameter in two groups, TypeError for what is no
-    tensor.
+    `param_groups` is a list of dicts, `state` maps parameters to dicts. `step()` writes parameters
+    that have a `.grad`, `zero_grad()` clears them. A closure given to `step` computes the loss
+    anew, and `step` returns it. Raises ValueError for an empty list, a parameter in two groups or
+    one that is no leaf; TypeError for what is no tensor.
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.ones(2))
+    >>> optimizer = tracejit.optim.SGD([{"params": [p], "lr": 0.5}], lr=0.1)
+    >>> optimizer.param_groups[0]["lr"], len(optimizer.state)
+    (0.5, 0)
     """
 
     _begins_with: tuple[str, ...] = ()  # options that `_new_state` reads

@@ -23,11 +23,26 @@ class ReduceLROnPlateau(LRScheduler):
     """Schedule that multiplies the rate by `factor` when the metric given to `step` has not
     improved for more than `patience` epochs.
 
-    mode       "min" or "max": the direction in which the metric improves
-    threshold  the least improvement that counts: relative (`threshold_mode="rel"`) or absolute
-    cooldown   epochs after a reduction in which nothing is counted
-    min_lr     the least rate; one number, or one for each group
-    eps        smaller changes are not made
+    optimizer  the optimizer whose groups' "lr" is set
+    mode       "min" (default) or "max": the direction in which the metric improves
+    factor     factor of the rate, below 1; default 0.1
+    patience   epochs without improvement that are borne; default 10
+    threshold  least improvement that counts: relative (`threshold_mode="rel"`) or absolute ("abs");
+               default 1e-4
+    cooldown   epochs after a reduction in which nothing is counted; default 0
+    min_lr     least rate; one number, or one for each group; default 0
+    eps        smaller changes are not made; default 1e-8
+
+    `step(metric)` takes a number or a tensor (). Raises ValueError for a factor from 1 on, unknown
+    modes and another number of `min_lr` than groups.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    >>> for loss in (1.0, 1.0, 1.0):
+    ...     schedule.step(loss)
+    >>> schedule.get_last_lr()
+    [0.1]
     """
 
     def __init__(

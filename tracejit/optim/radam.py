@@ -17,13 +17,23 @@ from tracejit.optim.optimizer import Optimizer, before_write, require_means, ste
 
 class RAdam(Optimizer):
     """Adam that rectifies its steps by the variance of the adaptive rate, once that is finite.
+    Before, it steps along the mean alone.
 
-    lr                      learning rate, a number
-    betas                   share of the mean, and of the mean of squares, that each step keeps
-    eps                     added to the denominator
-    weight_decay            times p is added to the gradient
-    decoupled_weight_decay  shrinks p directly instead, as AdamW does
-    maximize                ascends
+    params            parameters: an iterable of tensors of any shape, of (name, tensor), or of
+                      dicts with options
+    lr                learning rate, a number; default 1e-3
+    betas             share of the mean, and of the mean of squares, that each step keeps; default
+                      (0.9, 0.999)
+    eps               added to the denominator; default 1e-8
+    weight_decay      times p is added to the gradient; default 0
+    decoupled_weight_decay  True: shrinks p instead, as `AdamW` does
+    maximize          True: ascends; default False
+    differentiable    True: the step itself is recorded for gradients; default False
+    capturable, foreach  PyTorch's ways to run a step, checked as there; not needed here
+
+    The state of each parameter holds `exp_avg` and `exp_avg_sq` of its shape, and `step` (). Raises
+    ValueError for options out of range. The source is Liu et al., "On the variance of the adaptive
+    learning rate and beyond" (2020).
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
@@ -32,8 +42,6 @@ class RAdam(Optimizer):
     >>> optimizer.step()
     >>> round(p.item(), 4)
     0.5
-
-    Raises ValueError for options out of range.
     """
 
     _counters = ("step",)

@@ -25,11 +25,17 @@ EPOCH_DEPRECATION_WARNING = (
 
 
 class LRScheduler:
-    """Base class of schedules. A subclass defines `get_lr()`.
+    """Base class of schedules of learning rates. A subclass defines `get_lr()`, which returns the
+    rates of all groups from `last_epoch` and `base_lrs`.
 
-    last_epoch  -1: starts anew; else continues after that epoch, from the groups' `initial_lr`
+    optimizer   the optimizer whose groups' "lr" is set
+    last_epoch  -1 (default): starts anew; else continues after that epoch, from the groups'
+                `initial_lr`
 
-    Raises TypeError for an object that is no Optimizer, KeyError where no initial rates are known.
+    Call `step()` after `optimizer.step()`, once in each epoch or batch, as the schedule counts.
+    `get_last_lr()` returns a list of numbers, one for each group; `state_dict()` is a dict of plain
+    values. Raises TypeError for an object that is no Optimizer, KeyError where no initial rates are
+    known.
 
     >>> import tracejit
     >>> class Halving(tracejit.optim.lr_scheduler.LRScheduler):
@@ -126,7 +132,17 @@ class LRScheduler:
 
 
 class _LRScheduler(LRScheduler):
-    """Older name of `LRScheduler`."""
+    """Older name of `LRScheduler`, from which programs derive schedules of their own.
+
+    optimizer   the optimizer whose groups' "lr" is set
+    last_epoch  -1 (default): starts anew; else continues after that epoch
+
+    Methods and errors are those of `LRScheduler`.
+
+    >>> from tracejit.optim.lr_scheduler import LRScheduler, _LRScheduler
+    >>> issubclass(_LRScheduler, LRScheduler)
+    True
+    """
 
 
 def check_optimizer(optimizer: Any) -> None:

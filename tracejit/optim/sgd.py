@@ -15,24 +15,34 @@ from tracejit.optim.optimizer import Optimizer, require, require_rate
 
 
 class SGD(Optimizer):
-    """p <- p - lr * buffer, buffer <- momentum * buffer + (1 - dampening) * gradient.
+    """Stochastic gradient descent: p <- p - lr * buffer, buffer <- momentum * buffer + (1 -
+    dampening) * gradient.
 
-    lr            learning rate, a number
-    momentum      0: the plain gradient takes the buffer's place
-    dampening     has no effect on the first step, as in PyTorch
-    weight_decay  times p is added to the gradient
-    nesterov      steps along gradient + momentum * buffer
-    maximize      ascends
+    params          parameters: an iterable of tensors of any shape, of (name, tensor), or of dicts
+                    with options
+    lr              learning rate, a number; default 1e-3
+    momentum        share of the buffer that stays; default 0: the plain gradient takes the buffer's
+                    place
+    dampening       share of the gradient left out; has no effect on the first step, as in PyTorch
+    weight_decay    times p is added to the gradient; default 0
+    nesterov        True: steps along gradient + momentum * buffer
+    maximize        True: ascends; default False
+    differentiable  True: the step itself is recorded for gradients; default False
+    foreach, fused  PyTorch's ways to run a step, checked as there; not needed here
+
+    With momentum the state of each parameter holds `momentum_buffer` of the same shape. Sparse
+    gradients write only their rows. Raises ValueError for negative options, and for nesterov
+    without momentum or with dampening. The source is Sutskever et al., "On the importance of
+    initialization and momentum" (2013).
 
     >>> import tracejit
     >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
-    >>> optimizer = tracejit.optim.SGD([p], lr=0.5)
+    >>> optimizer = tracejit.optim.SGD([p], lr=0.25)
     >>> (p * p).sum().backward()
     >>> optimizer.step()
-    >>> p.tolist()
-    [0.0]
-
-    Raises ValueError for negative options, and for nesterov without momentum or with dampening.
+    >>> p
+    Parameter containing:
+    tensor([0.5000], requires_grad=True)
     """
 
     _begins_with = ("momentum", "dampening")

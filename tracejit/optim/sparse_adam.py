@@ -16,7 +16,19 @@ from tracejit.sparse.rows import Rows
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients; arguments as for Adam.
+    """Adam for sparse gradients: means and parameters change only in rows that have a gradient.
+
+    params    parameters: an iterable of tensors of any shape, of (name, tensor), or of dicts with
+              options
+    lr        learning rate, a number; default 1e-3
+    betas     share of the mean, and of the mean of squares, that each step keeps; default (0.9,
+              0.999)
+    eps       added to the denominator; default 1e-8
+    maximize  True: ascends; default False
+
+    The state is that of `Adam`. Gradients come from `Embedding` with `sparse=True`. Raises
+    ValueError for options out of range and complex parameters; RuntimeError in a step with dense
+    gradients.
 
     >>> import tracejit
     >>> layer = tracejit.nn.Embedding(3, 2, sparse=True, _weight=tracejit.zeros(3, 2))
@@ -25,8 +37,6 @@ class SparseAdam(Optimizer):
     >>> optimizer.step()
     >>> layer.weight.round(decimals=3).tolist()
     [[0.0, 0.0], [-0.5, -0.5], [0.0, 0.0]]
-
-    Raises ValueError for options out of range; RuntimeError in a step with dense gradients.
     """
 
     def __init__(

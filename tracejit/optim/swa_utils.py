@@ -36,8 +36,19 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """Return the `avg_fn` of exponential moving averages. Raise ValueError for a decay not in [0,
-    1]."""
+    """Return an `avg_fn` for `AveragedModel` that keeps an exponential mean: decay * average + (1 -
+    decay) * parameter.
+
+    decay  share of the average that stays, from 0 to 1; default 0.999
+
+    The function takes two tensors of the same shape and a count. Raises ValueError for a decay out
+    of range.
+
+    >>> import tracejit
+    >>> mean = tracejit.optim.swa_utils.get_ema_avg_fn(0.5)
+    >>> mean(tracejit.tensor([1.0]), tracejit.tensor([3.0]), 1)
+    tensor([2.])
+    """
     _check_decay(decay)
 
     def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
@@ -48,7 +59,19 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """Return `get_ema_avg_fn` for lists of parameters, in place."""
+    """Return a `multi_avg_fn` for `AveragedModel` that keeps exponential means of lists, in place.
+
+    decay  share of the averages that stays, from 0 to 1; default 0.999
+
+    The function takes two lists of tensors of the same shapes and a count. Raises ValueError for a
+    decay out of range.
+
+    >>> import tracejit
+    >>> means = [tracejit.tensor([1.0])]
+    >>> tracejit.optim.swa_utils.get_ema_multi_avg_fn(0.5)(means, [tracejit.tensor([3.0])], 1)
+    >>> means
+    [tensor([2.])]
+    """
     average = get_ema_avg_fn(decay)
 
     def ema_update(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
@@ -60,7 +83,16 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
-    """Return the `avg_fn` of equal averages."""
+    """Return an `avg_fn` for `AveragedModel` that keeps equal means of all models: average +
+    (parameter - average) / (count + 1).
+
+    The function takes two tensors of the same shape and a count of models before.
+
+    >>> import tracejit
+    >>> mean = tracejit.optim.swa_utils.get_swa_avg_fn()
+    >>> mean(tracejit.tensor([1.0]), tracejit.tensor([3.0]), 1)
+    tensor([2.])
+    """
 
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
         with tracejit.no_grad():
@@ -70,7 +102,16 @@ def get_swa_avg_fn() -> Callable[..., Any]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """Return `get_swa_avg_fn` for lists of parameters, in place."""
+    """Return a `multi_avg_fn` for `AveragedModel` that keeps equal means of lists, in place.
+
+    The function takes two lists of tensors of the same shapes and a count of models before.
+
+    >>> import tracejit
+    >>> means = [tracejit.tensor([1.0])]
+    >>> tracejit.optim.swa_utils.get_swa_multi_avg_fn()(means, [tracejit.tensor([3.0])], 1)
+    >>> means
+    [tensor([2.])]
+    """
     average = get_swa_avg_fn()
 
     def swa_update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:
@@ -83,11 +124,16 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 class AveragedModel(Module):
     """Copy of a model, `module`, whose parameters are averages of those seen.
 
-    avg_fn        (average, parameter, how many were averaged) -> average
+    model         model that is copied
+    device        where the copy lives; None (default): where the model is
+    avg_fn        (average, parameter, how many were averaged) -> average, tensors of the same shape
     multi_avg_fn  the same of lists, in place; neither: equal averages
-    use_buffers   buffers are averaged too, instead of copied
+    use_buffers   True: buffers are averaged too, instead of copied; default False
 
-    The functions are called for the first model as well, whose parameters are taken as they are.
+    `update_parameters(model)` adds a model to the averages; `n_averaged` () counts them. A call
+    runs the copy. The functions are called for the first model as well, whose parameters are taken
+    as they are. Raises AssertionError where both functions are given. The source is Izmailov et
+    al., "Averaging weights leads to wider optima and better generalization" (2018).
 
     >>> import tracejit
     >>> model = tracejit.nn.Linear(1, 1)
@@ -97,8 +143,6 @@ class AveragedModel(Module):
     ...     average.update_parameters(model)
     >>> average.module.weight.item(), average.n_averaged.item()
     (3.0, 3)
-
-    Raises AssertionError where both functions are given.
     """
 
     def __init__(
@@ -172,11 +216,26 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Schedule from the present rate to `swa_lr` in `anneal_epochs`, then constant.
+    """Schedule from the present rate to `swa_lr` in `anneal_epochs`, then constant: for averages of
+    weights at the end of training.
 
-    anneal_strategy  "cos" or "linear"
+    optimizer        the optimizer whose groups' "lr" is set
+    swa_lr           rate at the end; a number, or a list with one for each group
+    anneal_epochs    number of epochs of the way; default 10
+    anneal_strategy  "cos" (default) or "linear"
+    last_epoch       -1 (default): starts anew; else continues after that epoch
 
-    Raises ValueError for another strategy, and epochs that are no integer from 0 on.
+    Raises ValueError for another strategy, and epochs that are no integer from 0 on. The source is
+    Izmailov et al. (2018), as for `AveragedModel`.
+
+    >>> import tracejit
+    >>> optimizer = tracejit.optim.SGD([tracejit.nn.Parameter(tracejit.zeros(1))], lr=1.0)
+    >>> schedule = tracejit.optim.swa_utils.SWALR(optimizer, 0.1, 2, "linear")
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> [round(lr, 4) for lr in schedule.get_last_lr()]
+    [0.1]
     """
 
     def __init__(
