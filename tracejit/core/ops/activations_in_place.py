@@ -16,7 +16,10 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(input, *args, inplace=True, **kwargs)
 
     call.__name__ = call.__qualname__ = f"{function.__name__}_"
-    call.__doc__ = f"In-place version of `{function.__name__}`."
+    call.__doc__ = f"""Write `{function.__name__}` of `input` into `input`, and return it.
+
+    Arguments are those of `{function.__name__}` but `inplace`. Shape and dtype stay the same.
+    """
     return call
 
 

@@ -60,7 +60,7 @@ def _bound(record: Callable[..., Any]) -> Callable[..., Any]:
         except Exception:
             return overriding.instead(call, (self, *operands), attributes)
 
-    call.__name__ = getattr(record, "name", "call")
+    call.__name__, call.__doc__ = getattr(record, "name", "call"), record.__doc__
     return call
 
 

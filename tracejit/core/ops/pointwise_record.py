@@ -507,7 +507,14 @@ def _converting(target: dtype) -> Callable[[Any], Any]:
     def call(self: Any, *, memory_format: Any = None) -> Any:
         return convert(self, target)
 
-    call.__doc__ = f"`self` in {target.name}."
+    call.__doc__ = f"""Return `self` in {target.name}, the same shape; itself if it has that dtype.
+
+    Fractions are cut off where integers take numbers, and gradients flow between floating dtypes.
+
+    >>> import tracejit
+    >>> tracejit.tensor([0, 3]).to(tracejit.{target.name}).dtype
+    tracejit.{target.name}
+    """
     return call
 
 

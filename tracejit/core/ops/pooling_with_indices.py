@@ -18,7 +18,11 @@ def _with_indices(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, return_indices=True, **kwargs)
 
     call.__name__ = call.__qualname__ = f"{function.__name__}_with_indices"
-    call.__doc__ = f"(maxima, where they are): `{function.__name__}` with `return_indices`."
+    call.__doc__ = f"""Return (maxima, where they are), `{function.__name__}` with `return_indices`.
+
+    Arguments and errors are those of `{function.__name__}`. Both results have the same shape.
+    Places are int64.
+    """
     return call
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tracejit.core.ops import autocast, overriding
+from tracejit.core.ops.record_texts import TEXTS
 
 REGISTRY: dict[str, Op] = {}
 
@@ -135,6 +136,8 @@ class Op:
             raise ValueError(f"op {self.name!r} is defined twice")
         REGISTRY[self.name] = self
         self.__name__ = self.name
+        if self.name in TEXTS:
+            self.__doc__ = TEXTS[self.name]
         self.needs = {
             name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()
         }

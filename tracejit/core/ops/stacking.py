@@ -42,8 +42,14 @@ def _of_each(ndim: int) -> Callable[..., Any]:
         return tuple(_at_least(x, ndim) for x in tensors)
 
     function.__name__ = f"atleast_{ndim}d"
-    function.__doc__ = f"""A tensor with dimensions of size 1 put in until it has {ndim}; of several
-    tensors, a tuple."""
+    function.__doc__ = f"""Return a tensor with dimensions of size 1 put in until it has {ndim}, a view.
+
+    Of several tensors, or a list of them, return a tuple of such tensors.
+
+    >>> import tracejit
+    >>> tracejit.atleast_{ndim}d(tracejit.tensor(2.0)).ndim
+    {ndim}
+    """
     return function
 
 

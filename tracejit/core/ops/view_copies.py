@@ -21,7 +21,10 @@ def _copying(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         return tuple(map(clone, found)) if isinstance(found, (tuple, list)) else clone(found)
 
     call.__name__ = call.__qualname__ = f"{name}_copy"
-    call.__doc__ = f"A copy of what `{name}` shows."
+    call.__doc__ = f"""Return a copy of what `{name}` shows, in memory of its own.
+
+    Arguments, shapes and errors are those of `{name}`; the dtype is that of the input.
+    """
     return call
 
 
