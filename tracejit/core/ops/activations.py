@@ -54,7 +54,11 @@ def placed(result: Any, input: Any, inplace: bool) -> Any:
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
-    """Return the larger of `input` and 0; the gradient at 0 is 0.
+    """Return the larger of each element and 0, in the same shape and dtype; the gradient at 0 is 0.
+
+    inplace  True writes the result into `input`
+
+    RuntimeError for bools, NotImplementedError for complex numbers.
 
     >>> import tracejit
     >>> tracejit.relu(tracejit.tensor([-1., 2.]))
@@ -67,7 +71,12 @@ def relu(input: Any, inplace: bool = False) -> Any:
 
 
 def relu_(input: Any) -> Any:
-    """Apply `relu` in place."""
+    """Write the larger of each element and 0 into `input`, and return it, in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.relu_(tracejit.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
     return relu(input, True)
 
 
@@ -79,7 +88,16 @@ _leaky_relu = pointwise(
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
-    """Return `input` where positive, else `negative_slope` times it."""
+    """Return x where positive, else `negative_slope` times x, in the same shape and floating dtype.
+
+    inplace  True writes the result into `input`
+
+    NotImplementedError for other dtypes.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.leaky_relu(tracejit.tensor([-1., 2.]), 0.1)
+    tensor([-0.1000,  2.0000])
+    """
     return placed(_leaky_relu(input, negative_slope), input, inplace)
 
 
@@ -102,17 +120,46 @@ _elu = pointwise(
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """Return `input` where positive, else alpha * (exp(input) - 1)."""
+    """Return x where positive, else alpha * (exp(x) - 1), in the same shape and floating dtype.
+
+    inplace  True writes the result into `input`
+
+    NotImplementedError for other dtypes. Clevert, Unterthiner and Hochreiter (2015) introduced it.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.elu(tracejit.tensor([-1., 2.]))
+    tensor([-0.6321,  2.0000])
+    """
     return placed(_elu(input, alpha, 1.0), input, inplace)
 
 
 def selu(input: Any, inplace: bool = False) -> Any:
-    """Apply the self-normalising exponential unit: `elu` with two fixed constants."""
+    """Return scale * elu(x, alpha) with alpha = 1.6733 and scale = 1.0507, in the same shape and
+    floating dtype.
+
+    inplace  True writes the result into `input`
+
+    NotImplementedError for other dtypes. Klambauer et al., "Self-normalizing neural networks"
+    (2017), introduced it.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.selu(tracejit.tensor([-1., 2.]))
+    tensor([-1.1113,  2.1014])
+    """
     return placed(_elu(input, 1.6732632423543772, 1.0507009873554805), input, inplace)
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
-    """Bound `input` to [0, 6]."""
+    """Return each element bounded to [0, 6], in the same shape and dtype.
+
+    inplace  True writes the result into `input`
+
+    RuntimeError for bools.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.relu6(tracejit.tensor([-1., 8.]))
+    tensor([0., 6.])
+    """
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -125,9 +172,16 @@ _hardtanh = pointwise(
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
-    """Bound `input` to [min_val, max_val]; the gradient at the bounds is 0.
+    """Return each element bounded to [min_val, max_val], in the same shape and dtype; the gradient
+    at the bounds is 0.
 
-    ValueError if `min_val` is larger than `max_val`.
+    inplace  True writes the result into `input`
+
+    ValueError if `min_val` is larger than `max_val`, RuntimeError for bools.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.hardtanh(tracejit.tensor([-2., 0.5]))
+    tensor([-1.0000,  0.5000])
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
@@ -152,7 +206,16 @@ _silu = pointwise(
 
 
 def silu(input: Any, inplace: bool = False) -> Any:
-    """Return input * sigmoid(input)."""
+    """Return x * sigmoid(x) of each element, in the same shape and floating or complex dtype.
+
+    inplace  True writes the result into `input`
+
+    NotImplementedError for integers.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.silu(tracejit.tensor([0., 1.]))
+    tensor([0.0000, 0.7311])
+    """
     return placed(_silu(input), input, inplace)
 
 
@@ -190,15 +253,16 @@ _gelu_tanh = pointwise(
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
-    """Multiply `input` by the normal distribution function of it.
+    """Multiply each element by the normal distribution function of it; same shape, floating dtype.
 
     approximate  "none", or "tanh" for the usual fit
+
+    RuntimeError for other texts, NotImplementedError for other dtypes. The source is Hendrycks and
+    Gimpel (2016).
 
     >>> import tracejit
     >>> tracejit.nn.functional.gelu(tracejit.tensor([0., 1.]))
     tensor([0.0000, 0.8413])
-
-    RuntimeError for other values of `approximate`.
     """
     if approximate == "none":
         return _gelu(input)
@@ -222,8 +286,15 @@ _softplus = pointwise(
 
 @autocasts(cuda="float32")
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """Return log(1 + exp(beta * input)) / beta, and `input` itself where beta * input >
-    threshold."""
+    """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold; same shape,
+    floating dtype.
+
+    NotImplementedError for other dtypes.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.softplus(tracejit.tensor([0., 30.]))
+    tensor([ 0.6931, 30.0000])
+    """
     return _softplus(input, beta, threshold)
 
 

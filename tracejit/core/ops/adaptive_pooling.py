@@ -97,8 +97,14 @@ def _adaptive_max_pool(n: int, input: Any, output_size: Any, return_indices: boo
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """Average over `output_size` windows that cover (N, C, L) or (C, L): see
-    `adaptive_avg_pool2d`."""
+    """Average over `output_size` windows that cover (N, C, L) or (C, L): (N, C, output_size).
+
+    RuntimeError for inputs of other dimensions. See `adaptive_avg_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.adaptive_avg_pool1d(tracejit.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[2., 1.]])
+    """
     return _adaptive_avg_pool(1, input, output_size)
 
 
@@ -119,14 +125,31 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
 @autocasts(cpu="float32")
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """Average over windows that cover (N, C, D, H, W) or (C, D, H, W): see
-    `adaptive_avg_pool2d`."""
+    """Average over windows that cover (N, C, D, H, W) or (C, D, H, W): (N, C, *output_size).
+
+    output_size  (depth, height, width) or one int; None keeps a size
+
+    See `adaptive_avg_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.adaptive_avg_pool3d(tracejit.ones(1, 2, 4, 4, 4), (2, 1, None)).shape
+    tracejit.Size([1, 2, 2, 1, 4])
+    """
     return _adaptive_avg_pool(3, input, output_size)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest element of each of `output_size` windows that cover (N, C, L) or (C, L):
-    see `adaptive_max_pool2d`."""
+    """Return the largest element of each of `output_size` windows that cover (N, C, L) or (C, L).
+
+    return_indices  True returns where in L they are too, as int64
+
+    The result is (N, C, output_size). RuntimeError for inputs of other dimensions. See
+    `adaptive_max_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.adaptive_max_pool1d(tracejit.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[3., 2.]])
+    """
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
@@ -149,6 +172,15 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 
 @autocasts(cpu="float32")
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest elements of windows that cover (N, C, D, H, W) or (C, D, H, W): see
-    `adaptive_max_pool2d`."""
+    """Return the largest elements of windows that cover (N, C, D, H, W) or (C, D, H, W).
+
+    output_size     (depth, height, width) or one int; None keeps a size
+    return_indices  True returns where in D * H * W they are too, as int64
+
+    The result is (N, C, *output_size). See `adaptive_max_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.adaptive_max_pool3d(tracejit.ones(1, 2, 4, 4, 4), 2).shape
+    tracejit.Size([1, 2, 2, 2, 2])
+    """
     return _adaptive_max_pool(3, input, output_size, return_indices)

@@ -69,7 +69,10 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
 
 @older_order("alpha")
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Return input + alpha * other.
+    """Return input + alpha * other of tensors or numbers that broadcast, in the dtype both promote
+    to.
+
+    RuntimeError for shapes that do not broadcast.
 
     >>> import tracejit
     >>> tracejit.add(tracejit.tensor([1., 2.]), 3, alpha=2)
@@ -82,7 +85,15 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 @older_order("alpha")
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Return input - alpha * other. RuntimeError for bool tensors."""
+    """Return input - alpha * other of tensors or numbers that broadcast, in the dtype both promote
+    to.
+
+    RuntimeError for bool tensors and shapes that do not broadcast.
+
+    >>> import tracejit
+    >>> tracejit.sub(tracejit.tensor([1., 2.]), 3, alpha=2)
+    tensor([-5., -4.])
+    """
     if _is_half(input, other, alpha):
         no_bools(None, (input, other))
         return _add_scaled(input, other, fitting(-alpha, result_type(input, other)))
@@ -93,7 +104,15 @@ subtract = sub
 
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """Return other - alpha * input."""
+    """Return other - alpha * input of tensors or numbers that broadcast, in the dtype both promote
+    to.
+
+    RuntimeError for bool tensors and shapes that do not broadcast.
+
+    >>> import tracejit
+    >>> tracejit.rsub(tracejit.tensor([1., 2.]), 3)
+    tensor([2., 1.])
+    """
     must_be_tensors("rsub", ("input",), (input,))
     return sub(other, input, alpha=alpha)
 

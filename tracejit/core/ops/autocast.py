@@ -212,6 +212,11 @@ def set_autocast_enabled(*given: Any) -> None:
     """Switch autocast of a type of device: `set_autocast_enabled(device_type, enabled)`.
 
     Without a device type: of CUDA.
+
+    >>> import tracejit
+    >>> tracejit.set_autocast_enabled("cpu", False)
+    >>> tracejit.is_autocast_enabled("cpu")
+    False
     """
     device_type, enabled = given if len(given) == 2 else ("cuda", *given)
     _set(**{device_kind(device_type): bool(enabled)})
@@ -233,49 +238,95 @@ def get_autocast_dtype(device_type: str) -> dtype:
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the lower precision of a type of device."""
+    """Set the lower precision of a type of device.
+
+    >>> import tracejit
+    >>> tracejit.set_autocast_dtype("cpu", tracejit.bfloat16)
+    >>> tracejit.get_autocast_dtype("cpu")
+    tracejit.bfloat16
+    """
     _set(**{f"{device_kind(device_type)}_dtype": dtype})
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Return `is_autocast_enabled("cpu")`."""
+    """Return `is_autocast_enabled("cpu")`.
+
+    >>> import tracejit
+    >>> tracejit.is_autocast_cpu_enabled()
+    False
+    """
     return switches.state.cpu
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Call `set_autocast_enabled("cpu", enabled)`."""
+    """Call `set_autocast_enabled("cpu", enabled)`.
+
+    >>> import tracejit
+    >>> tracejit.set_autocast_cpu_enabled(False)
+    """
     _set(cpu=bool(enabled))
 
 
 def get_autocast_cpu_dtype() -> dtype:
-    """Return `get_autocast_dtype("cpu")`."""
+    """Return `get_autocast_dtype("cpu")`.
+
+    >>> import tracejit
+    >>> tracejit.get_autocast_cpu_dtype()
+    tracejit.bfloat16
+    """
     return switches.state.cpu_dtype
 
 
 def get_autocast_gpu_dtype() -> dtype:
-    """Return `get_autocast_dtype("cuda")`."""
+    """Return `get_autocast_dtype("cuda")`.
+
+    >>> import tracejit
+    >>> tracejit.get_autocast_gpu_dtype()
+    tracejit.float16
+    """
     return switches.state.cuda_dtype
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
-    """Call `set_autocast_dtype("cpu", dtype)`."""
+    """Call `set_autocast_dtype("cpu", dtype)`.
+
+    >>> import tracejit
+    >>> tracejit.set_autocast_cpu_dtype(tracejit.bfloat16)
+    """
     _set(cpu_dtype=dtype)
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
-    """Call `set_autocast_dtype("cuda", dtype)`."""
+    """Call `set_autocast_dtype("cuda", dtype)`.
+
+    >>> import tracejit
+    >>> tracejit.set_autocast_gpu_dtype(tracejit.float16)
+    """
     _set(cuda_dtype=dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return what the user set. Casts of weights are never kept."""
+    """Return what the user set. Casts of weights are never kept.
+
+    >>> import tracejit
+    >>> tracejit.is_autocast_cache_enabled()
+    True
+    """
     return switches.state.cache
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Accept PyTorch's switch. Casts of weights are never kept."""
+    """Accept PyTorch's switch. Casts of weights are never kept.
+
+    >>> import tracejit
+    >>> tracejit.set_autocast_cache_enabled(True)
+    """
     _set(cache=bool(enabled))
 
 
 def clear_autocast_cache() -> None:
-    """Do nothing: casts of weights are never kept."""
+    """Do nothing: casts of weights are never kept.
+
+    >>> import tracejit
+    >>> tracejit.clear_autocast_cache()
+    """

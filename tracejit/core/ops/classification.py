@@ -248,7 +248,16 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, ignore_index: int,
 @autocasts(cpu="float32", cuda="float32")
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Any:
-    """Return -input at the class `target` names: `cross_entropy` of logarithms of probabilities."""
+    """Return -input at the class `target` names: `cross_entropy` of logarithms of probabilities.
+
+    input (N, C, *) or (C,), floating; target (N, *) or (), int64; weight (C,). The result is (),
+    with "none" as the target. "mean" divides by the sum of the weights of the targets' classes.
+    IndexError for a class out of range, ValueError or RuntimeError where shapes do not fit.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.nll_loss(tracejit.tensor([[-0.5, -1.0]]), tracejit.tensor([1]))
+    tensor(1.)
+    """
     reduction = legacy(reduction, size_average, reduce)
     _check_tensors("nll_loss_nd", input, target, weight, ignore_index)
     target = _check(input, target, weight, reduction)

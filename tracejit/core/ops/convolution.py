@@ -249,7 +249,16 @@ def _transpose(
 @autocasts(cpu="lower", cuda="lower")
 def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
-    """Sum products over windows of (N, C, L): see `conv2d`."""
+    """Sum products over windows of (N, C, L) or (C, L), as `conv2d` does over those of images.
+
+    weight (out, C / groups, k) and bias (out,). The result is (N, out, L') with L' = floor((L + 2 *
+    padding - dilation * (k - 1) - 1) / stride) + 1. RuntimeError where sizes do not fit.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([[[1., 2., 3.]]])
+    >>> tracejit.conv1d(x, tracejit.ones(1, 1, 2))
+    tensor([[[3., 5.]]])
+    """
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -276,7 +285,16 @@ def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 @autocasts(cpu="lower", cuda="lower")
 def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
-    """Sum products over windows of (N, C, D, H, W): see `conv2d`."""
+    """Sum products over windows of (N, C, D, H, W) or (C, D, H, W), as `conv2d` does over those of
+    images.
+
+    weight (out, C / groups, kD, kH, kW) and bias (out,). The result is (N, out, D', H', W').
+    RuntimeError where sizes do not fit.
+
+    >>> import tracejit
+    >>> tracejit.conv3d(tracejit.ones(1, 2, 4, 4, 4), tracejit.ones(3, 2, 2, 2, 2)).shape
+    tracejit.Size([1, 3, 3, 3, 3])
+    """
     return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -284,7 +302,16 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
-    """Apply the transpose of `conv1d`: see `conv_transpose2d`."""
+    """Apply the transpose of `conv1d` to (N, C, L) or (C, L): see `conv_transpose2d`.
+
+    weight (C, out / groups, k) and bias (out,). The result is (N, out, L') with L' = (L - 1) *
+    stride - 2 * padding + dilation * (k - 1) + output_padding + 1. RuntimeError where sizes do not
+    fit.
+
+    >>> import tracejit
+    >>> tracejit.conv_transpose1d(tracejit.tensor([[[1., 2.]]]), tracejit.ones(1, 1, 2), stride=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return _transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -310,5 +337,14 @@ def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
                      output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Any:  # fmt: skip
-    """Apply the transpose of `conv3d`: see `conv_transpose2d`."""
+    """Apply the transpose of `conv3d` to (N, C, D, H, W) or (C, D, H, W): see `conv_transpose2d`.
+
+    weight (C, out / groups, kD, kH, kW) and bias (out,). The result is (N, out, D', H', W').
+    RuntimeError where sizes do not fit.
+
+    >>> import tracejit
+    >>> weight = tracejit.ones(2, 3, 2, 2, 2)
+    >>> tracejit.conv_transpose3d(tracejit.ones(1, 2, 2, 2, 2), weight, stride=2).shape
+    tracejit.Size([1, 3, 4, 4, 4])
+    """
     return _transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -94,7 +94,10 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 @method()
 def corrcoef(input: Any) -> Any:
-    """Return the correlations of the rows of `input` (variables) over its columns (observations).
+    """Return the correlations (n, n) of the rows of `input` (n, m): n variables, m observations
+    each. A vector gives a 0-dim 1.
+
+    RuntimeError for more than two dimensions.
 
     >>> import tracejit
     >>> tracejit.corrcoef(tracejit.tensor([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))

@@ -196,7 +196,12 @@ def empty(*sizes: Any, size: Any = None, dtype: dtype | None = None, device: Any
 @makes_dense
 def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
-    """Return `fill_value` in the shape, dtype and device of `input`."""
+    """Return `fill_value` in the shape, dtype and device of `input`, unless told other ones.
+
+    >>> import tracejit
+    >>> tracejit.full_like(tracejit.zeros(2), 7)
+    tensor([7., 7.])
+    """
     place = input.device if device is None else device
     made = filled(tuple(input.shape), fill_value, dtype or input.dtype, place, input)
     return _marked(made, requires_grad)
@@ -206,7 +211,12 @@ def full_like(input: Any, fill_value: Any, *, dtype: dtype | None = None, device
 @makes_dense
 def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
                requires_grad: bool = False) -> Any:
-    """Return zeros in the shape, dtype and device of `input`."""
+    """Return zeros in the shape, dtype and device of `input`, unless told other ones.
+
+    >>> import tracejit
+    >>> tracejit.zeros_like(tracejit.ones(2), dtype=tracejit.int64)
+    tensor([0, 0])
+    """
     return full_like(input, 0, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -214,7 +224,12 @@ def zeros_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 @makes_dense
 def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
               requires_grad: bool = False) -> Any:
-    """Return ones in the shape, dtype and device of `input`."""
+    """Return ones in the shape, dtype and device of `input`, unless told other ones.
+
+    >>> import tracejit
+    >>> tracejit.ones_like(tracejit.zeros(2))
+    tensor([1., 1.])
+    """
     return full_like(input, 1, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -222,7 +237,13 @@ def ones_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 @makes_dense
 def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
                requires_grad: bool = False) -> Any:
-    """Return a tensor to be written later, like `input`; it holds zeros."""
+    """Return a tensor to be written later, in the shape, dtype and device of `input`; it holds
+    zeros.
+
+    >>> import tracejit
+    >>> tracejit.empty_like(tracejit.ones(2, 3)).shape
+    tracejit.Size([2, 3])
+    """
     return zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -230,7 +251,12 @@ def empty_like(input: Any, *, dtype: dtype | None = None, device: Any = None,
 @makes_dense
 def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
-    """Return `fill_value` in shape `size`, in the dtype and on the device of `input`."""
+    """Return `fill_value` in shape `size`, in the dtype and on the device of `input`.
+
+    >>> import tracejit
+    >>> tracejit.ones(1).new_full((2,), 7)
+    tensor([7., 7.])
+    """
     sizes = sizes_given(tuple(size) if isinstance(size, (tuple, list)) else (size,))
     place = input.device if device is None else device
     return _marked(filled(sizes, fill_value, dtype or input.dtype, place, input), requires_grad)
@@ -240,7 +266,12 @@ def new_full(input: Any, size: Any, fill_value: Any, *, dtype: dtype | None = No
 @makes_dense
 def new_zeros(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
               device: Any = None, requires_grad: bool = False) -> Any:
-    """Return zeros of shape `size` in the dtype and on the device of `input`."""
+    """Return zeros of shape `size` in the dtype and on the device of `input`.
+
+    >>> import tracejit
+    >>> tracejit.ones(1).new_zeros(2)
+    tensor([0., 0.])
+    """
     return new_full(input, sizes_given(sizes, size), 0, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
@@ -249,7 +280,12 @@ def new_zeros(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = N
 @makes_dense
 def new_ones(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
              device: Any = None, requires_grad: bool = False) -> Any:
-    """Return ones of shape `size` in the dtype and on the device of `input`."""
+    """Return ones of shape `size` in the dtype and on the device of `input`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(1).new_ones(2)
+    tensor([1., 1.])
+    """
     return new_full(input, sizes_given(sizes, size), 1, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
@@ -258,7 +294,12 @@ def new_ones(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = No
 @makes_dense
 def new_empty(input: Any, *sizes: Any, size: Any = None, dtype: dtype | None = None,
               device: Any = None, requires_grad: bool = False) -> Any:
-    """Return a tensor to be written later, of shape `size`, like `input`; it holds zeros."""
+    """Return a tensor to be written later, of shape `size`, like `input`; it holds zeros.
+
+    >>> import tracejit
+    >>> tracejit.ones(1).new_empty(2, 3).shape
+    tracejit.Size([2, 3])
+    """
     return new_full(input, sizes_given(sizes, size), 0, dtype=dtype, device=device,
                     requires_grad=requires_grad)
 
@@ -417,7 +458,12 @@ def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
 @makes_tensors
 def scalar_tensor(s: Any, *, dtype: dtype | None = None, device: Any = None,
                   requires_grad: bool = False) -> Any:
-    """Return a 0-dim tensor of a number, of the default dtype unless told."""
+    """Return a 0-dim tensor of a number, of the default dtype unless told.
+
+    >>> import tracejit
+    >>> tracejit.scalar_tensor(3)
+    tensor(3.)
+    """
     kind = asked_dtype(dtype) or get_default_dtype()
     return full((), as_written(s, kind), dtype=kind, device=device, requires_grad=requires_grad)
 

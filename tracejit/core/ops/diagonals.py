@@ -67,7 +67,16 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 @method()
 def diagflat(input: Any, offset: int = 0) -> Any:
-    """Return the matrix with all elements of `input` on diagonal number `offset`."""
+    """Return the matrix (n, n) with all elements of `input` on diagonal number `offset`, zeros
+    elsewhere.
+
+    The n is the number of elements plus |offset|; the dtype is the same.
+
+    >>> import tracejit
+    >>> tracejit.diagflat(tracejit.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
     return diag_embed(input.reshape((-1,)), offset)
 
 
@@ -166,5 +175,15 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, d
 @makes_tensors
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, device: Any = None,
                  layout: Any = None) -> Any:
-    """Return (2, n): rows and columns of the upper triangle of a (row, col) matrix, in order."""
+    """Return (2, n): rows and columns of the upper triangle of a (row, col) matrix, in order.
+
+    offset  first diagonal that counts; default 0, the main one
+
+    The dtype is int64 unless told, or int32; RuntimeError for negative sizes.
+
+    >>> import tracejit
+    >>> tracejit.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
     return _triangle(row, col, offset, False, dtype, device)

@@ -82,9 +82,10 @@ def _areas(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 
 @method()
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Return the area under `y` along `dim`, its values joined by lines.
+    """Return the area under `y` along `dim`, its values joined by lines. The result is without
+    `dim`.
 
-    The values are taken at the places `x`, or `dx` (1) apart.
+    The values are taken at the places `x` of its shape or (n,), or `dx` (1) apart.
 
     >>> import tracejit
     >>> tracejit.trapezoid(tracejit.tensor([1.0, 2.0, 4.0]), dx=2)
@@ -96,7 +97,14 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
 
 @method()
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """Return the areas under `y` up to each of its values but the first; see `trapezoid`."""
+    """Return the areas under `y` up to each of its values but the first; see `trapezoid`.
+
+    The result has the shape of `y` with one element less along `dim`.
+
+    >>> import tracejit
+    >>> tracejit.cumulative_trapezoid(tracejit.tensor([1.0, 2.0, 4.0]))
+    tensor([1.5000, 4.5000])
+    """
     distance = _distance("cumulative_trapezoid", x, dx)
     areas, k = _areas("cumulative_trapezoid", y, x, distance, dim)
     return cumsum(areas, k - len(y.shape))

@@ -90,16 +90,31 @@ def _drop_channels(input: Any, p: float, training: bool, inplace: bool, batched:
 
 
 def feature_dropout(input: Any, p: float, train: bool) -> Any:
-    """Zero whole channels of (N, C, ...) with probability `p`, scale the rest by 1 / (1 - p)."""
+    """Zero whole channels of (N, C, *) with probability `p`, scale the rest by 1 / (1 - p); same
+    shape.
+
+    train  False returns the input
+
+    RuntimeError for fewer than 2 dimensions.
+
+    >>> import tracejit
+    >>> tracejit.feature_dropout(tracejit.ones(1, 2, 2), 1.0, True).sum().item()
+    0.0
+    """
     if len(input.shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     return _drop_channels(input, p, train, False, True)
 
 
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero whole channels of (N, C, L) or (C, L) with probability `p`.
+    """Zero whole channels of (N, C, L) or (C, L) with probability `p`, scale the rest by 1 / (1 -
+    p); same shape.
 
     RuntimeError for inputs of other dimensions, ValueError if `p` is not in [0, 1].
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.dropout1d(tracejit.ones(1, 2, 2), 1.0).sum().item()
+    0.0
     """
     _checked(input, p, training)
     if len(input.shape) not in (2, 3):
@@ -121,7 +136,15 @@ def _warn_of_dimensions(name: str, ndim: int, spatial: int) -> None:
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero whole channels of (N, C, H, W) with probability `p`; the first two dimensions decide."""
+    """Zero whole channels of (N, C, H, W) with probability `p`, scale the rest by 1 / (1 - p); same
+    shape. The first two dimensions decide.
+
+    Warns of inputs of other dimensions. ValueError if `p` is not in [0, 1].
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.dropout2d(tracejit.ones(1, 2, 2, 2), 1.0).sum().item()
+    0.0
+    """
     _warn_of_dimensions("dropout2d", len(input.shape), 2)
     if len(input.shape) == 3:
         warnings.warn(
@@ -134,7 +157,15 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero whole channels of (N, C, D, H, W) with probability `p`; those of (C, D, H, W) too."""
+    """Zero whole channels of (N, C, D, H, W) with probability `p`; those of (C, D, H, W) too. The
+    rest is scaled by 1 / (1 - p); same shape.
+
+    ValueError if `p` is not in [0, 1].
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.dropout3d(tracejit.ones(1, 2, 2, 2, 2), 1.0).sum().item()
+    0.0
+    """
     _warn_of_dimensions("dropout3d", len(input.shape), 3)
     return _drop_channels(input, p, training, inplace, len(input.shape) != 4)
 
@@ -156,13 +187,25 @@ def _alpha_dropped(input: Any, p: float, training: bool, inplace: bool, shape: t
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
     """Drop elements so that mean 0 and variance 1 stay after SELU: dropped ones take SELU's limit.
+    The result has the same shape and floating dtype.
 
-    ValueError if `p` is not in [0, 1].
+    ValueError if `p` is not in [0, 1]. The source is Klambauer et al. (2017).
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.alpha_dropout(tracejit.ones(2), 0.5, training=False)
+    tensor([1., 1.])
     """
     return _alpha_dropped(input, p, training, inplace, tuple(input.shape))
 
 
 def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False,
                           inplace: bool = False) -> Any:
-    """Apply `alpha_dropout` to whole channels of (N, C, ...)."""
+    """Apply `alpha_dropout` to whole channels of (N, C, *); the result has the same shape.
+
+    ValueError if `p` is not in [0, 1].
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.feature_alpha_dropout(tracejit.ones(1, 2, 2), 0.5).shape
+    tracejit.Size([1, 2, 2])
+    """
     return _alpha_dropped(input, p, training, inplace, _channels(input, True))

@@ -113,7 +113,16 @@ def _shorten(weight: Any, places: Any, max_norm: float, norm_type: float) -> Non
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """Return int64 vectors with a 1 at the place each element of `tensor` names, zeros elsewhere.
 
-    num_classes -1 takes the largest element plus one, which reads the values.
+    tensor       (*) of int64
+    num_classes  length C of the vectors; -1 takes the largest element plus one, which reads the
+                 values
+
+    The result is (*, C). RuntimeError for other dtypes and for elements out of range.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.one_hot(tracejit.tensor([1, 0]), 3)
+    tensor([[0, 1, 0],
+            [1, 0, 0]])
     """
     must_be_tensors("one_hot", ("input",), (tensor,))
     if isinstance(num_classes, float):

@@ -42,7 +42,7 @@ _signbit = library("signbit", "signbit", promote, methods=(), result=bool_)
 
 @method()
 def signbit(input: Any) -> Any:
-    """Return True where the sign is minus, that of -0.0 and of nan too.
+    """Return True where the sign is minus, that of -0.0 and of nan too; bools in the same shape.
 
     >>> import tracejit
     >>> tracejit.signbit(tracejit.tensor([-0.0, 0.0, -2.0]))
@@ -53,14 +53,24 @@ def signbit(input: Any) -> Any:
 
 @method()
 def isposinf(input: Any) -> Any:
-    """Return True where `input` is plus infinity."""
+    """Return True where an element is plus infinity; bools in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.isposinf(tracejit.tensor([1.0, float("inf")]))
+    tensor([False,  True])
+    """
     must_be_real("isposinf does not support complex inputs.", (input,), RuntimeError)
     return input == float("inf")
 
 
 @method()
 def isneginf(input: Any) -> Any:
-    """Return True where `input` is minus infinity."""
+    """Return True where an element is minus infinity; bools in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.isneginf(tracejit.tensor([1.0, float("-inf")]))
+    tensor([False,  True])
+    """
     must_be_real("isneginf does not support complex inputs.", (input,), RuntimeError)
     return input == -float("inf")
 
@@ -112,7 +122,12 @@ def frexp(input: Any) -> Any:
 
 @method()
 def ldexp(input: Any, other: Any) -> Any:
-    """Return input * 2 ** other."""
+    """Return input * 2 ** other; both broadcast, and integers give the default dtype.
+
+    >>> import tracejit
+    >>> tracejit.ldexp(tracejit.tensor([1.0, 3.0]), tracejit.tensor([2, -1]))
+    tensor([4.0000, 1.5000])
+    """
     must_be_tensors("ldexp", BOTH, (input, other))
     return input * pow(2.0, other)
 

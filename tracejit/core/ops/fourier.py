@@ -223,14 +223,21 @@ def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None
 
 @autocasts(cpu="float32")
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Invert `fft`: divided by n unless `norm` says otherwise."""
+    """Invert `fft`: the same sum with conjugate roots, divided by n unless `norm` says otherwise.
+
+    Complex, in the shape of `input` but for n along `dim`. Errors are those of `fft`.
+
+    >>> import tracejit
+    >>> tracejit.fft.ifft(tracejit.tensor([6., 0., 0.])).real
+    tensor([2., 2., 2.])
+    """
     return transformed(input, *_one(input, n, dim), norm, False)
 
 
 @autocasts(cpu="float32")
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """Return the first n // 2 + 1 points of `fft` of a real tensor; the others are their
-    conjugates.
+    conjugates. Other sizes stay.
 
     >>> import tracejit
     >>> tracejit.fft.rfft(tracejit.tensor([1., 2., 3.]))
@@ -242,7 +249,8 @@ def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 @autocasts(cpu="float32")
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Invert `rfft`; without `n`, of an even number of points.
+    """Invert `rfft`: n real points along `dim`; without `n` an even number, 2 * (size - 1). Other
+    sizes stay.
 
     >>> import tracejit
     >>> tracejit.fft.irfft(tracejit.tensor([1., 1., 1.]))
@@ -253,14 +261,26 @@ def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 
 @autocasts(cpu="float32")
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Apply `fft` to a tensor with `input` as first half and its conjugate as the other: real."""
+    """Apply `fft` to a tensor with `input` as first half and its conjugate as the other.
+
+    The result is real, with n points along `dim`: 2 * (size - 1) unless told. Other sizes stay.
+
+    >>> import tracejit
+    >>> tracejit.fft.hfft(tracejit.tensor([1., 1., 1.]))
+    tensor([4., 0., 0., 0.])
+    """
     # hfft is irfft of the conjugate, with the divisor of the other direction.
     return real_transformed(conj(input), *_one(input, n, dim), _ADJOINT[_norm(norm)], "hfft")
 
 
 @autocasts(cpu="float32")
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Invert `hfft`."""
+    """Invert `hfft`: n // 2 + 1 complex points along `dim` of a real tensor. Other sizes stay.
+
+    >>> import tracejit
+    >>> tracejit.fft.ihfft(tracejit.tensor([4., 0., 0., 0.])).real
+    tensor([1., 1., 1.])
+    """
     input = _of_real(input, "ihfft expects a real input tensor, but got")
     return conj(half_transformed(input, *_one(input, n, dim), _ADJOINT[_norm(norm)], "ihfft"))
 
@@ -280,65 +300,128 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
 
 @autocasts(cpu="float32")
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """Invert `fftn`."""
+    """Invert `fftn`: `ifft` along each dimension of `dim`; complex, in the same shape unless `s`
+    tells sizes.
+
+    >>> import tracejit
+    >>> tracejit.fft.ifftn(tracejit.fft.fftn(tracejit.eye(2))).real
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return transformed(input, s, dim, norm, False)
 
 
 @autocasts(cpu="float32")
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """Apply `fftn` to a real tensor: the first half of the points of the last dimension."""
+    """Apply `fftn` to a real tensor: the first half of the points, n // 2 + 1, of the last
+    dimension.
+
+    >>> import tracejit
+    >>> tracejit.fft.rfftn(tracejit.ones(4, 4)).shape
+    tracejit.Size([4, 3])
+    """
     input = _of_real(input, "rfftn expects a real-valued input tensor, but got")
     return half_transformed(input, s, dim, norm, "rfftn")
 
 
 @autocasts(cpu="float32")
 def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """Invert `rfftn`."""
+    """Invert `rfftn`: a real tensor whose last dimension has n points, 2 * (size - 1) unless `s`
+    tells.
+
+    >>> import tracejit
+    >>> tracejit.fft.irfftn(tracejit.fft.rfftn(tracejit.ones(4, 4))).shape
+    tracejit.Size([4, 4])
+    """
     return real_transformed(input, s, dim, norm, "irfftn")
 
 
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """Apply `hfft` along the last of several dimensions, and `fft` along the others."""
+    """Apply `hfft` along the last of several dimensions, and `fft` along the others: real.
+
+    >>> import tracejit
+    >>> tracejit.fft.hfftn(tracejit.ones(4, 3)).shape
+    tracejit.Size([4, 4])
+    """
     return real_transformed(conj(input), s, dim, _ADJOINT[_norm(norm)], "hfftn")
 
 
 def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """Invert `hfftn`."""
+    """Invert `hfftn`: complex, with n // 2 + 1 points in the last dimension.
+
+    >>> import tracejit
+    >>> tracejit.fft.ihfftn(tracejit.ones(4, 4)).shape
+    tracejit.Size([4, 3])
+    """
     input = _of_real(input, "Only supports floating-point dtypes, but found:")
     return conj(half_transformed(input, s, dim, _ADJOINT[_norm(norm)], "ihfftn"))
 
 
 @autocasts(cpu="float32")
 def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """Apply `fftn` along two dimensions."""
+    """Apply `fftn` along two dimensions, the last unless told; complex, in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.fft.fft2(tracejit.eye(2)).real
+    tensor([[2., 0.],
+            [0., 2.]])
+    """
     return fftn(input, s, dim, norm)
 
 
 @autocasts(cpu="float32")
 def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """Apply `ifftn` along two dimensions."""
+    """Apply `ifftn` along two dimensions, the last unless told; complex, in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.fft.ifft2(tracejit.fft.fft2(tracejit.eye(2))).real
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return ifftn(input, s, dim, norm)
 
 
 @autocasts(cpu="float32")
 def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """Apply `rfftn` along two dimensions."""
+    """Apply `rfftn` along two dimensions, the last unless told: (*, H, W // 2 + 1).
+
+    >>> import tracejit
+    >>> tracejit.fft.rfft2(tracejit.ones(4, 4)).shape
+    tracejit.Size([4, 3])
+    """
     return rfftn(input, s, dim, norm)
 
 
 @autocasts(cpu="float32")
 def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """Apply `irfftn` along two dimensions."""
+    """Apply `irfftn` along two dimensions, the last unless told: real, (*, H, 2 * (W - 1)) unless
+    `s` tells.
+
+    >>> import tracejit
+    >>> tracejit.fft.irfft2(tracejit.fft.rfft2(tracejit.ones(4, 4))).shape
+    tracejit.Size([4, 4])
+    """
     return irfftn(input, s, dim, norm)
 
 
 def hfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """Apply `hfftn` along two dimensions."""
+    """Apply `hfftn` along two dimensions, the last unless told: real, (*, H, 2 * (W - 1)) unless
+    `s` tells.
+
+    >>> import tracejit
+    >>> tracejit.fft.hfft2(tracejit.ones(4, 3)).shape
+    tracejit.Size([4, 4])
+    """
     return hfftn(input, s, dim, norm)
 
 
 def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-    """Apply `ihfftn` along two dimensions."""
+    """Apply `ihfftn` along two dimensions, the last unless told: (*, H, W // 2 + 1).
+
+    >>> import tracejit
+    >>> tracejit.fft.ihfft2(tracejit.ones(4, 4)).shape
+    tracejit.Size([4, 3])
+    """
     return ihfftn(input, s, dim, norm)
 
 
@@ -355,7 +438,8 @@ def _frequencies(name: str, numbers: Any, n: Any, d: float, dtype: dtype | None,
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any = None,
             requires_grad: bool = False) -> Any:
-    """Return the frequencies of the points of `fft`, samples being `d` apart.
+    """Return the frequencies (n,) of the points of `fft`, in cycles per unit of `d`, the distance
+    of samples.
 
     >>> import tracejit
     >>> tracejit.fft.fftfreq(4)
@@ -368,7 +452,8 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any =
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any = None,
              requires_grad: bool = False) -> Any:
-    """Return the frequencies of the points of `rfft`, samples being `d` apart.
+    """Return the frequencies (n // 2 + 1,) of the points of `rfft`, in cycles per unit of `d`, the
+    distance of samples.
 
     >>> import tracejit
     >>> tracejit.fft.rfftfreq(4)
@@ -386,7 +471,8 @@ def _shifted(input: Any, dim: Any, by: Any) -> Any:
 
 
 def fftshift(input: Any, dim: Any = None) -> Any:
-    """Put the points in the order of their frequencies, 0 in the middle, along `dim` (None: all).
+    """Put the points in the order of their frequencies, 0 in the middle, along `dim` (None: all);
+    same shape.
 
     >>> import tracejit
     >>> tracejit.fft.fftshift(tracejit.fft.fftfreq(4))
@@ -396,5 +482,10 @@ def fftshift(input: Any, dim: Any = None) -> Any:
 
 
 def ifftshift(input: Any, dim: Any = None) -> Any:
-    """Invert `fftshift`."""
+    """Invert `fftshift`: 0 comes first along `dim` (None: all dimensions); same shape.
+
+    >>> import tracejit
+    >>> tracejit.fft.ifftshift(tracejit.fft.fftshift(tracejit.fft.fftfreq(4)))
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
     return _shifted(input, dim, lambda n: (n + 1) // 2)

@@ -40,7 +40,15 @@ def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None,
 def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None,
                           output_ratio: Any = None, return_indices: bool = False,
                           _random_samples: Any = None) -> Any:
-    """Do `fractional_max_pool2d` for volumes; `_random_samples` is (N, C, 3)."""
+    """Do `fractional_max_pool2d` for volumes (N, C, D, H, W) or (C, D, H, W): (N, C, *output_size).
+
+    `_random_samples` (N, C, 3) are in [0, 1) and place the windows. ValueError without size and
+    ratio.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.fractional_max_pool3d(tracejit.ones(1, 2, 4, 4, 4), 2, 3).shape
+    tracejit.Size([1, 2, 3, 3, 3])
+    """
     return _pooled("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio,
                    return_indices, _random_samples)
 

@@ -55,13 +55,15 @@ polygamma_record: Op = Op(
 
 
 def polygamma(n: int, input: Any) -> Any:
-    """Return derivative number `n` of the digamma function.
+    """Return derivative number `n` of the digamma function of each element, in the same shape.
+
+    n  order of the derivative, an int from 0 on
+
+    Integers compute in the default dtype. RuntimeError for a negative `n`.
 
     >>> import tracejit
     >>> tracejit.polygamma(1, tracejit.tensor([1.0, 0.5]))
     tensor([1.6449, 4.9348])
-
-    RuntimeError for a negative `n`.
     """
     order = as_size(n)
     if order < 0:

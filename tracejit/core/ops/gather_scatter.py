@@ -244,10 +244,14 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 
 @method()
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """Return `input` with slices of `source` added at positions `index` of dimension `dim`, in
+    """Return `input` with slices of `source` added at positions `index` (n,) of dimension `dim`, in
     order.
 
     RuntimeError for a source of another dtype or shape, IndexError for positions outside.
+
+    >>> import tracejit
+    >>> tracejit.zeros(3).index_add(0, tracejit.tensor([0, 0]), tracejit.tensor([1.0, 2.0]))
+    tensor([3., 0., 0.])
     """
     places, source = index_checks.of_index_add(input, dim, index, source)
     scaled = source if type(alpha) is int and alpha == 1 else source * fitting(
@@ -261,10 +265,15 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 @method()
 @autocasts(cpu="widest")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """Return `input` with the slices of `source` written at positions `index` of dimension `dim`.
+    """Return `input` with the slices of `source` written at positions `index` (n,) of dimension
+    `dim`.
 
     RuntimeError for a source of another dtype or with other slices, IndexError for positions
     outside and for another number of slices than positions.
+
+    >>> import tracejit
+    >>> tracejit.zeros(3).index_copy(0, tracejit.tensor([2, 0]), tracejit.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
     """
     places, source = index_checks.of_index_copy(input, dim, index, source)
     if not input.shape:
@@ -276,12 +285,14 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 @method()
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """Return `input` with `value` written at positions `index` of dimension `dim`.
+    """Return `input` with `value` written at positions `index` (n,) of dimension `dim`.
 
-    Negative positions count from the end.
+    Negative positions count from the end. IndexError for positions outside, and for an index that
+    is not of int64; RuntimeError for an index that is no vector and for a value with dimensions.
 
-    IndexError for positions outside, and for an index that is not of int64; RuntimeError for an
-    index that is no vector and for a value with dimensions.
+    >>> import tracejit
+    >>> tracejit.index_fill(tracejit.zeros(3), 0, tracejit.tensor([0, -1]), 5.0)
+    tensor([5., 0., 5.])
     """
     k, places = index_checks.of_index_fill(input, dim, index, value)
     if not input.shape:
@@ -299,7 +310,12 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 @method()
 def take(input: Any, index: Any) -> Any:
-    """Return the elements at linear positions `index`, in the shape of `index`."""
+    """Return the elements at linear positions `index` (int64), in the shape of `index`.
+
+    >>> import tracejit
+    >>> tracejit.take(tracejit.tensor([[1, 2], [3, 4]]), tracejit.tensor([3, 0]))
+    tensor([4, 1])
+    """
     must_be_tensors("take", ("index",), (index,))
     if index.dtype is not int64:
         raise RuntimeError("take(): Expected a long tensor for index, but got "
@@ -428,7 +444,12 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     """Return `input` with src[i][j] written at [index[i][j]][j] (for dim 0); the last of several
     wins.
 
-    `src` is a tensor or a number; reduce="add" adds instead, reduce="multiply" multiplies.
+    `src` is a tensor of at least the shape of `index`, or a number; reduce="add" adds instead,
+    reduce="multiply" multiplies.
+
+    >>> import tracejit
+    >>> tracejit.scatter(tracejit.zeros(3), 0, tracejit.tensor([2, 0]), tracejit.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
     """
     source = value if src is None else src
     if reduce not in (None, "add", "multiply"):
@@ -456,8 +477,14 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 
 @method()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """Apply `gather` with an index that broadcasts against the input; positions count modulo the
-    size."""
+    """Apply `gather` with `indices` (int64) that broadcast against the input; positions count
+    modulo the size.
+
+    >>> import tracejit
+    >>> tracejit.take_along_dim(tracejit.tensor([[3, 1], [2, 4]]), tracejit.tensor([[1], [0]]), 1)
+    tensor([[1],
+            [2]])
+    """
     must_be_tensors("take_along_dim", ("indices",), (indices,))
     if indices.dtype is not int64:
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "

@@ -162,22 +162,46 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed the default generator from the system's entropy; return the seed."""
+    """Seed the default generator from the system's entropy; return the seed, an int.
+
+    >>> import tracejit
+    >>> isinstance(tracejit.seed(), int)
+    True
+    """
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """Return the default generator's seed."""
+    """Return the default generator's seed, an int.
+
+    >>> import tracejit
+    >>> _ = tracejit.manual_seed(7)
+    >>> tracejit.initial_seed()
+    7
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Any:
-    """Return the default generator's state, a uint8 tensor of 16 bytes."""
+    """Return the default generator's state, a uint8 tensor (16,).
+
+    >>> import tracejit
+    >>> tracejit.get_rng_state().shape
+    tracejit.Size([16])
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Make the default generator go on from `new_state`."""
+    """Make the default generator go on from `new_state`, a uint8 tensor (16,).
+
+    >>> import tracejit
+    >>> state = tracejit.get_rng_state()
+    >>> x = tracejit.rand(2)
+    >>> tracejit.set_rng_state(state)
+    >>> tracejit.equal(tracejit.rand(2), x)
+    True
+    """
     default_generator.set_state(new_state)
 
 

@@ -39,7 +39,14 @@ _hardsigmoid = pointwise(
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:
-    """Return (input + 3) / 6, bounded to [0, 1]."""
+    """Return (x + 3) / 6, bounded to [0, 1], in the same shape and floating dtype.
+
+    NotImplementedError for other dtypes.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.hardsigmoid(tracejit.tensor([-4., 0., 3.]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     return placed(_hardsigmoid(input), input, inplace)
 
 
@@ -55,11 +62,12 @@ _hardswish = pointwise(
 
 
 def hardswish(input: Any, inplace: bool = False) -> Any:
-    """Return input * hardsigmoid(input).
+    """Return x * hardsigmoid(x), in the same shape and floating dtype. Howard et al. (2019)
+    introduced it.
 
     >>> import tracejit
     >>> tracejit.nn.functional.hardswish(tracejit.tensor([-4., 0., 3.]))
-    tensor([-0.,  0.,  3.])
+    tensor([-0., 0., 3.])
     """
     return placed(_hardswish(input), input, inplace)
 
@@ -77,7 +85,14 @@ hardshrink_record = pointwise(
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
-    """Return `input`, but 0 in [-lambd, lambd]."""
+    """Return each element, but 0 in [-lambd, lambd], in the same shape and floating dtype.
+
+    NotImplementedError for other dtypes.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.hardshrink(tracejit.tensor([-1., 0.3]))
+    tensor([-1.,  0.])
+    """
     return hardshrink_record(input, lambd)
 
 
@@ -93,7 +108,14 @@ softshrink_record = pointwise(
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
-    """Move `input` towards 0 by `lambd`, which must not be negative."""
+    """Move each element towards 0 by `lambd`, in the same shape and floating dtype.
+
+    RuntimeError for a negative `lambd`, NotImplementedError for other dtypes.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.softshrink(tracejit.tensor([-1., 0.3]))
+    tensor([-0.5000,  0.0000])
+    """
     if lambd < 0:
         raise RuntimeError(
             f"lambda must be in range [0, 3.40282e+38] for input dtype "
@@ -111,7 +133,14 @@ _threshold = pointwise(
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
-    """Return `input` where it is larger than `threshold`, else `value`."""
+    """Return x where it is larger than `threshold`, else `value`, in the same shape and dtype.
+
+    NotImplementedError for bools and complex numbers.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.threshold(tracejit.tensor([0.2, 0.7]), 0.5, -1.0)
+    tensor([-1.0000,  0.7000])
+    """
     must_be_real("\"threshold_cpu\" not implemented for '{}'", (input,))
     if input.dtype.name == "bool":
         raise NotImplementedError("\"threshold_cpu\" not implemented for 'Bool'")
@@ -134,7 +163,15 @@ _celu = pointwise(
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """Return `input` where positive, else alpha * (exp(input / alpha) - 1)."""
+    """Return x where positive, else alpha * (exp(x / alpha) - 1), in the same shape and floating
+    dtype.
+
+    RuntimeError for alpha 0, NotImplementedError for other dtypes.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.celu(tracejit.tensor([-1., 2.]), 2.0)
+    tensor([-0.7869,  2.0000])
+    """
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return placed(_celu(input, alpha), input, inplace)
@@ -154,28 +191,47 @@ _mish = pointwise(
 
 
 def mish(input: Any, inplace: bool = False) -> Any:
-    """Return input * tanh(log(1 + exp(input)))."""
+    """Return x * tanh(log(1 + exp(x))), in the same shape and floating dtype. Misra (2019)
+    introduced it.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.mish(tracejit.tensor([-1., 1.]))
+    tensor([-0.3034,  0.8651])
+    """
     return placed(_mish(input), input, inplace)
 
 
 def softsign(input: Any) -> Any:
-    """Return input / (1 + |input|)."""
+    """Return x / (1 + |x|) of each element, in the same shape; integers give the default dtype.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.softsign(tracejit.tensor([-1., 3.]))
+    tensor([-0.5000,  0.7500])
+    """
     return input / (input.abs() + 1)
 
 
 def tanhshrink(input: Any) -> Any:
-    """Return input - tanh(input)."""
+    """Return x - tanh(x) of each element, in the same shape; integers give the default dtype.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.tanhshrink(tracejit.tensor([-2., 0.]))
+    tensor([-1.0360,  0.0000])
+    """
     return input - tanh(input)
 
 
 # -- with a weight, or gated -----------------------------------------------------------------------
 @autocasts(cpu="lower", cuda="lower")
 def prelu(input: Any, weight: Any) -> Any:
-    """Return `input` where positive, else `weight` times it.
+    """Return x where positive, else `weight` times it, in the same shape and floating dtype.
 
-    There is one weight, or one for each channel (dimension 1).
-
+    There is one weight, (1,) or (), or one for each channel, (C,), the size of dimension 1.
     RuntimeError where the numbers of weights and channels differ.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.prelu(tracejit.tensor([-1., 2.]), tracejit.tensor([0.5]))
+    tensor([-0.5000,  2.0000])
     """
     must_be_tensors("prelu", ("weight",), (weight,))
     count, ndim = shapes.numel(weight.shape), len(input.shape)
@@ -224,7 +280,9 @@ glu_record = composite("glu", ("input",), _glu_body, infer=_glu_type, input=_glu
 
 
 def glu(input: Any, dim: int = -1) -> Any:
-    """Multiply the first half along `dim` by the sigmoid of the second.
+    """Multiply the first half along `dim` by the sigmoid of the second: (*, 2n, *) gives (*, n, *).
+
+    RuntimeError for an odd size. The source is Dauphin et al. (2016).
 
     >>> import tracejit
     >>> tracejit.nn.functional.glu(tracejit.tensor([2., 0.]))
@@ -246,9 +304,14 @@ def rrelu(
     input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     inplace: bool = False,
 ) -> Any:  # fmt: skip
-    """Return `input` where positive, else a slope times it.
+    """Return x where positive, else a slope times it, in the same shape and floating dtype.
 
     While training, each element draws its slope from [lower, upper); else the slope is their mean.
+    RuntimeError where `lower` exceeds `upper`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.rrelu(tracejit.tensor([-1., 2.]), 0.1, 0.3)
+    tensor([-0.2000,  2.0000])
     """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")

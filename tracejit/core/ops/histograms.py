@@ -134,11 +134,19 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
 
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
                 density: bool = False) -> Any:
-    """Return (hist, bin_edges) of points, the last dimension of `input`; see `histogram`.
+    """Return (hist, bin_edges) of points, the last dimension of `input` (*, d); see `histogram`.
 
-    `hist` has a dimension, and `bin_edges` a vector, for each coordinate.
+    `hist` has d dimensions, and `bin_edges` a vector for each coordinate. RuntimeError for fewer
+    than 2 dimensions or another number of bins.
 
-    bins: a number, a list of numbers or a list of vectors; range: low and high of each coordinate.
+    bins   a number, a list of numbers or a list of vectors
+    range  low and high of each coordinate
+
+    >>> import tracejit
+    >>> hist, edges = tracejit.histogramdd(tracejit.tensor([[0.0, 0.0], [1.0, 1.0]]), bins=2)
+    >>> hist
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     if len(input.shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")

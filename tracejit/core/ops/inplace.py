@@ -156,7 +156,14 @@ for _name, _binary in _OPERATORS.items():
 
 @method()
 def float_power_(self: Any, exponent: Any) -> Any:
-    """Apply `float_power` in place. RuntimeError unless `self` has the dtype of its result."""
+    """Apply `float_power` in place: shape and dtype stay.
+
+    RuntimeError unless `self` has the dtype of its result, float64 or complex128.
+
+    >>> import tracejit
+    >>> tracejit.tensor([3.0], dtype=tracejit.float64).float_power_(2).item()
+    9.0
+    """
     result = pointwise.float_power(self, exponent)
     if result.dtype is not self.dtype:
         names = [SCALAR_NAMES[x.dtype.name] for x in (self, result)]

@@ -188,17 +188,33 @@ def _to_bytes(input: Any) -> Any:
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Any:  # fmt: skip
-    """Call `interpolate` under its former name."""
+    """Call `interpolate` under its former name: (N, C, *) gives (N, C, *size).
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.upsample(tracejit.ones(1, 1, 2), scale_factor=2).shape
+    tracejit.Size([1, 1, 4])
+    """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` "
                   "instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """Call `interpolate` with mode "nearest"."""
+    """Call `interpolate` with mode "nearest": (N, C, *) gives (N, C, *size).
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.upsample_nearest(tracejit.tensor([[[1., 2.]]]), 4)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-    """Call `interpolate` with mode "bilinear" and aligned corners."""
+    """Call `interpolate` with mode "bilinear" and aligned corners: (N, C, H, W) gives (N, C,
+    *size).
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.upsample_bilinear(tracejit.tensor([[[[1., 2.]]]]), (1, 3)).flatten()
+    tensor([1.0000, 1.5000, 2.0000])
+    """
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

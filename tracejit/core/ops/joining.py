@@ -162,7 +162,12 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
 
 @method()
 def unsafe_split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple:
-    """Do `split`; its pieces may be written also while gradients are recorded."""
+    """Do `split`; its pieces may be written also while gradients are recorded. Shapes are the same.
+
+    >>> import tracejit
+    >>> [x.shape[0] for x in tracejit.unsafe_split(tracejit.arange(5), 2)]
+    [2, 2, 1]
+    """
     k = normalize_dim(dim, len(tensor.shape))
     size = tensor.shape[k]
     if not isinstance(split_size_or_sections, (tuple, list)):
@@ -221,25 +226,48 @@ def _in_pieces(input: Any, dim: int, length: Any) -> tuple:
 
 @method()
 def split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tuple:
-    """Call `split` with a list of sizes."""
+    """Call `split` with a list of sizes along `dim`, which add up to that of the dimension.
+
+    >>> import tracejit
+    >>> tracejit.split_with_sizes(tracejit.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
     return split(input, list(split_sizes), dim)
 
 
 @method()
 def unsafe_split_with_sizes(input: Any, split_sizes: Sequence[Any], dim: int = 0) -> tuple:
-    """Call `unsafe_split` with a list of sizes."""
+    """Call `unsafe_split` with a list of sizes along `dim`, which add up to that of the dimension.
+
+    >>> import tracejit
+    >>> tracejit.unsafe_split_with_sizes(tracejit.arange(3), [1, 2])
+    (tensor([0]), tensor([1, 2]))
+    """
     return unsafe_split(input, list(split_sizes), dim)
 
 
 @method()
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
-    """Return at most `chunks` views of equal size; the last may be smaller."""
+    """Return a tuple of at most `chunks` views of equal size along dimension `dim`; the last may be
+    smaller.
+
+    RuntimeError for fewer than 1 chunk.
+
+    >>> import tracejit
+    >>> [x.tolist() for x in tracejit.arange(5).chunk(3)]
+    [[0, 1], [2, 3], [4]]
+    """
     return _outputs(unsafe_chunk(input, chunks, dim), "Split")
 
 
 @method()
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
-    """Do `chunk`; its pieces may be written also while gradients are recorded."""
+    """Do `chunk`; its pieces may be written also while gradients are recorded. Shapes are the same.
+
+    >>> import tracejit
+    >>> len(tracejit.unsafe_chunk(tracejit.arange(4), 2))
+    2
+    """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     k = normalize_dim(dim, len(input.shape))
@@ -251,7 +279,15 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
 
 @method()
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple:
-    """Return `sections` views, sizes differing by at most one, or cut before the given indices."""
+    """Return `sections` views along dimension `dim`, sizes differing by at most one, or cut before
+    the given indices.
+
+    RuntimeError for a 0-dim input and fewer than 1 section.
+
+    >>> import tracejit
+    >>> [x.tolist() for x in tracejit.tensor_split(tracejit.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
     if not input.shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a "
                            "tensor with 0 dims")

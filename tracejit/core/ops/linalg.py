@@ -226,7 +226,12 @@ mv_record = composite(
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def mm(input: Any, mat2: Any) -> Any:
-    """Multiply (n, k) and (k, m); no broadcasting."""
+    """Multiply matrices (n, k) and (k, m) of one dtype to (n, m); no broadcasting.
+
+    >>> import tracejit
+    >>> tracejit.mm(tracejit.eye(2), tracejit.ones(2, 3)).shape
+    tracejit.Size([2, 3])
+    """
     must_be_tensors("mm", ("mat2",), (mat2,))
     if _is_sparse(input) or _is_sparse(mat2):
         return _with_sparse(input, mat2)
@@ -238,7 +243,12 @@ def mm(input: Any, mat2: Any) -> Any:
 @method()
 @autocasts(cpu="lower", cuda="lower")
 def bmm(input: Any, mat2: Any) -> Any:
-    """Multiply (b, n, k) and (b, k, m); no broadcasting."""
+    """Multiply batches of matrices (b, n, k) and (b, k, m) to (b, n, m); no broadcasting.
+
+    >>> import tracejit
+    >>> tracejit.bmm(tracejit.ones(5, 2, 3), tracejit.ones(5, 3, 4)).shape
+    tracejit.Size([5, 2, 4])
+    """
     must_be_tensors("bmm", ("mat2",), (mat2,))
     _want_dims(input, 3, "batch1 must be a 3D tensor")
     _want_dims(mat2, 3, "batch2 must be a 3D tensor")
@@ -250,7 +260,12 @@ def bmm(input: Any, mat2: Any) -> Any:
 @method()
 @autocasts(cuda="lower")
 def mv(input: Any, vec: Any) -> Any:
-    """Multiply (n, k) and (k,)."""
+    """Multiply a matrix (n, k) and a vector (k,) to (n,).
+
+    >>> import tracejit
+    >>> tracejit.mv(tracejit.eye(2), tracejit.tensor([1., 2.]))
+    tensor([1., 2.])
+    """
     must_be_tensors("mv", ("vec",), (vec,))
     if _is_sparse(input):
         return input.sparse_product(vec)
@@ -268,7 +283,12 @@ def mv(input: Any, vec: Any) -> Any:
 @method()
 @autocasts(cuda="widest")
 def dot(input: Any, tensor: Any) -> Any:
-    """Return the sum of products of two vectors."""
+    """Return the sum of products of two vectors (n,), a 0-dim tensor.
+
+    >>> import tracejit
+    >>> tracejit.dot(tracejit.tensor([1., 2.]), tracejit.tensor([3., 4.]))
+    tensor(11.)
+    """
     must_be_tensors("dot", ("tensor",), (tensor,))
     if len(input.shape) != 1 or len(tensor.shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(input.shape)}D and "
@@ -283,7 +303,13 @@ def dot(input: Any, tensor: Any) -> Any:
 
 @method()
 def outer(input: Any, vec2: Any) -> Any:
-    """Multiply each element of `input` by each of `vec2`: (n,) and (m,) give (n, m)."""
+    """Multiply each element of `input` by each of `vec2`: (n,) and (m,) give (n, m).
+
+    >>> import tracejit
+    >>> tracejit.outer(tracejit.tensor([1, 2]), tracejit.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     must_be_tensors("outer", ("vec2",), (vec2,))
     for x, name in ((input, "input"), (vec2, "vec2")):
         _want_dims(x, 1, f"outer: Expected 1-D argument {name}, but got {len(x.shape)}-D")
@@ -315,7 +341,13 @@ def inner(input: Any, other: Any) -> Any:
 @autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return beta * input + alpha * (mat1 @ mat2); `input` broadcasts."""
+    """Return beta * input + alpha * (mat1 @ mat2), (n, m); `input` broadcasts to it.
+
+    >>> import tracejit
+    >>> tracejit.addmm(tracejit.ones(2), tracejit.eye(2), tracejit.eye(2))
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
     if _is_sparse(mat1):
         return input * beta + mat1.sparse_product(mat2) * alpha
     _want_dims(mat1, 2, f"mat1 must be a matrix, got {len(mat1.shape)}-D tensor")
@@ -331,7 +363,12 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 @autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return beta * input + alpha * bmm(batch1, batch2); `input` broadcasts."""
+    """Return beta * input + alpha * bmm(batch1, batch2), (b, n, m); `input` broadcasts to it.
+
+    >>> import tracejit
+    >>> tracejit.baddbmm(tracejit.ones(1), tracejit.ones(5, 2, 3), tracejit.ones(5, 3, 4)).shape
+    tracejit.Size([5, 2, 4])
+    """
     _want_dims(batch1, 3, "batch1 must be a 3D tensor")
     _want_dims(batch2, 3, "batch2 must be a 3D tensor")
     _same_dtype(batch1, batch2)

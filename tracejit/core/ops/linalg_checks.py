@@ -15,7 +15,15 @@ from tracejit.core.ops.types import FLOATING, SCALAR_NAMES
 
 
 class LinAlgError(RuntimeError):
-    """Error: a matrix without the asked-for inverse, factor or values."""
+    """Error: a matrix without the asked-for inverse, factor or values. It is a RuntimeError.
+
+    >>> import tracejit
+    >>> try:
+    ...     tracejit.linalg.inv(tracejit.zeros(2, 2))
+    ... except tracejit.linalg.LinAlgError:
+    ...     print("singular")
+    singular
+    """
 
 
 def title(x: Any) -> str:

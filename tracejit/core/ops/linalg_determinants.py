@@ -179,7 +179,13 @@ def slogdet(A: Any) -> Any:
 
 @method()
 def logdet(input: Any) -> Any:
-    """Return the logarithms of determinants; nan where real ones are negative."""
+    """Return the logarithms (*) of determinants of matrices (*, n, n); nan where real ones are
+    negative.
+
+    >>> import tracejit
+    >>> tracejit.logdet(tracejit.eye(2) * 2)
+    tensor(1.3863)
+    """
     sign, logabsdet = _slogdet("logdet", input)
     if input.is_complex():
         return sign.log() + logabsdet

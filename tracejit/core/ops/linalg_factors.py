@@ -108,7 +108,18 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
 
 @autocasts(cpu="float32")
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
-    """Return (L, info): `info` is 0, or the order of the first minor that is not positive."""
+    """Return (L, info) of Hermitian matrices (*, n, n), where A = L @ L.mH.
+
+    `info` (*) of int32 is 0, or the order of the first minor that is not positive; `check_errors`
+    raises LinAlgError there.
+
+    >>> import tracejit
+    >>> tracejit.linalg.cholesky_ex(tracejit.eye(2) * 4)
+    tracejit.return_types.linalg_cholesky_ex(
+    L=tensor([[2., 0.],
+            [0., 2.]]),
+    info=tensor(0, dtype=tracejit.int32))
+    """
     return CholeskyResult(*_cholesky(A, upper, "linalg.cholesky_ex" if check_errors else ""))
 
 
@@ -289,7 +300,14 @@ def _factored(name: str, A: Any, pivot: bool) -> tuple[Any, Any, Any]:
 
 
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """Return (LU, pivots, info): `info` is 0, or the number of the first pivot that is 0."""
+    """Return (LU, pivots, info) of matrices (*, m, n), see `lu_factor`.
+
+    `info` (*) of int32 is 0, or the number of the first pivot that is 0.
+
+    >>> import tracejit
+    >>> tracejit.linalg.lu_factor_ex(tracejit.eye(2)).info
+    tensor(0, dtype=tracejit.int32)
+    """
     LU, pivots, info = _factored("torch.lu_factor_ex", A, pivot)
     if check_errors:
         _must_be_regular("torch.linalg.lu_factor_ex", info)
@@ -337,7 +355,18 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True,
               unpack_pivots: bool = True) -> Any:  # fmt: skip
-    """Return (P, L, U) from what `linalg.lu_factor` returns."""
+    """Return (P, L, U) from what `linalg.lu_factor` returns: LU (*, m, n) and pivots (*, k), int32.
+
+    P is (*, m, m), L (*, m, k) and U (*, k, n), k being the smaller of m and n. What is not
+    unpacked is empty.
+
+    >>> import tracejit
+    >>> LU, pivots = tracejit.linalg.lu_factor(tracejit.tensor([[0.0, 1.0], [2.0, 0.0]]))
+    >>> P, L, U = tracejit.lu_unpack(LU, pivots)
+    >>> P @ L @ U
+    tensor([[0., 1.],
+            [2., 0.]])
+    """
     if len(LU_data.shape) < 2:
         raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
                            f"{shape_text(LU_data.shape)} instead")
@@ -372,8 +401,17 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
 
 @autocasts(cpu="float32")
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """Solve as `linalg.solve` with the result of `linalg.lu_factor` for A; for A.mH where
-    `adjoint`."""
+    """Solve as `linalg.solve` with the result of `linalg.lu_factor` for A (*, n, n); for A.mH where
+    `adjoint`.
+
+    B is (*, n, k), with `left` False (*, k, n); so is the solution.
+
+    >>> import tracejit
+    >>> LU, pivots = tracejit.linalg.lu_factor(tracejit.eye(2) * 2)
+    >>> tracejit.linalg.lu_solve(LU, pivots, tracejit.ones(2, 1))
+    tensor([[0.5000],
+            [0.5000]])
+    """
     check_sides("linalg.lu_solve", LU, B, left)
     must_have_kernel("linalg.lu_solve", LU, "lu_solve_cpu", analytic=True)
     must_agree("linalg.lu_solve", LU, B, ("LU", "B"))

@@ -113,7 +113,12 @@ def pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None
 
 @method()
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
-    """Call `linalg.pinv`."""
+    """Call `linalg.pinv`: pseudoinverses (*, n, m) of matrices (*, m, n).
+
+    >>> import tracejit
+    >>> tracejit.pinverse(tracejit.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
     return pinv(input, rcond)
 
 

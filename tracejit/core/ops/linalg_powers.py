@@ -218,7 +218,14 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
 
 @autocasts(cpu="lower", cuda="lower")
 def chain_matmul(*matrices: Any) -> Any:
-    """Call `linalg.multi_dot` with the arguments, which are matrices; one alone is returned."""
+    """Call `linalg.multi_dot` with the arguments, which are matrices; one alone is returned.
+
+    RuntimeError for no matrices and for other dimensions.
+
+    >>> import tracejit
+    >>> tracejit.chain_matmul(tracejit.ones(2, 3), tracejit.ones(3, 4), tracejit.ones(4, 1)).shape
+    tracejit.Size([2, 1])
+    """
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for x in matrices:

@@ -64,17 +64,29 @@ def householder_product(A: Any, tau: Any) -> Any:
 
 @method()
 def orgqr(input: Any, tau: Any) -> Any:
-    """Call `linalg.householder_product` by its other name."""
+    """Call `linalg.householder_product` by its other name: matrices (*, m, n), tau (*, k).
+
+    >>> import tracejit
+    >>> tracejit.orgqr(tracejit.eye(2), tracejit.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return householder_product(input, tau)
 
 
 @method()
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
-    """Multiply `other` by the product Q of `input`'s reflections: Q other if `left`, else other Q.
+    """Multiply `other` (*, m, n) by the product Q of `input`'s reflections: Q other if `left`, else
+    other Q.
 
     transpose  by Q's conjugate transpose instead
 
     RuntimeError where sizes or dtypes do not fit.
+
+    >>> import tracejit
+    >>> tracejit.ormqr(tracejit.eye(2), tracejit.zeros(2), tracejit.ones(2, 1))
+    tensor([[1.],
+            [1.]])
     """
     must_agree("torch.ormqr", input, other, ("input", "other"))
     found = _reflections("torch.ormqr", input, tau)
@@ -131,7 +143,13 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:
     """Approximate (U, S, V) of the `q` (None: 6, or fewer) principal components of A's rows.
 
-    ValueError for a `q` or `niter` out of range.
+    A is (*, m, n); U (*, m, q), S (*, q) and V (*, n, q). Starting directions are drawn at random.
+    ValueError for a `q` or `niter` out of range. The source is Halko, Martinsson and Tropp,
+    "Finding structure with randomness" (2011).
+
+    >>> import tracejit
+    >>> [tuple(part.shape) for part in tracejit.pca_lowrank(tracejit.eye(4), q=2)]
+    [(4, 2), (2,), (4, 2)]
     """
     rows, columns = A.shape[-2:]
     count = min(6, rows, columns) if q is None else q

@@ -102,7 +102,18 @@ def inv(A: Any) -> Any:
 
 @autocasts(cpu="float32")
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
-    """Return (inverse, info): `info` is 0, or the number of the first pivot that is 0."""
+    """Return (inverse, info) of matrices (*, n, n).
+
+    `info` (*) of int32 is 0, or the number of the first pivot that is 0; `check_errors` raises
+    LinAlgError there.
+
+    >>> import tracejit
+    >>> tracejit.linalg.inv_ex(tracejit.eye(2) * 2)
+    tracejit.return_types.linalg_inv_ex(
+    inverse=tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]]),
+    info=tensor(0, dtype=tracejit.int32))
+    """
     _check_square("linalg.inv", A)
     return InvResult(*inv_record(A, check="linalg.inv_ex" if check_errors else ""))
 
@@ -110,7 +121,13 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 @method()
 @autocasts(cpu="float32")
 def inverse(input: Any) -> Any:
-    """Call `linalg.inv`."""
+    """Call `linalg.inv`: inverses of matrices (*, n, n). LinAlgError where one has none.
+
+    >>> import tracejit
+    >>> tracejit.inverse(tracejit.eye(2) * 2)
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]])
+    """
     return inv(input)
 
 
@@ -210,7 +227,15 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
 
 
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
-    """Return (result, info): `info` is 0, or the number of the first pivot of A that is 0."""
+    """Return (result, info), see `solve`.
+
+    `info` (*) of int32 is 0, or the number of the first pivot of A that is 0; `check_errors` raises
+    LinAlgError there.
+
+    >>> import tracejit
+    >>> tracejit.linalg.solve_ex(tracejit.eye(2) * 2, tracejit.ones(2)).result
+    tensor([0.5000, 0.5000])
+    """
     check = "torch.linalg.solve_ex" if check_errors else ""
     return SolveResult(*_solved("linalg.solve", A, B, bool(left), check))
 
@@ -262,7 +287,16 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True,
 @autocasts(cpu="float32")
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> Any:  # fmt: skip
-    """Return (solution of A @ X = input, A); of A.T @ X = input where `transpose`."""
+    """Return (solution of A @ X = input, A); of A.T @ X = input where `transpose`.
+
+    A (*, n, n) is triangular, upper unless told; input and solution are (*, n, k). RuntimeError
+    where sizes do not fit.
+
+    >>> import tracejit
+    >>> tracejit.triangular_solve(tracejit.ones(2, 1), tracejit.eye(2) * 2).solution
+    tensor([[0.5000],
+            [0.5000]])
+    """
     must_be_tensors("triangular_solve", ("A",), (A,))
     for x, what in ((input, "b"), (A, "A")):
         if len(x.shape) < 2:

@@ -191,7 +191,13 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
 
 @autocasts(cpu="float32")
 def svdvals(A: Any, *, driver: str | None = None) -> Any:
-    """Return the singular values of `svd`."""
+    """Return the singular values (*, k) of matrices (*, m, n), the largest first; k is the smaller
+    size.
+
+    >>> import tracejit
+    >>> tracejit.linalg.svdvals(tracejit.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor([4., 3.])
+    """
     _check_svd(A, driver)
     return svdvals_record(A)
 
@@ -301,5 +307,10 @@ def eigh(A: Any, UPLO: str = "L") -> Any:
 
 @autocasts(cpu="float32")
 def eigvalsh(A: Any, UPLO: str = "L") -> Any:
-    """Return the eigenvalues of `eigh`."""
+    """Return the eigenvalues (*, n) of Hermitian matrices (*, n, n), ascending: those of `eigh`.
+
+    >>> import tracejit
+    >>> tracejit.linalg.eigvalsh(tracejit.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    tensor([-1.,  1.])
+    """
     return eigvalsh_record(A, upper=_is_upper(A, UPLO))

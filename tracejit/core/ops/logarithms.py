@@ -85,9 +85,11 @@ _logit = pointwise(
 
 @method()
 def logit(input: Any, eps: float | None = None) -> Any:
-    """Return log(input / (1 - input)), nan outside of 0 .. 1.
+    """Return log(x / (1 - x)) of each element, nan outside of 0 .. 1, in the same shape.
 
-    eps  bounds `input` to eps .. 1 - eps first
+    eps  bounds elements to eps .. 1 - eps first
+
+    Integers compute in the default dtype.
 
     >>> import tracejit
     >>> tracejit.logit(tracejit.tensor([0.5, 0.75, 1.0]), eps=0.25)

@@ -196,7 +196,13 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
 @autocasts(cpu="float32", cuda="float32")
 def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Any = None) -> Any:
-    """Return |input - target|; `weight` as in `mse_loss`."""
+    """Return |input - target|, which broadcast; `weight` and `reduction` as in `mse_loss`: (), or
+    with "none" the broadcast shape.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.l1_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
+    tensor(1.)
+    """
     _warn_of_sizes(input, target)
     reduction = legacy(reduction, size_average, reduce)
     is_complex = any(x.dtype.category == COMPLEX for x in (input, target))
@@ -225,7 +231,12 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
                weight: Any = None) -> Any:
     """Return half the squared difference below `delta`, linear beyond, times `weight`.
 
-    The result has the input's dtype. RuntimeError unless `delta` > 0.
+    Input and target broadcast; the result is (), with reduction="none" the broadcast shape, in the
+    input's dtype. RuntimeError unless `delta` > 0. Huber (1964) introduced it.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.huber_loss(tracejit.tensor([0.5, 3.]), tracejit.tensor([0., 0.]))
+    tensor(1.3125)
     """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -255,7 +266,14 @@ smooth_l1_record = loss_record("smooth_l1_loss", _smooth, "SmoothL1LossBackward0
 @autocasts(cpu="float32", cuda="float32")
 def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
                    reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0) -> Any:
-    """Return `huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`."""
+    """Return `huber_loss` divided by `beta`; with `beta` 0 it is `l1_loss`.
+
+    The result is (), with reduction="none" the broadcast shape. RuntimeError for a negative `beta`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.smooth_l1_loss(tracejit.tensor([0.5, 3.]), tracejit.tensor([0., 0.]))
+    tensor(1.3125)
+    """
     reduction = legacy(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -304,7 +322,15 @@ bce_logits_record = loss_record("binary_cross_entropy_with_logits", _bce_logits)
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:
-    """Return -(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100."""
+    """Return -(target log(input) + (1 - target) log(1 - input)); logarithms are at least -100.
+
+    Input and target have the same shape; `weight` broadcasts to it. The result is (), with "none"
+    that shape. ValueError for other shapes, RuntimeError for inputs outside [0, 1].
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.binary_cross_entropy(tracejit.tensor([0.5]), tracejit.tensor([1.]))
+    tensor(0.6931)
+    """
     reduction = legacy(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input "
@@ -325,7 +351,16 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Any = None) -> Any:
     """Return `binary_cross_entropy` of sigmoid(input), stable for large inputs; in the target's
-    dtype."""
+    dtype.
+
+    Input and target have the same shape; `weight` and `pos_weight`, a factor of the positive term,
+    broadcast to it. The result is (), with "none" that shape. ValueError for other shapes.
+
+    >>> import tracejit
+    >>> F = tracejit.nn.functional
+    >>> F.binary_cross_entropy_with_logits(tracejit.tensor([0.]), tracejit.tensor([1.]))
+    tensor(0.6931)
+    """
     reduction = legacy(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size "
@@ -361,8 +396,17 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
 
 def kl_div(input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Any:
-    """Return target * (log(target) - input), `input` being logarithms; "batchmean" is per
-    sample."""
+    """Return target * (log(target) - input), `input` being logarithms; "batchmean" is per sample.
+
+    log_target  True: targets are logarithms too
+
+    Both broadcast; the result is (), with "none" the broadcast shape. RuntimeError for integers.
+
+    >>> import tracejit
+    >>> log_q = tracejit.tensor([[0.5, 0.5]]).log()
+    >>> tracejit.nn.functional.kl_div(log_q, tracejit.tensor([[1., 0.]]), reduction="batchmean")
+    tensor(0.6931)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy(reduction, size_average, reduce)
     elif reduction == "mean":

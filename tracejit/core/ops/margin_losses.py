@@ -27,7 +27,16 @@ from tracejit.core.ops.types import SCALAR_NAMES, int64
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute max(0, -target * (input1 - input2) + margin), `target` being 1 or -1."""
+    """Compute max(0, -target * (input1 - input2) + margin), `target` being 1 or -1.
+
+    All three have as many dimensions, and broadcast. The result is (), with reduction="none" the
+    broadcast shape. RuntimeError for other dimensions.
+
+    >>> import tracejit
+    >>> x, y = tracejit.tensor([1.]), tracejit.tensor([3.])
+    >>> tracejit.nn.functional.margin_ranking_loss(x, y, tracejit.tensor([1]))
+    tensor(2.)
+    """
     dims = [len(x.shape) for x in (input1, input2, target)]
     if len(set(dims)) > 1:
         raise RuntimeError(
@@ -43,7 +52,15 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0,
                          size_average: bool | None = None, reduce: bool | None = None,
                          reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute `input` where the target is 1, max(0, margin - input) where it is -1."""
+    """Compute `input` where the target is 1, max(0, margin - input) where it is -1.
+
+    Both broadcast; the result is (), with reduction="none" the broadcast shape.
+
+    >>> import tracejit
+    >>> F = tracejit.nn.functional
+    >>> F.hinge_embedding_loss(tracejit.tensor([0.2, 0.7]), tracejit.tensor([1, -1]))
+    tensor(0.2500)
+    """
     far = where(target != 1, clamp_min(margin - input, 0), 0)
     near = where(target != -1, input, 0)
     return reduced(far + near, legacy(reduction, size_average, reduce))
@@ -55,8 +72,14 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
                           reduction: str = "mean") -> Any:  # fmt: skip
     """Compute 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
-    Rows are the last dimension: a row for each target of a list, or a vector for a target without
-    dimensions.
+    Inputs are (N, D) for a target (N,), or (D,) for (). The result is (), with reduction="none" the
+    target's shape. RuntimeError for other dimensions.
+
+    >>> import tracejit
+    >>> x = tracejit.tensor([[1., 0.]])
+    >>> F = tracejit.nn.functional
+    >>> F.cosine_embedding_loss(x, tracejit.tensor([[0., 1.]]), tracejit.tensor([1]))
+    tensor(1.)
     """
     dims = len(target.shape)
     if dims not in (0, 1):
@@ -78,7 +101,15 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 @autocasts(cpu="float32", cuda="float32")
 def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute log(1 + exp(-target * input)) in the input's shape and dtype; `target` is 1 or -1."""
+    """Compute log(1 + exp(-target * input)) in the input's shape and dtype; `target` is 1 or -1.
+
+    The result is (), with reduction="none" the input's shape. RuntimeError for a target that does
+    not broadcast to it.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.soft_margin_loss(tracejit.tensor([0.]), tracejit.tensor([1.]))
+    tensor(0.6931)
+    """
     not_bool(None, (input,))
     shape = broadcast(tuple(input.shape), tuple(target.shape))
     if not same_shape(shape, tuple(input.shape)):
@@ -92,7 +123,16 @@ def soft_margin_loss(input: Any, target: Any, size_average: bool | None = None,
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Any:  # fmt: skip
-    """Average the cross entropy of each class by itself over the classes (the last dimension)."""
+    """Average the cross entropy of each class by itself over the classes (the last dimension).
+
+    Input and target are (*, C), `weight` (C,). The result is (), with reduction="none" (*).
+    IndexError for no dimension.
+
+    >>> import tracejit
+    >>> F = tracejit.nn.functional
+    >>> F.multilabel_soft_margin_loss(tracejit.zeros(1, 2), tracejit.tensor([[1., 0.]]))
+    tensor(0.6931)
+    """
     each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     each = each if weight is None else each * weight
     if not input.shape:
@@ -118,8 +158,14 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0,
                       reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """Sum max(0, margin - input[y] + input[i])^p over the classes i other than the target y.
 
-    The sum is multiplied by `weight[y]` and divided by the number of classes. `input` is (N, C) or
-    (C,), `target` (N,) or ().
+    The sum is multiplied by `weight[y]` and divided by the number C of classes. `input` is (N, C)
+    or (C,), `target` (N,) or (), `weight` (C,). ValueError for a `p` but 1 and 2, RuntimeError for
+    other sizes.
+
+    >>> import tracejit
+    >>> F = tracejit.nn.functional
+    >>> F.multi_margin_loss(tracejit.tensor([[0.1, 0.2, 0.4]]), tracejit.tensor([2]))
+    tensor(0.5000)
     """
     reduction = checked(legacy(reduction, size_average, reduce))
     if p not in (1, 2):
@@ -160,6 +206,11 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: bool | None = 
     shape: labels up to the first -1.
 
     RuntimeError for sizes that differ and labels out of range.
+
+    >>> import tracejit
+    >>> x, labels = tracejit.tensor([0.1, 0.2, 0.4, 0.8]), tracejit.tensor([3, 0, -1, 1])
+    >>> tracejit.nn.functional.multilabel_margin_loss(x, labels)
+    tensor(0.8500)
     """
     reduction = checked(legacy(reduction, size_average, reduce))
     shape, found = input.shape, target.shape
@@ -192,10 +243,15 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
                         p: float = 2, eps: float = 1e-6, swap: bool = False,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute max(0, margin + |anchor - positive| - |anchor - negative|).
+    """Compute max(0, margin + |anchor - positive| - |anchor - negative|) of tensors (N, D) or (D,).
 
     The distances are p-norms of the last dimension. With `swap` the distance of positive and
-    negative counts where it is smaller.
+    negative counts where it is smaller. ValueError unless `margin` is positive.
+
+    >>> import tracejit
+    >>> x = tracejit.zeros(1, 2)
+    >>> tracejit.nn.functional.triplet_margin_loss(x, x, x + 0.5)
+    tensor(0.2929)
     """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -209,7 +265,17 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
                                       distance_function: Callable[[Any, Any], Any] | None = None,
                                       margin: float = 1.0, swap: bool = False,
                                       reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute `triplet_margin_loss` with a `distance_function`; None: the Euclidean distance."""
+    """Compute `triplet_margin_loss` with a `distance_function` of two tensors; None: the Euclidean
+    distance.
+
+    The three tensors (N, *) have the same number of dimensions. ValueError unless `margin` is
+    positive.
+
+    >>> import tracejit
+    >>> x = tracejit.zeros(1, 2)
+    >>> tracejit.nn.functional.triplet_margin_with_distance_loss(x, x, x + 0.5)
+    tensor(0.2929)
+    """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or (lambda a, b: _distance(a, b, 2, 1e-6))
@@ -241,7 +307,14 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
                      reduce: bool | None = None, reduction: str = "mean") -> Any:  # fmt: skip
     """Compute the negative log likelihood of counts under a Poisson rate, or under its logarithm.
 
-    With `full`, add Stirling's approximation of log(target!).
+    log_input  True: exp(input) - target * input; False: input - target * log(input + eps)
+    full       True adds Stirling's approximation of log(target!)
+
+    Both broadcast; the result is (), with reduction="none" the broadcast shape.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.poisson_nll_loss(tracejit.tensor([0.]), tracejit.tensor([2.]))
+    tensor(1.)
     """
     reduction = checked(legacy(reduction, size_average, reduce))
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
@@ -253,12 +326,18 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Any:  # fmt: skip
-    """Compute the negative log likelihood of targets under a Gaussian.
+    """Compute the negative log likelihood of targets under a Gaussian: (log(v) + (input - target)^2
+    / v) / 2.
 
-    Its mean is `input`, its variance `var`, but at least `eps`. With `full`, add the constant log(2
-    pi) / 2.
+    Its mean is `input` (*), its variance v is `var`, but at least `eps`: of the same shape, without
+    the last dimension, or a number. With `full`, add the constant log(2 pi) / 2.
 
     ValueError where `var` is of no fitting size or has a negative element.
+
+    >>> import tracejit
+    >>> F = tracejit.nn.functional
+    >>> F.gaussian_nll_loss(tracejit.zeros(2), tracejit.ones(2), tracejit.ones(2))
+    tensor(0.5000)
     """
     if isinstance(var, float):
         if var < 0:

@@ -202,19 +202,34 @@ def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
 @method()
 def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: Any = None) -> Any:
-    """Return the square root of `var`; its gradient where it is 0 is 0."""
+    """Return the square root of `var`, in its shape and dtype; its gradient where it is 0 is 0.
+
+    >>> import tracejit
+    >>> tracejit.std(tracejit.tensor([1.0, 3.0]), correction=0)
+    tensor(1.)
+    """
     return _spread(std_record, input, dim, unbiased, keepdim, correction, "std and var")
 
 
 def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: Any = None) -> tuple[Any, Any]:
-    """Return `var` and `mean` of the same elements."""
+    """Return `var` and `mean` of the same elements, both in the shape of `var`.
+
+    >>> import tracejit
+    >>> tracejit.var_mean(tracejit.tensor([1.0, 3.0]))
+    (tensor(2.), tensor(2.))
+    """
     return _spread(var_mean_record, input, dim, unbiased, keepdim, correction, "var_mean")
 
 
 def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: Any = None) -> tuple[Any, Any]:
-    """Return `std` and `mean` of the same elements."""
+    """Return `std` and `mean` of the same elements, both in the shape of `std`.
+
+    >>> import tracejit
+    >>> tracejit.std_mean(tracejit.tensor([1.0, 3.0]), correction=0)
+    (tensor(1.), tensor(2.))
+    """
     return _spread(std_mean_record, input, dim, unbiased, keepdim, correction, "std_mean")
 
 

@@ -154,9 +154,13 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 
 @method()
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
-    """Reshape without a copy: RuntimeError where strides do not allow a view.
+    """Reshape without a copy, gradients included: RuntimeError where strides do not allow a view.
 
     `view(dtype)` reads the same bytes as elements of another type, see `reinterpret`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).view(-1).shape
+    tracejit.Size([6])
     """
     if dtype is not None or len(shape) == 1 and isinstance(shape[0], (element_type, type)):
         from tracejit.core.ops.reinterpret import reinterpreted
@@ -204,14 +208,24 @@ def reshaped_view(array: np.ndarray, shape: tuple) -> np.ndarray | None:
 
 @method()
 def view_as(input: Any, other: Any) -> Any:
-    """Return `view` in the shape of `other`."""
+    """Return `view` in the shape of `other`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).view_as(tracejit.zeros(6)).shape
+    tracejit.Size([6])
+    """
     must_be_tensors("view_as", ("other",), (other,))
     return view(input, *other.shape)
 
 
 @method()
 def reshape_as(input: Any, other: Any) -> Any:
-    """Return `reshape` in the shape of `other`."""
+    """Return `reshape` in the shape of `other`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).reshape_as(tracejit.zeros(6)).shape
+    tracejit.Size([6])
+    """
     must_be_tensors("reshape_as", ("other",), (other,))
     return reshape(input, *other.shape)
 
@@ -236,13 +250,23 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @method()
 def ravel(input: Any) -> Any:
-    """Return all elements in one dimension: a view of `input` if it is contiguous, else a copy."""
+    """Return all elements in one dimension: a view of `input` if it is contiguous, else a copy.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).ravel().shape
+    tracejit.Size([6])
+    """
     return view(input.contiguous(), -1)
 
 
 @method()
 def unflatten(input: Any, dim: int, sizes: Sequence[Any]) -> Any:
-    """Split dimension `dim` into several of the given sizes; one may be -1."""
+    """Split dimension `dim` into several of the given sizes, a view; one may be -1.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 6).unflatten(1, (2, -1)).shape
+    tracejit.Size([2, 2, 3])
+    """
     k = normalize_dim(dim, len(input.shape))
     part = resolved(given(tuple(sizes)), typed(input, (input.shape[k],)))
     return view(input, *input.shape[:k], *part, *input.shape[k + 1:])
@@ -322,13 +346,24 @@ swapdims = transpose
 
 @method()
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
-    """Call `transpose`, under NumPy's name."""
+    """Call `transpose`, under NumPy's name: two dimensions change places.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).swapaxes(0, 1).shape
+    tracejit.Size([3, 2])
+    """
     return transpose(input, axis0, axis1)
 
 
 @method()
 def t(input: Any) -> Any:
-    """Transpose a matrix; vectors and scalars are unchanged."""
+    """Transpose a matrix, a view; vectors and scalars are unchanged. RuntimeError for more
+    dimensions.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).t().shape
+    tracejit.Size([3, 2])
+    """
     ndim = len(input.shape)
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
@@ -354,7 +389,12 @@ Operators.mT = property(_matrix_transposed)  # type: ignore[attr-defined]
 
 @method()
 def movedim(input: Any, source: Any, destination: Any) -> Any:
-    """Move dimensions `source` to places `destination`; the others keep their order."""
+    """Move dimensions `source` to places `destination`; the others keep their order. A view.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3, 4).movedim(0, -1).shape
+    tracejit.Size([3, 4, 2])
+    """
     ndim = len(input.shape)
     sources = [normalize_dim(d, ndim) for d in _listed(source)]
     places = [normalize_dim(d, ndim) for d in _listed(destination)]
@@ -517,7 +557,12 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
 
 @method()
 def expand_as(input: Any, other: Any) -> Any:
-    """Return `expand` to the shape of `other`."""
+    """Return `expand` to the shape of `other`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(3, 1).expand_as(tracejit.zeros(3, 4)).shape
+    tracejit.Size([3, 4])
+    """
     must_be_tensors("expand_as", ("other",), (other,))
     return expand(input, *other.shape)
 
