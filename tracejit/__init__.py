@@ -334,10 +334,20 @@ def trace(*arguments: Any, **named: Any) -> Any:
 
 
 def is_floating_point(input: Tensor) -> Any:
-    """Return True if a tensor's dtype is a floating point one."""
+    """Return True if a tensor's dtype, in any shape, is a floating point one.
+
+    >>> import tracejit
+    >>> tracejit.is_floating_point(tracejit.ones(1))
+    True
+    """
     return input.is_floating_point()
 
 
 def numel(input: Tensor) -> Any:
-    """Return the number of elements of a tensor."""
+    """Return the number of elements of a tensor of any shape.
+
+    >>> import tracejit
+    >>> tracejit.numel(tracejit.ones(2, 3))
+    6
+    """
     return input.numel()

@@ -23,14 +23,24 @@ class SymInt:
 
 
 class SymFloat:
-    """Float that is not known yet: there are no objects of this class."""
+    """Float that is not known yet: there are no objects of this class.
+
+    >>> import tracejit
+    >>> isinstance(2.0, (float, tracejit.SymFloat)), isinstance(2.0, tracejit.SymFloat)
+    (True, False)
+    """
 
     def __init__(self, node: Any = None) -> NoReturn:
         raise NotImplementedError(_TEXT.format("symbolic"))
 
 
 class SymBool:
-    """Bool that is not known yet: there are no objects of this class."""
+    """Bool that is not known yet: there are no objects of this class.
+
+    >>> import tracejit
+    >>> isinstance(True, (bool, tracejit.SymBool)), isinstance(True, tracejit.SymBool)
+    (True, False)
+    """
 
     def __init__(self, node: Any = None) -> NoReturn:
         raise NotImplementedError(_TEXT.format("symbolic"))

@@ -65,19 +65,33 @@ def _unguarded(what: str) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that a program runs on, the calling one included."""
+    """Return the number of threads that a program runs on, the calling one included.
+
+    >>> import tracejit
+    >>> tracejit.get_num_threads() >= 1
+    True
+    """
     _unguarded("the number of threads")
     return threads.get_num_threads()
 
 
 def set_num_threads(count: int | None) -> None:
-    """Use `count` threads from the next run on; None: what affinity, quota and the flag allow."""
+    """Use `count` threads from the next run on; None: what affinity, quota and the flag allow.
+
+    >>> import tracejit
+    >>> tracejit.set_num_threads(tracejit.get_num_threads())
+    """
     _unguarded("the number of threads")
     threads.set_num_threads(count)
 
 
 def get_num_interop_threads() -> int:
-    """Return the number of threads for ops side by side, as it was set; no ops run so."""
+    """Return the number of threads for ops side by side, as it was set; no ops run so.
+
+    >>> import tracejit
+    >>> tracejit.get_num_interop_threads() >= 1
+    True
+    """
     return _asked().interop_threads or threads.available_threads()
 
 
@@ -100,14 +114,24 @@ def set_num_interop_threads(count: int) -> None:
 
 def set_warn_always(b: bool, /) -> None:
     """Remember if each warning is asked for. Warnings here are always given, and Python's filters
-    decide if they are shown. RuntimeError for what is no bool."""
+    decide if they are shown. RuntimeError for what is no bool.
+
+    >>> import tracejit
+    >>> tracejit.set_warn_always(False)
+    """
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _asked().every_warning = b
 
 
 def is_warn_always_enabled() -> bool:
-    """Return the value that `set_warn_always` got."""
+    """Return the value that `set_warn_always` got.
+
+    >>> import tracejit
+    >>> tracejit.set_warn_always(False)
+    >>> tracejit.is_warn_always_enabled()
+    False
+    """
     return _told("every_warning")
 
 
@@ -125,13 +149,24 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> Any:
-    """Return True if deterministic algorithms were asked for."""
+    """Return True if deterministic algorithms were asked for.
+
+    >>> import tracejit
+    >>> tracejit.use_deterministic_algorithms(False)
+    >>> tracejit.are_deterministic_algorithms_enabled()
+    False
+    """
     return _told("mode")
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> Any:
-    """Return True if a warning was asked for where no deterministic algorithm exists; all have
-    one."""
+    """Return True if a warning was asked for where no deterministic algorithm exists; all have one.
+
+    >>> import tracejit
+    >>> tracejit.use_deterministic_algorithms(False)
+    >>> tracejit.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return _told("warn_only")
 
 
@@ -160,7 +195,14 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the mode that `set_deterministic_debug_mode` set, as a number."""
+    """Return the mode that `set_deterministic_debug_mode` set, as a number: 0, 1 (warn) or 2
+    (error).
+
+    >>> import tracejit
+    >>> tracejit.set_deterministic_debug_mode("default")
+    >>> tracejit.get_deterministic_debug_mode()
+    0
+    """
     return 0 if not _told("mode") else 1 if _told("warn_only") else 2
 
 
@@ -181,5 +223,11 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> Any:
-    """Return the precision that `set_float32_matmul_precision` got."""
+    """Return the precision that `set_float32_matmul_precision` got.
+
+    >>> import tracejit
+    >>> tracejit.set_float32_matmul_precision("highest")
+    >>> tracejit.get_float32_matmul_precision()
+    'highest'
+    """
     return _told("precision")

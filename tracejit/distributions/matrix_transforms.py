@@ -16,7 +16,15 @@ from tracejit.nn.functional import pad, softplus
 
 
 class LowerCholeskyTransform(Transform):
-    """Square matrices to lower triangular ones with a positive diagonal."""
+    """Transformation of matrices (*, n, n) to lower triangular ones with a positive diagonal: its
+    exp.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import LowerCholeskyTransform
+    >>> LowerCholeskyTransform()(tracejit.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -32,7 +40,15 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Square matrices to positive definite ones."""
+    """Transformation of matrices (*, n, n) to positive definite ones: L @ L.T of
+    `LowerCholeskyTransform`.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import PositiveDefiniteTransform
+    >>> PositiveDefiniteTransform()(tracejit.zeros(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -49,8 +65,18 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 numbers to Cholesky factors (n, n) of correlation matrices. Each row
-    is a stick of length 1, broken by squares."""
+    """Transformation of vectors of n (n - 1) / 2 numbers to Cholesky factors (n, n) of correlation
+    matrices. Each row is a stick of length 1, broken by squares.
+
+    ValueError for inputs without dimensions.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import CorrCholeskyTransform
+    >>> CorrCholeskyTransform()(tracejit.zeros(3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.],
+            [0., 0., 1.]])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -101,7 +127,14 @@ def _side(count: int) -> int:
 
 
 class CumulativeDistributionTransform(Transform):
-    """Values to the probability of a smaller one, by a distribution's `cdf`."""
+    """Transformation of values to the probability of a smaller one, by a distribution's `cdf`; same
+    shape.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import CumulativeDistributionTransform, Normal
+    >>> CumulativeDistributionTransform(Normal(0.0, 1.0))(tracejit.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
 
     bijective = True
     codomain = constraints.unit_interval

@@ -85,7 +85,17 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """`OneHotCategorical` whose samples have the gradient of `probs`."""
+    """Distribution `OneHotCategorical` whose samples have the gradient of `probs`: `rsample`
+    exists.
+
+    The source is Bengio, Léonard and Courville, "Estimating or propagating gradients through
+    stochastic neurons" (2013).
+
+    >>> import tracejit
+    >>> from tracejit.distributions import OneHotCategoricalStraightThrough
+    >>> OneHotCategoricalStraightThrough(tracejit.tensor([0.0, 1.0])).rsample()
+    tensor([0., 1.])
+    """
 
     has_rsample = True
 

@@ -41,7 +41,13 @@ __all__ = [
 
 
 class ExpTransform(Transform):
-    """y = exp(x)."""
+    """Transformation y = exp(x) of each element; the result has the same shape.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import ExpTransform
+    >>> ExpTransform()(tracejit.zeros(2)), ExpTransform().inv(tracejit.ones(2))
+    (tensor([1., 1.]), tensor([0., 0.]))
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -62,7 +68,13 @@ class ExpTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """y = x ** exponent, for positive x."""
+    """Transformation y = x ** exponent, for positive x; both broadcast.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import PowerTransform
+    >>> PowerTransform(tracejit.tensor(2.0))(tracejit.tensor([3.0]))
+    tensor([9.])
+    """
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -106,7 +118,13 @@ def _clipped_sigmoid(x: Any) -> Any:
 
 
 class SigmoidTransform(Transform):
-    """y = 1 / (1 + exp(-x))."""
+    """Transformation y = 1 / (1 + exp(-x)) of each element; the result has the same shape.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import SigmoidTransform
+    >>> SigmoidTransform()(tracejit.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -129,7 +147,13 @@ class SigmoidTransform(Transform):
 
 
 class SoftplusTransform(Transform):
-    """y = log(1 + exp(x))."""
+    """Transformation y = log(1 + exp(x)) of each element; the result has the same shape.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import SoftplusTransform
+    >>> SoftplusTransform()(tracejit.zeros(2))
+    tensor([0.6931, 0.6931])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -151,7 +175,13 @@ class SoftplusTransform(Transform):
 
 
 class TanhTransform(Transform):
-    """y = tanh(x)."""
+    """Transformation y = tanh(x) of each element; the result has the same shape.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import TanhTransform
+    >>> TanhTransform()(tracejit.zeros(2))
+    tensor([0., 0.])
+    """
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -173,7 +203,13 @@ class TanhTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """y = |x|; the inverse is y itself."""
+    """Transformation y = |x| of each element, of the same shape; the inverse is y itself.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import AbsTransform
+    >>> AbsTransform()(tracejit.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -189,7 +225,14 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x; `event_dim` last dimensions are one event."""
+    """Transformation y = loc + scale * x, which broadcast; `event_dim` last dimensions are one
+    event.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import AffineTransform
+    >>> AffineTransform(1.0, 2.0)(tracejit.tensor([3.0]))
+    tensor([7.])
+    """
 
     bijective = True
 
@@ -255,7 +298,14 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x) over the last dimension; the inverse is log(y)."""
+    """Transformation y = softmax(x) over the last dimension, in the same shape; the inverse is
+    log(y).
+
+    >>> import tracejit
+    >>> from tracejit.distributions import SoftmaxTransform
+    >>> SoftmaxTransform()(tracejit.zeros(2))
+    tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -282,7 +332,14 @@ def _vectors(shape: Any) -> Any:
 
 
 class StickBreakingTransform(Transform):
-    """Vectors of K-1 numbers to chances of K positions, each a share of what is left."""
+    """Transformation of vectors of K-1 numbers to chances of K positions, each a share of what is
+    left.
+
+    >>> import tracejit
+    >>> from tracejit.distributions import StickBreakingTransform
+    >>> StickBreakingTransform()(tracejit.zeros(2))
+    tensor([0.3333, 0.3333, 0.3333])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex

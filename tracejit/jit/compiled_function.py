@@ -50,7 +50,12 @@ _forbidden = threading.local()
 
 
 class RecompileError(RuntimeError):
-    """Error for a recompilation inside `no_recompile()`; the message names its cause."""
+    """Error for a recompilation inside `no_recompile()`; the message names its cause.
+
+    >>> import tracejit
+    >>> issubclass(tracejit.RecompileError, RuntimeError)
+    True
+    """
 
 
 Way = str  # a mode, and " eager" for exact numerics: compared at each call

@@ -32,17 +32,38 @@ def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None,
 
 
 def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    """`nn.GRUCell` with these weights."""
+    """Compute `nn.GRUCell` with these weights: input (N, n), hx (N, h), w_ih (3h, n), w_hh (3h, h);
+    the result is (N, h).
+
+    >>> import tracejit
+    >>> x, h = tracejit.zeros(2, 3), tracejit.zeros(2, 4)
+    >>> tracejit.gru_cell(x, h, tracejit.ones(12, 3), tracejit.ones(12, 4)).shape
+    tracejit.Size([2, 4])
+    """
     return _after(gru_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
 def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None,
                   b_hh: Any = None) -> Any:
-    """`nn.RNNCell` with these weights."""
+    """Compute `nn.RNNCell` with these weights: input (N, n), hx (N, h), w_ih (h, n), w_hh (h, h);
+    the result is (N, h).
+
+    >>> import tracejit
+    >>> x, h = tracejit.zeros(2, 3), tracejit.zeros(2, 4)
+    >>> tracejit.rnn_tanh_cell(x, h, tracejit.ones(4, 3), tracejit.ones(4, 4)).shape
+    tracejit.Size([2, 4])
+    """
     return _after(tanh_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
 def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None,
                   b_hh: Any = None) -> Any:
-    """`nn.RNNCell` of relu with these weights."""
+    """Compute `nn.RNNCell` of relu with these weights: input (N, n), hx (N, h), w_ih (h, n), w_hh
+    (h, h); the result is (N, h).
+
+    >>> import tracejit
+    >>> x, h = tracejit.zeros(2, 3), tracejit.zeros(2, 4)
+    >>> tracejit.rnn_relu_cell(x, h, tracejit.ones(4, 3), tracejit.ones(4, 4)).shape
+    tracejit.Size([2, 4])
+    """
     return _after(relu_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]

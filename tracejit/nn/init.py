@@ -56,6 +56,10 @@ def fans(tensor: Any) -> tuple[int, int]:
     input.
 
     Raises ValueError for fewer than two dimensions.
+
+    >>> import tracejit
+    >>> tracejit.nn.init._calculate_fan_in_and_fan_out(tracejit.zeros(4, 3))
+    (3, 4)
     """
     if tensor.dim() < 2:
         raise ValueError(
@@ -77,13 +81,24 @@ _calculate_fan_in_and_fan_out, _calculate_correct_fan = fans, _fan
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Fill with uniform numbers in [a, b)."""
+    """Fill a tensor of any shape with uniform numbers in [a, b), without history, and return it.
+
+    >>> import tracejit
+    >>> x = tracejit.nn.init.uniform_(tracejit.empty(3), 2.0, 3.0)
+    >>> bool(((x >= 2) & (x < 3)).all())
+    True
+    """
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    """Fill with normal numbers."""
+    """Fill a tensor of any shape with normal numbers of this mean and deviation, and return it.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.normal_(tracejit.empty(2, 3)).shape
+    tracejit.Size([2, 3])
+    """
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -96,7 +111,13 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Fill with normal numbers conditioned on lying in [a, b]."""
+    """Fill a tensor of any shape with normal numbers conditioned on lying in [a, b], and return it.
+
+    >>> import tracejit
+    >>> x = tracejit.nn.init.trunc_normal_(tracejit.empty(9), a=-1.0, b=1.0)
+    >>> bool((x.abs() <= 1).all())
+    True
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
@@ -115,7 +136,12 @@ def trunc_normal_(
 
 
 def constant_(tensor: Any, val: float) -> Any:
-    """Fill with one number."""
+    """Fill a tensor of any shape with one number, and return it.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.constant_(tracejit.empty(2), 3.0)
+    tensor([3., 3.])
+    """
     with no_grad():
         return tensor.fill_(val)
 
@@ -125,12 +151,22 @@ _no_grad_fill_ = constant_
 
 
 def ones_(tensor: Any) -> Any:
-    """Fill with ones."""
+    """Fill a tensor of any shape with ones, and return it.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.ones_(tracejit.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Any) -> Any:
-    """Fill with zeros."""
+    """Fill a tensor of any shape with zeros, and return it.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.zeros_(tracejit.empty(2))
+    tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
@@ -138,7 +174,13 @@ _no_grad_zero_ = zeros_
 
 
 def eye_(tensor: Any) -> Any:
-    """Fill a matrix with the identity; ValueError for other dimensions."""
+    """Fill a matrix with the identity, and return it; ValueError for other dimensions.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.eye_(tracejit.empty(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -146,13 +188,30 @@ def eye_(tensor: Any) -> Any:
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill uniformly in +-gain * sqrt(6 / (fan in + fan out))."""
+    """Fill a tensor (out, in, *) uniformly in +-gain * sqrt(6 / (fan in + fan out)), and return it.
+
+    ValueError for fewer than two dimensions. The source is Glorot and Bengio, "Understanding the
+    difficulty of training deep feedforward neural networks" (2010).
+
+    >>> import tracejit
+    >>> x = tracejit.nn.init.xavier_uniform_(tracejit.empty(3, 3))
+    >>> bool((x.abs() <= 1).all())
+    True
+    """
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Fill with normal numbers of standard deviation gain * sqrt(2 / (fan in + fan out))."""
+    """Fill a tensor (out, in, *) with normal numbers of standard deviation gain * sqrt(2 / (fan in
+    + fan out)), and return it.
+
+    ValueError for fewer than two dimensions. The source is Glorot and Bengio (2010).
+
+    >>> import tracejit
+    >>> tracejit.nn.init.xavier_normal_(tracejit.empty(4, 3)).shape
+    tracejit.Size([4, 3])
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
@@ -163,7 +222,20 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Fill uniformly in +-gain * sqrt(3 / fan). `a` is leaky_relu's slope."""
+    """Fill a tensor (out, in, *) uniformly in +-gain * sqrt(3 / fan), and return it. `a` is
+    leaky_relu's slope.
+
+    mode          "fan_in" or "fan_out": which fan divides
+    nonlinearity  whose gain `calculate_gain` gives
+
+    ValueError for fewer than two dimensions. The source is He et al., "Delving deep into
+    rectifiers" (2015).
+
+    >>> import tracejit
+    >>> x = tracejit.nn.init.kaiming_uniform_(tracejit.empty(4, 6))
+    >>> bool((x.abs() <= 1).all())
+    True
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -178,8 +250,16 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Fill with normal numbers of standard deviation gain / sqrt(fan). `a` is leaky_relu's
-    slope."""
+    """Fill a tensor (out, in, *) with normal numbers of standard deviation gain / sqrt(fan), and
+    return it. `a` is leaky_relu's slope.
+
+    ValueError for fewer than two dimensions. The source is He et al. (2015); see
+    `kaiming_uniform_`.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.kaiming_normal_(tracejit.empty(4, 3)).shape
+    tracejit.Size([4, 3])
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -189,8 +269,14 @@ def kaiming_normal_(
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with `gain` times a random matrix whose rows or columns (the fewer) are orthonormal. All
-    dimensions but the first are columns. The matrix is from the QR decomposition of a normal one,
-    its signs made unique (Saxe et al., 2013). ValueError for fewer than two dimensions."""
+    dimensions but the first are columns. The matrix is from the QR decomposition of a normal
+    one, its signs made unique (Saxe et al., 2013). ValueError for fewer than two dimensions.
+
+    >>> import tracejit
+    >>> x = tracejit.nn.init.orthogonal_(tracejit.empty(2, 3))
+    >>> tracejit.allclose(x @ x.T, tracejit.eye(2), atol=1e-5)
+    True
+    """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -209,7 +295,13 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """Fill convolution weights (O, I, *kernel) so that channels pass unchanged, as many as each
-    group has. ValueError for other than 3 to 5 dimensions."""
+    group has. ValueError for other than 3 to 5 dimensions.
+
+    >>> import tracejit
+    >>> tracejit.nn.init.dirac_(tracejit.empty(2, 2, 1)).squeeze()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
@@ -224,8 +316,13 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Fill with normal numbers of deviation `std`, and set the fraction `sparsity` of each column
-    to zero. ValueError for other than two dimensions."""
+    """Fill a matrix with normal numbers of deviation `std`, and set the fraction `sparsity` of each
+    column to zero. ValueError for other than two dimensions.
+
+    >>> import tracejit
+    >>> int((tracejit.nn.init.sparse_(tracejit.empty(4, 3), 0.5) == 0).sum())
+    6
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -231,14 +231,30 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
 
 def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None,
                       **named: Any) -> CompressedTensor:
-    """`sparse_compressed_tensor` by rows."""
+    """Make a `sparse_compressed_tensor` by rows: crow_indices (rows + 1,), col_indices (n,), values
+    (n,).
+
+    >>> import tracejit
+    >>> x = tracejit.sparse_csr_tensor([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))
+    >>> x.to_dense()
+    tensor([[0., 3.],
+            [4., 0.]])
+    """
     return sparse_compressed_tensor(crow_indices, col_indices, values, size,
                                     layout=named.pop("layout", None) or sparse_csr, **named)
 
 
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None,
                       **named: Any) -> CompressedTensor:
-    """`sparse_compressed_tensor` by columns."""
+    """Make a `sparse_compressed_tensor` by columns: ccol_indices (columns + 1,), row_indices (n,),
+    values (n,).
+
+    >>> import tracejit
+    >>> x = tracejit.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2))
+    >>> x.to_dense()
+    tensor([[0., 4.],
+            [3., 0.]])
+    """
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size,
                                     layout=named.pop("layout", None) or sparse_csc, **named)
 

@@ -109,7 +109,15 @@ SparseTensor.dispatch = staticmethod(_dispatch)  # type: ignore[attr-defined]
 # -- what dense tensors have of it -----------------------------------------------------------------
 @method()
 def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
-    """Return the elements at the positions of a sparse tensor."""
+    """Return the elements at the positions of a sparse tensor of the same shape, as a sparse
+    tensor.
+
+    >>> import tracejit
+    >>> mask = tracejit.eye(2).to_sparse()
+    >>> tracejit.ones(2, 2).sparse_mask(mask).to_dense()
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tuple(self.shape) != mask.extents:
         raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
                            f"{list(self.shape)} but mask has size {list(mask.extents)}")
@@ -118,9 +126,13 @@ def sparse_mask(self: Any, mask: SparseTensor) -> SparseTensor:
 
 @method()
 def to_sparse(self: Any, sparse_dim: int | None = None) -> SparseTensor:
-    """Return the elements that are not 0, with their positions.
+    """Return the elements that are not 0, with their positions: a sparse tensor of the same shape.
 
     sparse_dim  rows are kept whole from this dimension on; None: there are none
+
+    >>> import tracejit
+    >>> tracejit.tensor([0.0, 3.0]).to_sparse().values()
+    tensor([3.])
     """
     if not self.shape:
         raise NotImplementedError("to_sparse: a tensor without dimensions is not supported")
@@ -136,7 +148,12 @@ def to_sparse(self: Any, sparse_dim: int | None = None) -> SparseTensor:
 
 @method()
 def to_sparse_coo(self: Any) -> SparseTensor:
-    """Return what `to_sparse` returns."""
+    """Return what `to_sparse` returns: a sparse tensor of the same shape.
+
+    >>> import tracejit
+    >>> tracejit.tensor([0.0, 3.0]).to_sparse_coo().indices()
+    tensor([[1]])
+    """
     return to_sparse(self)
 
 
@@ -153,25 +170,45 @@ def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
 
 @method()
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
-    """Return the elements of a matrix that are not 0, column by column."""
+    """Return the elements of a matrix that are not 0, column by column.
+
+    >>> import tracejit
+    >>> tracejit.eye(2).to_sparse_csc().values()
+    tensor([1., 1.])
+    """
     return to_sparse(self).to_sparse_csc()
 
 
 @method()
 def to_dense(self: Any, dtype: Any = None) -> Any:
-    """Return the tensor itself, or in another dtype."""
+    """Return the tensor itself, or in another dtype; the same shape.
+
+    >>> import tracejit
+    >>> tracejit.ones(2).to_dense()
+    tensor([1., 1.])
+    """
     return self if dtype is None else convert(self, dtype)
 
 
 @method()
 def sparse_dim(self: Any) -> int:
-    """Return 0: no dimension is sparse."""
+    """Return 0: no dimension of a tensor of any shape is sparse.
+
+    >>> import tracejit
+    >>> tracejit.ones(2).sparse_dim()
+    0
+    """
     return 0
 
 
 @method()
 def dense_dim(self: Any) -> int:
-    """Return the number of dimensions: all are dense."""
+    """Return the number of dimensions: all are dense.
+
+    >>> import tracejit
+    >>> tracejit.ones(2, 3).dense_dim()
+    2
+    """
     return len(self.shape)
 
 

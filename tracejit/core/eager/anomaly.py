@@ -66,17 +66,32 @@ class detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
-    """Return True if anomaly detection is on in this thread."""
+    """Return True if anomaly detection is on in this thread.
+
+    >>> import tracejit
+    >>> tracejit.is_anomaly_enabled()
+    False
+    """
     return active.anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return True if anomaly mode checks gradients for NaN, in this thread."""
+    """Return True if anomaly mode checks gradients for NaN, in this thread.
+
+    >>> import tracejit
+    >>> with tracejit.autograd.detect_anomaly():
+    ...     tracejit.is_anomaly_check_nan_enabled()
+    True
+    """
     return active.anomaly_check_nan
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Switch anomaly detection from now on."""
+    """Switch anomaly detection of this thread from now on.
+
+    >>> import tracejit
+    >>> tracejit.set_anomaly_enabled(False)
+    """
     _switch(bool(mode), bool(check_nan))
 
 

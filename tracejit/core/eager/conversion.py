@@ -39,13 +39,20 @@ class Conversion(TensorState):
         return self.clone() if copy and moved is self else moved
 
     def cpu(self, *, memory_format: Any = None) -> Any:
-        """Return the tensor in main memory."""
+        """Return the tensor in main memory, in the same shape: itself if it is there.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2)
+        >>> x.cpu() is x
+        True
+        """
         return to_device(self, as_device("cpu"))
 
     def cuda(self, device: Any = None, non_blocking: bool = False,
              memory_format: Any = None) -> Any:
-        """Return the tensor on a CUDA device. Raises DeviceUnavailable, which says what to install,
-        if there is none."""
+        """Return the tensor on a CUDA device, in the same shape. Raises DeviceUnavailable, which
+        says what to install, if there is none.
+        """
         return to_device(self, as_device("cuda" if device is None else device))
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -69,11 +76,21 @@ class Conversion(TensorState):
         return self.to(dtype)
 
     def type_as(self, other: Any) -> Any:
-        """Return the tensor in the dtype and on the device of another."""
+        """Return the tensor in the dtype and on the device of another, in the same shape.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).type_as(tracejit.tensor([1]))
+        tensor([1, 1])
+        """
         return self.to(other)
 
     def get_device(self) -> int:
-        """Return the number of the CUDA device; -1 on the CPU."""
+        """Return the number of the CUDA device of a tensor of any shape; -1 on the CPU.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).get_device()
+        -1
+        """
         return -1 if self._device.type != "cuda" else self._device.index or 0
 
 

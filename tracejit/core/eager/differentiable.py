@@ -157,7 +157,14 @@ class Differentiable(TensorState):
         return detached(self)
 
     def detach_(self) -> Any:
-        """Make the tensor a leaf without history."""
+        """Make the tensor a leaf without history, in place; its shape stays. RuntimeError for
+        views.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2, requires_grad=True) * 2
+        >>> x.detach_().requires_grad
+        False
+        """
         self = resolve_identity(self)
         if active.inference and not (self._view is not None and family_of(self).inference):
             return self  # such a tensor keeps its history there
@@ -182,20 +189,54 @@ class Differentiable(TensorState):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None,
                  create_graph: bool = False, inputs: Any = None) -> None:
         """Add the gradients of this tensor to `.grad` of the leaves it was made from; see
-        `autograd.backward`."""
+        `autograd.backward`.
+
+        gradient  of the same shape; None where the tensor has one element: 1
+
+        >>> import tracejit
+        >>> x = tracejit.tensor([1., 2.], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+        """
         grads = None if gradient is None else (gradient,)
         backward_pass.backward((self,), grads, retain_graph, create_graph, inputs=inputs)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this result in `.grad` too."""
+        """Keep the gradient of this result in `.grad` too, in its shape.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2, requires_grad=True)
+        >>> y = x * 2
+        >>> y.retain_grad()
+        >>> y.sum().backward()
+        >>> y.grad
+        tensor([1., 1.])
+        """
         hooks.retain_grad(self)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
-        """Call `hook(grad)` in backward. Its result, if not None, replaces the gradient."""
+        """Call `hook(grad)` in backward. Its result, if not None, replaces the gradient, in the
+        same shape.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([10., 10.])
+        """
         return hooks.register_hook(self, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
-        """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
+        """Call `hook(tensor)` after a gradient of its shape was added to this leaf's `.grad`.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
+        >>> x.sum().backward()
+        tensor([1., 1.])
+        """
         return hooks.register_post_accumulate_grad_hook(self, hook)
 
 

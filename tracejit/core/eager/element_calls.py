@@ -41,8 +41,14 @@ def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 
 def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
-    """Overwrite each element with the function's result for it and those of two other tensors; see
-    `map_`."""
+    """Overwrite each element with the function's result for it and those of two other tensors of
+    the same shape; see `map_`.
+
+    >>> import tracejit
+    >>> x = tracejit.ones(2)
+    >>> x.map2_(x, x, lambda a, b, c: a + b + c)
+    tensor([3., 3.])
+    """
     return _called("map2_", self, (x, y), callable)
 
 

@@ -134,6 +134,13 @@ def from_file(filename: Any, shared: bool | None = None, size: int = 0, *,
 
     With `shared`, writes reach the file, which is created or extended as needed; else they stay
     with the tensor. Raises RuntimeError if the file cannot be read, or is too short.
+
+    >>> import tracejit
+    >>> import pathlib, tempfile, tracejit
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "two")
+    >>> _ = path.write_bytes(bytes([7, 8]))
+    >>> tracejit.from_file(str(path), size=2, dtype=tracejit.uint8).tolist()
+    [7, 8]
     """
     kind = asked_dtype(dtype) or get_default_dtype()
     nbytes = size * kind.itemsize

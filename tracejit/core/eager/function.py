@@ -31,7 +31,25 @@ from tracejit.core.ops.types import FLOATING, TensorType
 
 
 class FunctionCtx:
-    """Context through which forward passes data to backward."""
+    """Context through which forward passes data to backward: `ctx.save_for_backward(*tensors)`, and
+    attributes.
+
+    TypeError for what is no tensor.
+
+    >>> import tracejit
+    >>> class Double(tracejit.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.factor = 2
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return grad * ctx.factor
+    >>> x = tracejit.ones(2, requires_grad=True)
+    >>> Double.apply(x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
 
     saved_for_backward: tuple = ()
     saved_for_forward: tuple | None = None
@@ -362,7 +380,22 @@ def _save(node: Any, args: tuple, outputs: tuple, results: list) -> tuple:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a `backward` that cannot be differentiated again: doing so raises RuntimeError."""
+    """Decorate a `backward` that cannot be differentiated again: doing so raises RuntimeError.
+
+    >>> import tracejit
+    >>> class Double(tracejit.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @tracejit.autograd.function.once_differentiable
+    ...     def backward(ctx, grad):
+    ...         return grad * 2
+    >>> x = tracejit.ones(2, requires_grad=True)
+    >>> Double.apply(x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
 
     @functools.wraps(backward)
     def run(ctx: Any, *grads: Any) -> Any:

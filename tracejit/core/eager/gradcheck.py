@@ -22,7 +22,16 @@ from tracejit.core.ops.types import FLOATING, TensorType, dtype_of_numpy, float6
 
 class GradcheckError(RuntimeError):
     """Error: numerical and analytical gradients differ, or a gradient is missing or not
-    reproducible."""
+    reproducible.
+
+    >>> import tracejit
+    >>> x = tracejit.ones(1, dtype=tracejit.float64, requires_grad=True)
+    >>> try:
+    ...     tracejit.autograd.gradcheck(lambda x: x * x.detach(), (x,))
+    ... except tracejit.autograd.GradcheckError:
+    ...     print("a gradient is wrong")
+    a gradient is wrong
+    """
 
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5,

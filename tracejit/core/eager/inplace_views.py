@@ -112,7 +112,12 @@ def _as_before(view: View, before: Any) -> None:
 
 @method()
 def t_(self: Any) -> Any:
-    """In-place version of `t`."""
+    """Do `t` in place: the shape changes.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).t_().shape
+    tracejit.Size([3, 2])
+    """
     if len(shape_of(self)) > 2:
         raise RuntimeError("t_() expects a tensor with <= 2 dimensions, but self is "
                            f"{len(shape_of(self))}D")
@@ -133,20 +138,36 @@ def transpose_(self: Any, dim0: int, dim1: int) -> Any:
 
 @method()
 def squeeze_(self: Any, dim: Any = None) -> Any:
-    """In-place version of `squeeze`."""
+    """Do `squeeze` in place: the shape changes.
+
+    >>> import tracejit
+    >>> tracejit.zeros(1, 3).squeeze_().shape
+    tracejit.Size([3])
+    """
     return _become(self, lambda x: movement.squeeze(x, *() if dim is None else (dim,)))
 
 
 @method()
 def unsqueeze_(self: Any, dim: int) -> Any:
-    """In-place version of `unsqueeze`."""
+    """Do `unsqueeze` in place: the shape changes.
+
+    >>> import tracejit
+    >>> tracejit.zeros(3).unsqueeze_(0).shape
+    tracejit.Size([1, 3])
+    """
     return _become(self, lambda x: movement.unsqueeze(x, dim))
 
 
 @method()
 def as_strided_(self: Any, size: Sequence[int], stride: Sequence[int],
                 storage_offset: int | None = None) -> Any:
-    """In-place version of `as_strided`."""
+    """Do `as_strided` in place: the shape changes.
+
+    >>> import tracejit
+    >>> tracejit.arange(4).as_strided_((2, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3]])
+    """
     return _become(self, lambda x: slicing.as_strided(x, size, stride, storage_offset))
 
 
@@ -203,14 +224,22 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
 
 @method()
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
-    """Give the tensor the sizes of another; see `resize_`."""
+    """Give the tensor the shape of another; see `resize_`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2).resize_as_(tracejit.zeros(3)).shape
+    tracejit.Size([3])
+    """
     must_be_tensors("resize_as_", ("the_template",), (the_template,))
     return resize_(self, tuple(the_template.shape))
 
 
 @method()
 def resize(self: Any, *sizes: Any) -> Any:
-    """Return the elements in another shape: PyTorch's older name of `reshape`."""
+    """Return the elements in another shape: PyTorch's older name of `reshape`, which warns.
+
+    RuntimeError for another number of elements.
+    """
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     shape = sizes_given(sizes)
     if numel(shape) != numel(self.shape):
@@ -224,5 +253,5 @@ def resize(self: Any, *sizes: Any) -> Any:
 
 @method()
 def resize_as(self: Any, tensor: Any) -> Any:
-    """Return the elements in the shape of another tensor; see `resize`."""
+    """Return the elements in the shape of another tensor; see `resize`, which warns."""
     return resize(self, *tensor.shape)

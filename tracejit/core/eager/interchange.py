@@ -127,14 +127,24 @@ class Interchange(TensorState):
         return number_of(self) if active.tracer is None else active.tracer.item(self)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists (a number for a 0-dim tensor)."""
+        """Return the elements as nested lists, one level for each dimension (a number for a 0-dim
+        tensor).
+
+        >>> import tracejit
+        >>> tracejit.tensor([[1, 2]]).tolist()
+        [[1, 2]]
+        """
         return wide(elements(self, "the function calls tolist()")).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """Make a NumPy array over the same memory.
+        """Make a NumPy array of the same shape over the same memory.
 
         `force=True` detaches and copies to the CPU as needed. Without it, raises RuntimeError for a
         tensor that requires grad and TypeError for one that is not on the CPU.
+
+        >>> import tracejit
+        >>> tracejit.tensor([1., 2.]).numpy().sum().item()
+        3.0
         """
         if not force:
             return _given(self, array_for(self, "the function calls numpy()"))

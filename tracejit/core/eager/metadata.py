@@ -226,7 +226,13 @@ class Metadata(TensorState):
         return self._offset if active.tracer is None else active.tracer.offset(self)
 
     def data_ptr(self) -> int:
-        """Return the address of the first element."""
+        """Return the address of the first element, an int, whatever the shape.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2)
+        >>> x.data_ptr() == x.view(2, 1).data_ptr()
+        True
+        """
         self._needed("the function calls data_ptr()")
         storage: Any = self._storage
         if not storage.nbytes or not self.numel() or self._device.type == "meta":
@@ -234,7 +240,12 @@ class Metadata(TensorState):
         return storage.ptr + self._offset * self._dtype.itemsize
 
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
-        """Return True if elements lie in row-major order without gaps."""
+        """Return True if elements lie in row-major order without gaps, for this shape.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, 3).t().is_contiguous()
+        False
+        """
         if active.tracer is not None:
             return active.tracer.is_contiguous(self)
         return is_contiguous(self)
@@ -249,7 +260,12 @@ class Metadata(TensorState):
         return self._dtype.is_signed
 
     def is_inference(self) -> bool:
-        """Return True if the tensor was made in inference mode."""
+        """Return True if the tensor, of any shape, was made in inference mode.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_inference()
+        False
+        """
         self._told("is_inference()")
         return self._view is not None and family_of(self).inference
 

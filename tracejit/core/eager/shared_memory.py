@@ -49,8 +49,13 @@ class SharedMemory(TensorState):
         return self
 
     def is_shared(self) -> bool:
-        """Return True if processes forked later share the elements. CUDA tensors always count as
-        shared."""
+        """Return True if processes forked later share the elements, whatever the shape. CUDA
+        tensors always count as shared.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_shared()
+        False
+        """
         if self._device.type == "cuda":
             return True
         if active.tracer is not None:

@@ -70,12 +70,22 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         origins.piece(self, name, number)
 
     def zero_(self) -> Any:
-        """Fill with zeros."""
+        """Fill a tensor of any shape with zeros.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).zero_()
+        tensor([0., 0.])
+        """
         return writing.fill_(self, 0)
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None,
                    requires_grad: bool = False) -> Any:
-        """Make a new leaf from data, of this tensor's dtype and on its device."""
+        """Make a new leaf from data, in its shape, of this tensor's dtype and on its device.
+
+        >>> import tracejit
+        >>> tracejit.ones(1).new_tensor([2, 3])
+        tensor([2., 3.])
+        """
         if isinstance(data, Tensor):
             warnings.warn(
                 "To copy construct from a tensor, it is recommended to use "
@@ -94,7 +104,14 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         return made
 
     def as_subclass(self, cls: type) -> Any:
-        """Return the same memory as an instance of a subclass, with the tensor's history."""
+        """Return the same memory and shape as an instance of a subclass, with the tensor's history.
+
+        >>> import tracejit
+        >>> class Mine(tracejit.Tensor):
+        ...     pass
+        >>> isinstance(tracejit.ones(2).as_subclass(Mine), Mine)
+        True
+        """
         with overriding.asked(classes=False):
             made = self.view_as(self)
         made.__class__ = cls
@@ -124,8 +141,14 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
         writing.take_memory(self, other)
 
     def is_set_to(self, tensor: Any) -> bool:
-        """Return True if both tensors look at the same memory in the same way; False without
-        elements."""
+        """Return True if both tensors look at the same memory in the same shape and strides; False
+        without elements.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2)
+        >>> x.is_set_to(x.view(2))
+        True
+        """
         if active.tracer is not None:
             active.tracer.break_graph(self, "the function calls is_set_to()")
             active.tracer.break_graph(tensor, "the function calls is_set_to()")

@@ -289,8 +289,13 @@ def is_storage(obj: Any) -> bool:
 
 @method()
 def storage(self: Any) -> TypedStorage:
-    """Return the memory that holds the elements, as a sequence of its dtype; see
-    `untyped_storage`."""
+    """Return the memory that holds the elements, as a sequence of its dtype, without a shape; see
+    `untyped_storage`.
+
+    >>> import tracejit
+    >>> list(tracejit.tensor([[1, 2]]).storage())
+    [1, 2]
+    """
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
 
 
@@ -304,5 +309,10 @@ def _typed_storage(self: Any) -> TypedStorage:
 
 @method()
 def storage_type(self: Any) -> StorageType:
-    """Return the class of storages of this dtype."""
+    """Return the class of storages of this dtype; the shape does not count.
+
+    >>> import tracejit
+    >>> tracejit.ones(1).storage_type().__name__
+    'FloatStorage'
+    """
     return CLASSES[f"{SCALAR_NAMES[self.dtype.name]}Storage"]

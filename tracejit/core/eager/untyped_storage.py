@@ -116,7 +116,12 @@ class UntypedStorage:
         return is_resizable(asked(self))
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """Return False: nothing is pinned."""
+        """Return False for a tensor of any shape: nothing is pinned.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_pinned()
+        False
+        """
         return False
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -239,7 +244,12 @@ class UntypedStorage:
         return self.to(device="cuda" if device is None else device)
 
     def pin_memory(self, device: Any = "cuda") -> UntypedStorage:
-        """Return a copy; nothing is pinned."""
+        """Return a copy of the same shape; nothing is pinned.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).pin_memory()
+        tensor([1., 1.])
+        """
         return self.clone()
 
     def __copy__(self) -> UntypedStorage:

@@ -217,7 +217,15 @@ def get_data(self: TensorState) -> Any:
 
 
 def copy_(self: TensorState, source: Any, non_blocking: bool = False) -> Any:
-    """Write `source`, a tensor or a number, cast, moved and broadcast; gradients flow to it."""
+    """Write `source`, a tensor or a number, cast, moved and broadcast to this shape; gradients flow
+    to it.
+
+    RuntimeError for shapes that do not broadcast, TypeError for what is neither.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2).copy_(tracejit.tensor([1, 2]))
+    tensor([1., 2.])
+    """
     if isinstance(source, (bool, int, float, complex)):
         return fill_(self, source)
     if not isinstance(source, TensorState):
@@ -233,7 +241,13 @@ def copy_(self: TensorState, source: Any, non_blocking: bool = False) -> Any:
 
 
 def fill_(self: TensorState, value: Any) -> Any:
-    """Write one number (or 0-dim tensor) everywhere."""
+    """Write one number (or 0-dim tensor) everywhere; the shape stays. RuntimeError for a tensor
+    with dimensions.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
     if isinstance(value, TensorState):
         if shape_of(value):
             raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "

@@ -231,6 +231,10 @@ class DeviceUnavailable(RuntimeError, AssertionError):
     """Error: the device's library or driver is missing. The message says what to install.
 
     PyTorch raises AssertionError or RuntimeError for it, so this is both.
+
+    >>> import tracejit
+    >>> issubclass(tracejit.DeviceUnavailable, RuntimeError)
+    True
     """
 
 

@@ -123,7 +123,8 @@ def twin(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     call.__doc__ = f"""Write `{name}` of `self` and the arguments into `self`, and return it.
 
     Arguments are those of `{name}`. Shape and dtype of `self` stay: RuntimeError for a result of
-    another shape, or of a dtype that does not cast to it. A leaf that requires gradients raises it, too.
+    another shape, or of a dtype that does not cast to it. A leaf that requires gradients raises
+    it, too.
     """
     return call
 

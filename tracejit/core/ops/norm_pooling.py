@@ -32,7 +32,14 @@ def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any
 
 def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Any:  # fmt: skip
-    """Return the norm of each window of (N, C, L) or (C, L): see `lp_pool2d`."""
+    """Return the norm of each window of (N, C, L) or (C, L): see `lp_pool2d`.
+
+    The result is (N, C, L') with L' = floor((L - kernel_size) / stride) + 1.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.lp_pool1d(tracejit.tensor([[3., 4., 0., 1.]]), 2, 2)
+    tensor([[5., 1.]])
+    """
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -52,7 +59,12 @@ def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 
 def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None,
               ceil_mode: bool = False) -> Any:  # fmt: skip
-    """Return the norm of each window of (N, C, D, H, W) or (C, D, H, W): see `lp_pool2d`."""
+    """Return the norm of each window of (N, C, D, H, W) or (C, D, H, W): see `lp_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.lp_pool3d(tracejit.ones(1, 1, 2, 2, 4), 1, 2).flatten()
+    tensor([8., 8.])
+    """
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -124,7 +136,16 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
 
 def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
-    """Put the maxima of (N, C, L) or (C, L) back where they were: see `max_unpool2d`."""
+    """Put the maxima of (N, C, L) or (C, L) back where they were: see `max_unpool2d`.
+
+    The result is (N, C, L'), with zeros elsewhere. ValueError for an `output_size` that the pooling
+    cannot have had.
+
+    >>> import tracejit
+    >>> F = tracejit.nn.functional
+    >>> F.max_unpool1d(tracejit.tensor([[3., 2.]]), tracejit.tensor([[1, 2]]), 2)
+    tensor([[0., 3., 2., 0.]])
+    """
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -150,5 +171,11 @@ def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
 @autocasts(cpu="float32")
 def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Any:  # fmt: skip
-    """Put the maxima of (N, C, D, H, W) or (C, D, H, W) back: see `max_unpool2d`."""
+    """Put the maxima of (N, C, D, H, W) or (C, D, H, W) back: see `max_unpool2d`.
+
+    >>> import tracejit
+    >>> places = tracejit.zeros(1, 1, 1, 1, dtype=tracejit.int64)
+    >>> tracejit.nn.functional.max_unpool3d(tracejit.ones(1, 1, 1, 1), places, 2).shape
+    tracejit.Size([1, 2, 2, 2])
+    """
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)

@@ -256,7 +256,8 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 
 @autocasts(cuda="float32")
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
-    """Divide `input` by its p-norm along `dim`, or by `eps` where the norm is smaller.
+    """Divide `input` by its p-norm along `dim`, or by `eps` where the norm is smaller; same shape
+    and dtype.
 
     >>> import tracejit
     >>> tracejit.nn.functional.normalize(tracejit.tensor([3., 4.]), dim=0)

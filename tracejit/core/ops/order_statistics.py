@@ -151,7 +151,12 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @method()
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the `median` of the elements that are not nan; nan where all are."""
+    """Return the `median` of the elements that are not nan, in its shape; nan where all are.
+
+    >>> import tracejit
+    >>> tracejit.tensor([3.0, float("nan"), 1.0]).nanmedian()
+    tensor(1.)
+    """
     if dim is None:
         return _median_of_all(nanmedian_record, input)
     _check(input, "median")
@@ -172,11 +177,12 @@ def _median_of_all(record: Op, input: Any) -> Any:
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return (values, indices) of the `k`-th smallest elements along `dim`; the first is number 1.
 
+    Both lack `dim`, or keep it with size 1. RuntimeError where there are fewer, IndexError where
+    there are none.
+
     >>> import tracejit
     >>> tracejit.tensor([3.0, 1.0, 2.0]).kthvalue(2).values
     tensor(2.)
-
-    RuntimeError where there are fewer, IndexError where there are none.
     """
     if input.dtype.category == COMPLEX:
         _check(input, "kthvalue")

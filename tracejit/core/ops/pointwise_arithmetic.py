@@ -273,9 +273,13 @@ def _floored(input: Any, other: Any, floating: Op) -> Any:
 
 
 def remainder(input: Any, other: Any) -> Any:
-    """Return input - other * floor(input / other); it has the sign of `other`.
+    """Return input - other * floor(input / other), which broadcast; it has the sign of `other`.
 
     Integers: RuntimeError where `other` is 0.
+
+    >>> import tracejit
+    >>> tracejit.remainder(tracejit.tensor([-3, 3]), 2)
+    tensor([1, 1])
     """
     if _turns_signs(input, other):
         return input * 0
@@ -283,7 +287,12 @@ def remainder(input: Any, other: Any) -> Any:
 
 
 def fmod(input: Any, other: Any) -> Any:
-    """Return input - other * trunc(input / other); it has the sign of `input`."""
+    """Return input - other * trunc(input / other), which broadcast; it has the sign of `input`.
+
+    >>> import tracejit
+    >>> tracejit.fmod(tracejit.tensor([-3, 3]), 2)
+    tensor([-1,  1])
+    """
     must_be_tensors("fmod", ("input",), (input,))
     return _rest(input, other)
 
@@ -327,12 +336,22 @@ div_trunc = Op("div_trunc", "composite", ("input", "other"), infer=elementwise_t
 
 
 def true_divide(input: Any, other: Any) -> Any:
-    """Return input / other, never rounded to an integer."""
+    """Return input / other, which broadcast, never rounded to an integer.
+
+    >>> import tracejit
+    >>> tracejit.true_divide(tracejit.tensor([3, 4]), 2)
+    tensor([1.5000, 2.0000])
+    """
     return _div(input, other)
 
 
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Call `div`."""
+    """Call `div`: both broadcast.
+
+    >>> import tracejit
+    >>> tracejit.divide(tracejit.tensor([3., 4.]), 2)
+    tensor([1.5000, 2.0000])
+    """
     return div(input, other, rounding_mode=rounding_mode)
 
 
@@ -347,7 +366,12 @@ def _integral(x: Any) -> bool:
 
 # -- powers ----------------------------------------------------------------------------------------
 def square(input: Any) -> Any:
-    """Return input * input; bool becomes int64."""
+    """Return input * input of each element, in the same shape; bool becomes int64.
+
+    >>> import tracejit
+    >>> tracejit.square(tracejit.tensor([3., 4.]))
+    tensor([ 9., 16.])
+    """
     return _square(convert(input, int64) if input.dtype is bool_ else input)
 
 
@@ -449,7 +473,12 @@ _addcdiv = pointwise(
 @autocasts(cuda="widest")
 @older_order("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """Return input + value * tensor1 * tensor2."""
+    """Return input + value * tensor1 * tensor2, which broadcast.
+
+    >>> import tracejit
+    >>> tracejit.addcmul(tracejit.zeros(2), tracejit.ones(2), tracejit.ones(2), value=3)
+    tensor([3., 3.])
+    """
     if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
     common = result_type(input, tensor1, tensor2)
@@ -461,7 +490,13 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 @autocasts(cuda="widest")
 @older_order("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    """Return input + value * tensor1 / tensor2; RuntimeError for integers, as in PyTorch."""
+    """Return input + value * tensor1 / tensor2, which broadcast; RuntimeError for integers, as in
+    PyTorch.
+
+    >>> import tracejit
+    >>> tracejit.addcdiv(tracejit.zeros(2), tracejit.ones(2), tracejit.full((2,), 2.0))
+    tensor([0.5000, 0.5000])
+    """
     if all(x.dtype.category < FLOATING for x in (tensor1, tensor2)):
         raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  "
                            "release addcdiv will perform a true division of tensor1 and tensor2.")

@@ -59,21 +59,37 @@ def conj(input: Any) -> Any:
 
 @method()
 def conj_physical(input: Any) -> Any:
-    """Return the complex conjugate; a real tensor itself."""
+    """Return the complex conjugate, in the same shape; a real tensor itself.
+
+    >>> import tracejit
+    >>> tracejit.conj_physical(tracejit.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
     return conj(input)
 
 
 @method()
 def is_conj(input: Any) -> bool:
-    """Return False: conjugates are computed at once."""
+    """Return False for every shape and dtype: conjugates are computed at once.
+
+    >>> import tracejit
+    >>> tracejit.is_conj(tracejit.tensor([1 + 2j]).conj())
+    False
+    """
     return False
 
 
 @method("adjoint")
 def adjoint(input: Any) -> Any:
-    """Exchange the last two dimensions and conjugate; without dimensions, only conjugate.
+    """Exchange the last two dimensions and conjugate: (*, m, n) gives (*, n, m). Without
+    dimensions, only conjugate.
 
     RuntimeError for a tensor of one dimension.
+
+    >>> import tracejit
+    >>> tracejit.adjoint(tracejit.tensor([[1j, 2]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
     """
     return conj(input) if not input.shape else conj(_matrices(input, "adjoint()"))
 
@@ -156,7 +172,7 @@ view_as_complex_record: Op = Op(
 
 
 def real(input: Any) -> Any:
-    """Return the real parts, a view; a real tensor itself.
+    """Return the real parts, a view of the same shape; a real tensor itself.
 
     >>> import tracejit
     >>> tracejit.real(tracejit.tensor([1 + 2j]))
@@ -166,7 +182,7 @@ def real(input: Any) -> Any:
 
 
 def imag(input: Any) -> Any:
-    """Return the imaginary parts, a view. RuntimeError for real tensors.
+    """Return the imaginary parts, a view of the same shape. RuntimeError for real tensors.
 
     >>> import tracejit
     >>> tracejit.imag(tracejit.tensor([1 + 2j]))
@@ -352,7 +368,7 @@ angle_record: Op = Op(
 
 @method()
 def angle(input: Any) -> Any:
-    """Return the angle in (-pi, pi]; of a real number 0 or pi.
+    """Return the angle in (-pi, pi], in radians and the same shape; of a real number 0 or pi.
 
     >>> import tracejit
     >>> tracejit.angle(tracejit.tensor([1j, -1]))
@@ -364,12 +380,22 @@ def angle(input: Any) -> Any:
 
 
 def is_complex(input: Any) -> bool:
-    """Return True if the dtype of `input` is complex."""
+    """Return True if the dtype of `input`, of any shape, is complex.
+
+    >>> import tracejit
+    >>> tracejit.is_complex(tracejit.tensor([1j]))
+    True
+    """
     return bool(input.dtype.is_complex)
 
 
 @method()
 def isreal(input: Any) -> Any:
-    """Return True where the imaginary part is 0."""
+    """Return True where the imaginary part is 0; bools in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.isreal(tracejit.tensor([1j, 1]))
+    tensor([False,  True])
+    """
     return imag(input) == 0 if input.dtype.category == COMPLEX else (
         (input == input) | (input != input))

@@ -144,7 +144,8 @@ atanh = library(
 
 @method()
 def float_power(input: Any, exponent: Any) -> Any:
-    """Return input ** exponent, computed in float64 (complex numbers: in complex128).
+    """Return input ** exponent, which broadcast, computed in float64 (complex numbers: in
+    complex128).
 
     >>> import tracejit
     >>> tracejit.float_power(tracejit.tensor([2, 3]), -1).dtype

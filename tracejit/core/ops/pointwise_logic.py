@@ -97,12 +97,22 @@ _isfinite = pointwise("isfinite", "isfinite", "(({input} - {input}) == ({input} 
 
 
 def isinf(input: Any) -> Any:
-    """Return True where `input` is plus or minus infinity."""
+    """Return True where an element is plus or minus infinity; bools in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.isinf(tracejit.tensor([1.0, float("inf")]))
+    tensor([False,  True])
+    """
     return _isinf(input) if input.dtype.category >= FLOATING else input != input
 
 
 def isfinite(input: Any) -> Any:
-    """Return True where `input` is neither infinite nor NaN."""
+    """Return True where an element is neither infinite nor NaN; bools in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.isfinite(tracejit.tensor([1.0, float("inf")]))
+    tensor([ True, False])
+    """
     return _isfinite(input) if input.dtype.category >= FLOATING else input == input
 
 
@@ -141,17 +151,34 @@ _shift_right = pointwise("bitwise_right_shift", "right_shift", "({input} >> {oth
 
 
 def bitwise_not(input: Any) -> Any:
-    """Flip every bit; bool: logical not."""
+    """Flip every bit, in the same shape and dtype; bool: logical not. NotImplementedError for other
+    dtypes than integers and bool.
+
+    >>> import tracejit
+    >>> tracejit.bitwise_not(tracejit.tensor([0, 5]))
+    tensor([-1, -6])
+    """
     return logical_not(input) if input.dtype is bool_ else _bitwise_not(input)
 
 
 def bitwise_left_shift(input: Any, other: Any) -> Any:
-    """Return input << other; 0 where `other` is not a valid count of bits."""
+    """Return input << other, which broadcast; 0 where `other` is not a valid count of bits.
+
+    >>> import tracejit
+    >>> tracejit.bitwise_left_shift(tracejit.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """
     return _shifted(_shift_left, input, other)
 
 
 def bitwise_right_shift(input: Any, other: Any) -> Any:
-    """Return input >> other with the sign kept; out of range, only the sign (0 in uint8)."""
+    """Return input >> other, which broadcast, with the sign kept; out of range, only the sign (0 in
+    uint8).
+
+    >>> import tracejit
+    >>> tracejit.bitwise_right_shift(tracejit.tensor([4, -4]), 1)
+    tensor([ 2, -2])
+    """
     return _shifted(_shift_right, input, other)
 
 
@@ -308,7 +335,12 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def clip(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Call `clamp`."""
+    """Call `clamp`: bounds broadcast.
+
+    >>> import tracejit
+    >>> tracejit.clip(tracejit.tensor([-1., 0.5, 2.]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     return clamp(input, min, max)
 
 
@@ -329,7 +361,12 @@ fill = pointwise(
 def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:
     """Replace NaN by `nan` (None: 0), infinities by `posinf` and `neginf` (None: the largest
-    numbers)."""
+    numbers); same shape.
+
+    >>> import tracejit
+    >>> tracejit.nan_to_num(tracejit.tensor([float("nan"), 1.0]))
+    tensor([0., 1.])
+    """
     if input.dtype.category < FLOATING:
         return copy(input)
     if input.dtype.category == COMPLEX:
@@ -373,8 +410,14 @@ def lowest(d: dtype) -> float:
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Any:
-    """Compare |input - other| <= atol + rtol * |other| elementwise. RuntimeError where dtypes
-    differ."""
+    """Compare |input - other| <= atol + rtol * |other| elementwise; both broadcast to the bools.
+
+    RuntimeError where dtypes differ or a tolerance is negative.
+
+    >>> import tracejit
+    >>> tracejit.isclose(tracejit.tensor([1.0, 2.0]), tracejit.tensor([1.0, 2.1]))
+    tensor([ True, False])
+    """
     from tracejit.core.ops.pointwise_math import abs
 
     must_be_tensors("isclose", BOTH, (input, other))
@@ -396,7 +439,12 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
 
 def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
              equal_nan: bool = False) -> bool:
-    """Return True if all elements are close; see `isclose`."""
+    """Return True, a bool, if all elements are close; see `isclose`. Both broadcast.
+
+    >>> import tracejit
+    >>> tracejit.allclose(tracejit.ones(2), tracejit.ones(2) + 1e-9)
+    True
+    """
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 

@@ -115,7 +115,13 @@ _trunc = pointwise("trunc", "trunc", "trunc({input})", methods=(), input=_zeros)
 
 
 def abs(input: Any) -> Any:
-    """Return the magnitude of `input`, a real number; the gradient at 0 is 0."""
+    """Return the magnitude of each element, a real number, in the same shape; the gradient at 0 is
+    0.
+
+    >>> import tracejit
+    >>> tracejit.abs(tracejit.tensor([-1, 2]))
+    tensor([1, 2])
+    """
     if input.dtype.category == COMPLEX:
         return magnitude(input)
     return _abs(input) if input.dtype.is_signed else copy(input)
@@ -125,14 +131,25 @@ absolute = abs
 
 
 def sign(input: Any) -> Any:
-    """Return -1, 0 or 1; 0 for NaN. NotImplementedError for complex numbers: see `sgn`."""
+    """Return -1, 0 or 1, in the same shape and dtype; 0 for NaN. NotImplementedError for complex
+    numbers: see `sgn`.
+
+    >>> import tracejit
+    >>> tracejit.sign(tracejit.tensor([-3., 0., 2.]))
+    tensor([-1.,  0.,  1.])
+    """
     must_be_real("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
                  "torch.sgn instead.", (input,))
     return _sign(input) if input.dtype.is_signed else convert(input != 0, input.dtype)
 
 
 def sgn(input: Any) -> Any:
-    """Return `sign`; of a complex number z / |z|, of 0 0."""
+    """Return `sign`, in the same shape and dtype; of a complex number z / |z|, of 0 0.
+
+    >>> import tracejit
+    >>> tracejit.sgn(tracejit.tensor([3 + 4j]))
+    tensor([0.6000+0.8000j])
+    """
     return unit(input) if input.dtype.category == COMPLEX else sign(input)
 
 
@@ -145,23 +162,38 @@ def _whole(op: Op, input: Any) -> Any:
 
 
 def floor(input: Any) -> Any:
-    """Return the largest integer not above `input`, in its dtype."""
+    """Return the largest integer not above each element, in the same shape and dtype.
+
+    >>> import tracejit
+    >>> tracejit.floor(tracejit.tensor([-1.5, 1.5]))
+    tensor([-2.,  1.])
+    """
     return _whole(_floor, input)
 
 
 def ceil(input: Any) -> Any:
-    """Return the smallest integer not below `input`, in its dtype."""
+    """Return the smallest integer not below each element, in the same shape and dtype.
+
+    >>> import tracejit
+    >>> tracejit.ceil(tracejit.tensor([-1.5, 1.5]))
+    tensor([-1.,  2.])
+    """
     return _whole(_ceil, input)
 
 
 def trunc(input: Any) -> Any:
-    """Cut off the fraction of `input`."""
+    """Cut off the fraction of each element, in the same shape and dtype.
+
+    >>> import tracejit
+    >>> tracejit.trunc(tracejit.tensor([-1.5, 1.5]))
+    tensor([-1.,  1.])
+    """
     return _whole(_trunc, input)
 
 
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """Return the nearest integer, ties to even; with `decimals`, the nearest multiple of
-    10**-decimals.
+    """Return the nearest integer, ties to even, in the same shape and dtype; with `decimals`, the
+    nearest multiple of 10**-decimals.
 
     >>> import tracejit
     >>> tracejit.round(tracejit.tensor([0.5, 1.5, 2.25]))
@@ -176,7 +208,13 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
 
 def frac(input: Any) -> Any:
-    """Return the fraction of `input`, with its sign."""
+    """Return the fraction of each element, with its sign, in the same shape. NotImplementedError
+    for integers.
+
+    >>> import tracejit
+    >>> tracejit.frac(tracejit.tensor([-1.5, 1.25]))
+    tensor([-0.5000,  0.2500])
+    """
     if input.dtype.category != FLOATING:
         raise NotImplementedError("\"frac_cpu\" not implemented for "
                                   f"'{SCALAR_NAMES[input.dtype.name]}'")
@@ -187,14 +225,19 @@ fix = trunc
 
 
 def positive(input: Any) -> Any:
-    """Return `input` itself. RuntimeError for a bool tensor."""
+    """Return `input` itself, of any shape. RuntimeError for a bool tensor.
+
+    >>> import tracejit
+    >>> tracejit.positive(tracejit.tensor([-1.0]))
+    tensor([-1.])
+    """
     if input.dtype is bool_:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 
 def deg2rad(input: Any) -> Any:
-    """Convert degrees to radians.
+    """Convert degrees to radians, in the same shape; integers give the default dtype.
 
     >>> import tracejit
     >>> tracejit.deg2rad(tracejit.tensor([180.0]))
@@ -205,7 +248,12 @@ def deg2rad(input: Any) -> Any:
 
 
 def rad2deg(input: Any) -> Any:
-    """Convert radians to degrees."""
+    """Convert radians to degrees, in the same shape; integers give the default dtype.
+
+    >>> import tracejit
+    >>> tracejit.rad2deg(tracejit.tensor([tracejit.pi]))
+    tensor([180.])
+    """
     must_be_real("rad2deg is not supported for complex tensors.", (input,), RuntimeError)
     return input * (180 / math.pi)
 

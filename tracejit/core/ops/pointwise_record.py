@@ -481,7 +481,12 @@ def convert(input: Any, dtype: dtype) -> Any:
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
-    """Copy `input` to memory of its own; gradients flow through."""
+    """Copy `input` to memory of its own, in the same shape and dtype; gradients flow through.
+
+    >>> import tracejit
+    >>> tracejit.clone(tracejit.tensor([1.0]))
+    tensor([1.])
+    """
     try:
         return copy(input)
     except Exception:
@@ -494,12 +499,22 @@ def type_as(self: Any, other: Any) -> Any:
 
 
 def resolve_conj(input: Any) -> Any:
-    """Return `input`: conjugation is never pending."""
+    """Return `input`, of any shape: conjugation is never pending.
+
+    >>> import tracejit
+    >>> tracejit.resolve_conj(tracejit.tensor([1j]))
+    tensor([0.+1.j])
+    """
     return input
 
 
 def resolve_neg(input: Any) -> Any:
-    """Return `input`: negation is never pending."""
+    """Return `input`, of any shape: negation is never pending.
+
+    >>> import tracejit
+    >>> tracejit.resolve_neg(tracejit.tensor([1.0]))
+    tensor([1.])
+    """
     return input
 
 

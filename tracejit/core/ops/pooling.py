@@ -220,7 +220,15 @@ def _max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, d
 
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """Return the largest element of each window of (N, C, L) or (C, L): see `max_pool2d`."""
+    """Return the largest element of each window of (N, C, L) or (C, L): see `max_pool2d`.
+
+    The result is (N, C, L') with L' = floor((L + 2 * padding - dilation * (kernel_size - 1) - 1) /
+    stride) + 1.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.max_pool1d(tracejit.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[3., 2.]])
+    """
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode,
                      return_indices)
 
@@ -250,7 +258,12 @@ def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """Return the largest element of each window of (N, C, D, H, W) or (C, D, H, W): see
-    `max_pool2d`."""
+    `max_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.max_pool3d(tracejit.ones(1, 2, 4, 4, 4), 2).shape
+    tracejit.Size([1, 2, 2, 2, 2])
+    """
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode,
                      return_indices)
 
@@ -281,7 +294,14 @@ def _avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, c
 
 def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Any:
-    """Average over each window of (N, C, L) or (C, L): see `avg_pool2d`."""
+    """Average over each window of (N, C, L) or (C, L): see `avg_pool2d`.
+
+    The result is (N, C, L') with L' = floor((L + 2 * padding - kernel_size) / stride) + 1.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.avg_pool1d(tracejit.tensor([[1., 3., 2., 0.]]), 2)
+    tensor([[2., 1.]])
+    """
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
@@ -311,6 +331,11 @@ def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
                ceil_mode: bool = False, count_include_pad: bool = True,
                divisor_override: int | None = None) -> Any:
-    """Average over each window of (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`."""
+    """Average over each window of (N, C, D, H, W) or (C, D, H, W): see `avg_pool2d`.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.avg_pool3d(tracejit.ones(1, 2, 4, 4, 4), 2).shape
+    tracejit.Size([1, 2, 2, 2, 2])
+    """
     return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
                      divisor_override)

@@ -131,5 +131,10 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
 @autocasts(cpu="float32")
 def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Any:
-    """Return the `quantile` of the elements that are not nan; nan where all are."""
+    """Return the `quantile` of the elements that are not nan, in its shape; nan where all are.
+
+    >>> import tracejit
+    >>> tracejit.nanquantile(tracejit.tensor([1.0, float("nan"), 3.0]), 0.5)
+    tensor(2.)
+    """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -179,7 +179,8 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None,
             generator: Generator | None = None, out: Any = None, dtype: dtype | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False,
             pin_memory: bool = False) -> Any:
-    """Draw integers in low .. high - 1: `randint(high, size)` or `randint(low, high, size)`.
+    """Draw integers of shape `size` in low .. high - 1: `randint(high, size)` or `randint(low,
+    high, size)`.
 
     >>> import tracejit
     >>> tracejit.randint(5, (2,)).dtype
@@ -227,7 +228,12 @@ def randperm(n: Any, *, generator: Generator | None = None, out: Any = None,
 def rand_like(input: Any, *, generator: Generator | None = None, dtype: dtype | None = None,
               layout: Any = None, device: Any = None, requires_grad: bool = False,
               pin_memory: bool = False, memory_format: Any = None) -> Any:
-    """Call `rand` with the shape, dtype and device of `input`."""
+    """Call `rand` with the shape, dtype and device of `input`.
+
+    >>> import tracejit
+    >>> tracejit.rand_like(tracejit.ones(2, 3)).shape
+    tracejit.Size([2, 3])
+    """
     return rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                 device=device or input.device, requires_grad=requires_grad)
 
@@ -235,7 +241,12 @@ def rand_like(input: Any, *, generator: Generator | None = None, dtype: dtype | 
 def randn_like(input: Any, *, generator: Generator | None = None, dtype: dtype | None = None,
                layout: Any = None, device: Any = None, requires_grad: bool = False,
                pin_memory: bool = False, memory_format: Any = None) -> Any:
-    """Call `randn` with the shape, dtype and device of `input`."""
+    """Call `randn` with the shape, dtype and device of `input`.
+
+    >>> import tracejit
+    >>> tracejit.randn_like(tracejit.ones(2, 3)).shape
+    tracejit.Size([2, 3])
+    """
     return randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                  device=device or input.device, requires_grad=requires_grad)
 
@@ -244,7 +255,12 @@ def randint_like(input: Any, low: Any, high: Any = None, *, generator: Generator
                  dtype: dtype | None = None, layout: Any = None, device: Any = None,
                  requires_grad: bool = False, pin_memory: bool = False,
                  memory_format: Any = None) -> Any:
-    """Call `randint` with the shape, dtype and device of `input`."""
+    """Call `randint` with the shape, dtype and device of `input`.
+
+    >>> import tracejit
+    >>> tracejit.randint_like(tracejit.ones(2, 3), 5).shape
+    tracejit.Size([2, 3])
+    """
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(input.shape), generator=generator, dtype=dtype or input.dtype,
                    device=device or input.device, requires_grad=requires_grad)

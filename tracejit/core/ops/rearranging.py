@@ -19,7 +19,12 @@ from tracejit.core.ops.types import TensorType
 
 @method()
 def contiguous(input: Any, *, memory_format: Any = None) -> Any:
-    """Return `input` itself when it is contiguous, else a copy that is."""
+    """Return `input` itself when it is contiguous, else a copy that is; same shape.
+
+    >>> import tracejit
+    >>> tracejit.ones(2, 3).t().contiguous().stride()
+    (2, 1)
+    """
     if hasattr(input, "is_contiguous") and not input.is_contiguous():
         return clone(input)
     return input
@@ -61,7 +66,12 @@ def flip(input: Any, *args: Any, dims: Any = None) -> Any:
 
 @method()
 def fliplr(input: Any) -> Any:
-    """Call `flip` along dimension 1."""
+    """Call `flip` along dimension 1, in the same shape. RuntimeError for fewer than 2 dimensions.
+
+    >>> import tracejit
+    >>> tracejit.fliplr(tracejit.tensor([[1, 2]]))
+    tensor([[2, 1]])
+    """
     if len(input.shape) < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
@@ -69,7 +79,12 @@ def fliplr(input: Any) -> Any:
 
 @method()
 def flipud(input: Any) -> Any:
-    """Call `flip` along dimension 0."""
+    """Call `flip` along dimension 0, in the same shape. RuntimeError for no dimensions.
+
+    >>> import tracejit
+    >>> tracejit.flipud(tracejit.tensor([1, 2]))
+    tensor([2, 1])
+    """
     if not input.shape:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
@@ -201,8 +216,14 @@ def tril(input: Any, diagonal: int = 0) -> Any:
 
 @method()
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """Return the upper triangle of the last two dimensions, zeros below diagonal number
-    `diagonal`."""
+    """Return the upper triangle of the last two dimensions, zeros below diagonal number `diagonal`;
+    same shape.
+
+    >>> import tracejit
+    >>> tracejit.triu(tracejit.ones(2, 2))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
     return triu_record(_matrices(input, "triu"), diagonal=as_size(diagonal))
 
 
@@ -231,7 +252,12 @@ def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
 
 @method()
 def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
-    """Call `repeat`; missing leading counts are 1."""
+    """Call `repeat`; missing leading counts of dimensions are 1.
+
+    >>> import tracejit
+    >>> tracejit.tile(tracejit.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
     times = given(sizes, dims)
     return repeat(input, *(1,) * (len(input.shape) - len(times)), *times)
 

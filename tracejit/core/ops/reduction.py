@@ -136,6 +136,10 @@ def sum_to_size(input: Any, *size: Any) -> Any:
     """Sum `input` so that it has shape `size`, the reverse of `expand`.
 
     RuntimeError where `size` does not expand to the shape of `input`.
+
+    >>> import tracejit
+    >>> tracejit.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
     """
     wanted = given(size)
     if not _expandable(wanted, tuple(input.shape)):
@@ -196,7 +200,13 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 @method()
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """Return the smallest element over `dim` (none: all), or a nan; ties share the gradient."""
+    """Return the smallest element over the dimensions `dim` (none: all), or a nan; ties share the
+    gradient.
+
+    >>> import tracejit
+    >>> tracejit.amin(tracejit.tensor([[1, 2], [3, 0]]), 1)
+    tensor([1, 0])
+    """
     dims = _nonempty(_ordered(input, "min_values_cpu"), dim, "amin")
     return amin_record(input, dims=dims, keepdim=bool(keepdim))
 
@@ -217,7 +227,13 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @method()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Return the position of the first smallest element (of the first nan); see `argmax`."""
+    """Return the position of the first smallest element (of the first nan) along dimension `dim`,
+    int64; see `argmax`.
+
+    >>> import tracejit
+    >>> tracejit.argmin(tracejit.tensor([3, 1, 2]))
+    tensor(1)
+    """
     dims = _nonempty(_ordered(input, "argmin()"), _one_or_all(input, dim), "argmin")
     return argmin_record(input, dims=dims, keepdim=bool(keepdim))
 
@@ -305,8 +321,13 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @method()
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-    """Return the smallest element; with `dim`, (values, indices); with a tensor, minima; see
-    `max`."""
+    """Return the smallest element; with a dimension `dim`, (values, indices); with a tensor,
+    minima; see `max`.
+
+    >>> import tracejit
+    >>> tracejit.min(tracejit.tensor([3, 1, 2]))
+    tensor(1)
+    """
     must_be_tensors("min", ("input",), (input,))
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.minimum(input, dim if other is None else other)
@@ -341,6 +362,11 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 @method()
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Return True if every element over `dim` is not zero; see `any`."""
+    """Return True if every element over dimension `dim` (None: all) is not zero; see `any`.
+
+    >>> import tracejit
+    >>> tracejit.all(tracejit.tensor([1, 0]))
+    tensor(False)
+    """
     return _truth(all_record, input, dim, keepdim)
 

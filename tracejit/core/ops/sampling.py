@@ -61,7 +61,15 @@ def _of(self: Any, record: Op, generator: Generator | None, d: dtype | None = No
 
 @method()
 def uniform_(self: Any, *bounds: float, generator: Generator | None = None, **named: float) -> Any:
-    """Overwrite with uniform numbers in [from, to), by default [0, 1)."""
+    """Overwrite a tensor of any shape with uniform numbers in [from, to), by default [0, 1).
+
+    RuntimeError for bounds in the wrong order.
+
+    >>> import tracejit
+    >>> x = tracejit.zeros(9).uniform_(2, 3)
+    >>> bool(((x >= 2) & (x < 3)).all())
+    True
+    """
     low, high = (*bounds, *(0.0, 1.0)[len(bounds):])
     low, high = named.get("from", low), named.get("to", high)
     if self.dtype.category == COMPLEX:
@@ -83,7 +91,13 @@ def uniform_(self: Any, *bounds: float, generator: Generator | None = None, **na
 @method()
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Any:
-    """Overwrite with normal numbers."""
+    """Overwrite a tensor of any shape with normal numbers of mean `mean` and deviation `std`.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).normal_(1.0, 0.0)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
     checked_std(std)
     if self.dtype.category == COMPLEX:  # std is that of the whole number
         self.real.normal_(mean, std * math.sqrt(0.5), generator=generator)
@@ -96,7 +110,13 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *,
 
 @method()
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Generator | None = None) -> Any:
-    """Overwrite with ones with probability `p` (a number or a tensor), else zeros."""
+    """Overwrite a tensor of any shape with ones with probability `p` (a number or a tensor), else
+    zeros.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2).bernoulli_(1.0)
+    tensor([1., 1.])
+    """
     shape = tuple(self.shape)
     if is_tensor(p):
         drawn = chances(shape, checked_chances(p), self.device, generator)
@@ -115,7 +135,13 @@ def _beyond(d: dtype) -> int:
 
 @method()
 def random_(self: Any, *bounds: Any, generator: Generator | None = None, **named: Any) -> Any:
-    """Overwrite with integers in from .. to - 1; without bounds, all the dtype holds exactly."""
+    """Overwrite a tensor of any shape with integers in from .. to - 1; without bounds, all the
+    dtype holds exactly.
+
+    >>> import tracejit
+    >>> tracejit.zeros(3).random_(1, 2)
+    tensor([1., 1., 1.])
+    """
     low, high = {0: (0, None), 1: (0, *bounds)}.get(len(bounds), bounds)
     low, high = named.get("from", low), named.get("to", high)
     high = _beyond(self.dtype) if high is None else high
@@ -156,9 +182,13 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Generator | None =
 
 @method()
 def geometric_(self: Any, p: float, *, generator: Generator | None = None) -> Any:
-    """Overwrite with the number of trials up to the first success, 1, 2 ...
+    """Overwrite a tensor of any shape with the number of trials up to the first success, 1, 2 ...
 
-    Each trial succeeds with probability `p`.
+    Each trial succeeds with probability `p`. RuntimeError for a `p` outside of (0, 1).
+
+    >>> import tracejit
+    >>> bool((tracejit.zeros(9).geometric_(0.5) >= 1).all())
+    True
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={float(p):g}")
@@ -169,7 +199,15 @@ def geometric_(self: Any, p: float, *, generator: Generator | None = None) -> An
 @method()
 def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *,
             generator: Generator | None = None) -> Any:
-    """Overwrite with numbers of the Cauchy distribution, made as ratios of two normals."""
+    """Overwrite a tensor of any shape with numbers of the Cauchy distribution, made as ratios of
+    two normals.
+
+    RuntimeError for integers and a `sigma` that is not positive.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).cauchy_().shape
+    tracejit.Size([2, 3])
+    """
     if self.dtype.category != FLOATING:
         raise RuntimeError("Cauchy distribution is a continuous probability distribution. dtype "
                            f"must be a floating point but you specified {self.dtype.name}")
@@ -192,7 +230,15 @@ host_exp = Op(  # the array library's in every mode, so that draws are the same 
 @method()
 def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *,
                 generator: Generator | None = None) -> Any:
-    """Overwrite with exponentials of normal numbers of this mean and deviation."""
+    """Overwrite a tensor of any shape with exponentials of normal numbers of this mean and
+    deviation.
+
+    RuntimeError for a `std` that is not positive.
+
+    >>> import tracejit
+    >>> bool((tracejit.zeros(9).log_normal_() > 0).all())
+    True
+    """
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={float(std):g}")
     floating(self.dtype, "log_normal_cpu")

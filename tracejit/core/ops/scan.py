@@ -101,7 +101,13 @@ def cumsum(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
 @method()
 @autocasts(cuda="float32")
 def cumprod(input: Any, dim: int, *, dtype: dtype | None = None) -> Any:
-    """Multiply the elements up to each, along `dim`. Integers multiply in int64."""
+    """Multiply the elements up to each, along dimension `dim`, in the same shape. Integers multiply
+    in int64.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1, 2, 3]).cumprod(0)
+    tensor([1, 2, 6])
+    """
     return cumprod_record(_summable(input, dtype), dim=normalize_dim(dim, len(input.shape)))
 
 
@@ -163,7 +169,15 @@ def cummax(input: Any, dim: int) -> Any:
 
 @method()
 def cummin(input: Any, dim: int) -> Any:
-    """Return (values, indices) of the smallest element up to each along `dim`; see `cummax`."""
+    """Return (values, indices) of the smallest element up to each along dimension `dim`; see
+    `cummax`.
+
+    >>> import tracejit
+    >>> tracejit.tensor([3, 1, 2]).cummin(0)
+    tracejit.return_types.cummin(
+    values=tensor([3, 1, 1]),
+    indices=tensor([0, 1, 1]))
+    """
     must_be_real("\"cummin_cpu\" not implemented for '{}'", (input,))
     return CumminResult(*cummin_record(input, dim=normalize_dim(dim, len(input.shape))))
 
@@ -233,7 +247,8 @@ logcumsumexp_record: Op = Op(
 
 @method()
 def logcumsumexp(input: Any, dim: int) -> Any:
-    """Return the log of the sums of exp of the elements up to each, along `dim`; none overflows.
+    """Return the log of the sums of exp of the elements up to each, along dimension `dim`; none
+    overflows.
 
     >>> import tracejit
     >>> tracejit.tensor([1000.0, 1000.0]).logcumsumexp(0)

@@ -180,9 +180,16 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *,
 @method()
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *,
                  include_self: bool = True) -> Any:
-    """Reduce the slices of `source` that have the same position in `index`, along dimension `dim`.
+    """Reduce the slices of `source` that have the same position in `index` (n,), along dimension
+    `dim`.
 
-    They are reduced as `scatter_reduce` does, with "prod", "mean", "amax" or "amin".
+    They are reduced as `scatter_reduce` does, with "prod", "mean", "amax" or "amin": RuntimeError
+    for others.
+
+    >>> import tracejit
+    >>> x, index = tracejit.ones(2), tracejit.tensor([0, 0])
+    >>> x.index_reduce(0, index, tracejit.tensor([2.0, 3.0]), "prod")
+    tensor([6., 1.])
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError("index_reduce(): Expected reduce to be one of prod, mean, amax or amin "

@@ -157,7 +157,8 @@ isin_record = Op(
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Any:
-    """Return True for each element among `test_elements`; with `invert`, for all others.
+    """Return True for each element among `test_elements`, in the shape of `elements`; with
+    `invert`, for all others.
 
     Either argument may be a number.
 

@@ -37,13 +37,15 @@ def _window(name: str, length: Any, periodic: bool, values: Callable[[Any], Any]
 def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                 layout: Any = None, device: Any = None, pin_memory: bool = False,
                 requires_grad: bool = False) -> Any:
-    """Return 0.5 - 0.5 cos: a window that is 0 at its ends.
+    """Return 0.5 - 0.5 cos, (window_length,): a window that is 0 at its ends.
+
+    periodic  True leaves out the last point of a window that is longer by one
+
+    RuntimeError for negative lengths and for dtypes that are not floating.
 
     >>> import tracejit
     >>> tracejit.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
-
-    RuntimeError for negative lengths and for dtypes that are not floating.
     """
     return _window("hann_window", window_length, periodic,
                    lambda x: 0.5 - 0.5 * cos(x * (2 * math.pi)), dtype, device, requires_grad)
@@ -53,7 +55,13 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
                    beta: float = 0.46, *, dtype: dtype | None = None, layout: Any = None,
                    device: Any = None, pin_memory: bool = False,
                    requires_grad: bool = False) -> Any:
-    """Return alpha - beta cos: a window that is small at its ends; see `hann_window`."""
+    """Return alpha - beta cos, (window_length,): a window that is small at its ends; see
+    `hann_window`.
+
+    >>> import tracejit
+    >>> tracejit.hamming_window(4)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
     return _window("hamming_window", window_length, periodic,
                    lambda x: alpha - beta * cos(x * (2 * math.pi)), dtype, device, requires_grad)
 
@@ -61,7 +69,12 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                     layout: Any = None, device: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Any:
-    """Return 0.42 - 0.5 cos + 0.08 cos of twice as much; see `hann_window`."""
+    """Return 0.42 - 0.5 cos + 0.08 cos of twice as much, (window_length,); see `hann_window`.
+
+    >>> import tracejit
+    >>> tracejit.blackman_window(4).abs()
+    tensor([1.3878e-17, 3.4000e-01, 1.0000e+00, 3.4000e-01])
+    """
     return _window("blackman_window", window_length, periodic,
                    lambda x: 0.42 - 0.5 * cos(x * (2 * math.pi)) + 0.08 * cos(x * (4 * math.pi)),
                    dtype, device, requires_grad)
@@ -70,7 +83,12 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype | None = None,
                     layout: Any = None, device: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Any:
-    """Return a triangle; see `hann_window`."""
+    """Return a triangle, (window_length,); see `hann_window`.
+
+    >>> import tracejit
+    >>> tracejit.bartlett_window(4)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return _window("bartlett_window", window_length, periodic, lambda x: 1 - abs(x * 2 - 1),
                    dtype, device, requires_grad)
 
@@ -78,7 +96,12 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *,
                   dtype: dtype | None = None, layout: Any = None, device: Any = None,
                   pin_memory: bool = False, requires_grad: bool = False) -> Any:
-    """Return Kaiser's window, whose shape `beta` gives; see `hann_window`."""
+    """Return Kaiser's window (window_length,), whose width `beta` gives; see `hann_window`.
+
+    >>> import tracejit
+    >>> tracejit.kaiser_window(4)
+    tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
+    """
     def values(x: Any) -> Any:
         apart = x * 2 - 1
         return i0(sqrt(clamp_min(1 - apart * apart, 0)) * beta) / i0(full(

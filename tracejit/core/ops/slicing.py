@@ -205,7 +205,12 @@ slice_scatter_record: Op = Op(
 @method()
 def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None,
                   step: Any = 1) -> Any:
-    """Return a copy of `input` whose input[start:end:step] in dimension `dim` is `src`."""
+    """Return a copy of `input` whose input[start:end:step] in dimension `dim` is `src`.
+
+    >>> import tracejit
+    >>> tracejit.slice_scatter(tracejit.zeros(3), tracejit.ones(2), 0, 1)
+    tensor([0., 1., 1.])
+    """
     must_be_tensors("slice_scatter", ("src",), (src,))
     k = normalize_dim(dim, len(input.shape))
     first, last, by = slice_bounds(input.shape[k], start, end, step)
@@ -261,7 +266,12 @@ def _write_select(base: Any, src: Any, dim: int, index: Any) -> Any:
 
 @method()
 def select_scatter(input: Any, src: Any, dim: int, index: Any) -> Any:
-    """Return a copy of `input` whose element `index` of dimension `dim` is `src`."""
+    """Return a copy of `input` whose element `index` of dimension `dim` is `src`.
+
+    >>> import tracejit
+    >>> tracejit.select_scatter(tracejit.zeros(3), tracejit.tensor(1.0), 0, 1)
+    tensor([0., 1., 0.])
+    """
     k = normalize_dim(dim, len(input.shape))
     place = position(index, input.shape[k])
     if place is None:
@@ -361,7 +371,13 @@ diagonal_scatter_record: Op = Op(
 
 @method()
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """Return a copy of `input` whose diagonal is `src`."""
+    """Return a copy of `input` whose diagonal of dimensions `dim1` and `dim2` is `src`.
+
+    >>> import tracejit
+    >>> tracejit.diagonal_scatter(tracejit.zeros(2, 2), tracejit.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     must_be_tensors("diagonal_scatter", ("src",), (src,))
     a, b = _diagonal_dims(input, dim1, dim2)
     return diagonal_scatter_record(input, src, offset=int(as_size(offset)), dim1=a, dim2=b)
@@ -434,10 +450,16 @@ def _in_order_of_memory(input: Any) -> Any:
 @method()
 def as_strided(input: Any, size: Sequence[Any], stride: Sequence[Any],
                storage_offset: Any = None) -> Any:
-    """Return a strided view of the memory of a tensor; strides and the offset count elements.
+    """Return a strided view of the memory of a tensor, of shape `size`; strides and the offset
+    count elements.
 
     RuntimeError where the elements of `input` leave gaps or lie on one another, or where the view
     would leave it. PyTorch would reach around `input` into its storage.
+
+    >>> import tracejit
+    >>> tracejit.as_strided(tracejit.arange(4), (2, 2), (1, 2))
+    tensor([[0, 2],
+            [1, 3]])
     """
     input = _in_order_of_memory(input)
     own = input.storage_offset() if hasattr(input, "storage_offset") else 0

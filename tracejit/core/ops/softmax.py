@@ -78,13 +78,23 @@ def softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -
 @method()
 @autocasts(cuda="float32")
 def log_softmax(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
-    """Return the logarithm of `softmax`, without its rounding."""
+    """Return the logarithm of `softmax` along dimension `dim`, without its rounding; same shape.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.log_softmax(tracejit.tensor([0.0, 1.0]), 0)
+    tensor([-1.3133, -0.3133])
+    """
     return _along(log_softmax_record, input, dim, dtype)
 
 
 @autocasts(cuda="float32")
 def softmin(input: Any, dim: int | None = None, *, dtype: dtype | None = None) -> Any:
-    """Return `softmax` of -input."""
+    """Return `softmax` of -input along dimension `dim`; same shape.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.softmin(tracejit.tensor([0.0, 1.0]), 0)
+    tensor([0.7311, 0.2689])
+    """
     dim = _implied("softmin", len(input.shape)) if dim is None else dim
     return softmax(-input, dim, dtype=dtype)
 

@@ -98,7 +98,12 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 @method()
 def msort(input: Any) -> Any:
-    """Return the values of `sort` along dimension 0."""
+    """Return the values of `sort` along dimension 0, in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.msort(tracejit.tensor([3, 1, 2]))
+    tensor([1, 2, 3])
+    """
     return _sorted(input, 0, False)[0]
 
 

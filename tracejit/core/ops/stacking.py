@@ -42,7 +42,7 @@ def _of_each(ndim: int) -> Callable[..., Any]:
         return tuple(_at_least(x, ndim) for x in tensors)
 
     function.__name__ = f"atleast_{ndim}d"
-    function.__doc__ = f"""Return a tensor with dimensions of size 1 put in until it has {ndim}, a view.
+    function.__doc__ = f"""Return a view with dimensions of size 1 put in until there are {ndim}.
 
     Of several tensors, or a list of them, return a tuple of such tensors.
 
@@ -66,18 +66,34 @@ def _pieces(name: str, rank: int, tensors: Sequence[Any]) -> list:
 
 
 def hstack(tensors: Sequence[Any]) -> Any:
-    """Join tensors along dimension 1, vectors along 0."""
+    """Join tensors along dimension 1, vectors along 0.
+
+    >>> import tracejit
+    >>> tracejit.hstack([tracejit.ones(2), tracejit.zeros(1)])
+    tensor([1., 1., 0.])
+    """
     pieces = _pieces("hstack", 1, tensors)
     return cat(pieces, 0 if len(pieces[0].shape) == 1 else 1)
 
 
 def vstack(tensors: Sequence[Any]) -> Any:
-    """Join tensors along dimension 0, vectors as rows."""
+    """Join tensors along dimension 0, vectors as rows.
+
+    >>> import tracejit
+    >>> tracejit.vstack([tracejit.ones(2), tracejit.zeros(2)])
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
     return cat(_pieces("vstack", 2, tensors), 0)
 
 
 def row_stack(tensors: Sequence[Any]) -> Any:
-    """Call `vstack`."""
+    """Call `vstack`: it joins along dimension 0.
+
+    >>> import tracejit
+    >>> tracejit.row_stack([tracejit.ones(2), tracejit.zeros(2)]).shape
+    tracejit.Size([2, 2])
+    """
     must_be_list("row_stack", tensors)
     return vstack(tensors)
 
@@ -133,13 +149,23 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple:
 
 @method()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple:
-    """Cut along dimension 0 into views; see `hsplit`."""
+    """Cut along dimension 0 into views; see `hsplit`.
+
+    >>> import tracejit
+    >>> [tuple(x.shape) for x in tracejit.vsplit(tracejit.zeros(4, 2), 2)]
+    [(2, 2), (2, 2)]
+    """
     return _split("vsplit", 2, 0, input, indices_or_sections)
 
 
 @method()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple:
-    """Cut along dimension 2 into views; see `hsplit`."""
+    """Cut along dimension 2 into views; see `hsplit`.
+
+    >>> import tracejit
+    >>> [tuple(x.shape) for x in tracejit.dsplit(tracejit.zeros(1, 2, 4), 2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
     return _split("dsplit", 3, 2, input, indices_or_sections)
 
 

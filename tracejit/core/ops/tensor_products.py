@@ -72,7 +72,14 @@ def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
 @method()
 @autocasts(cuda="widest")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
-    """Call `linalg.cross`; without `dim`, along the first dimension of size 3."""
+    """Call `linalg.cross`: vectors of 3; without `dim`, along the first dimension of size 3.
+
+    RuntimeError where no dimension has size 3.
+
+    >>> import tracejit
+    >>> tracejit.cross(tracejit.tensor([1, 0, 0]), tracejit.tensor([0, 1, 0]))
+    tensor([0, 0, 1])
+    """
     must_be_tensors("cross", ("other",), (other,))
     if dim is None:
         sizes = [k for k, size in enumerate(input.shape) if shapes.equal(size, 3)]
@@ -109,7 +116,12 @@ def _conjugated(x: Any) -> Any:
 @method()
 @autocasts(cuda="widest")
 def vdot(input: Any, other: Any) -> Any:
-    """Return `dot` of the conjugate of `input` and `other`."""
+    """Return `dot` of the conjugate of `input` and `other`, two vectors (n,): a 0-dim tensor.
+
+    >>> import tracejit
+    >>> tracejit.vdot(tracejit.tensor([1j]), tracejit.tensor([1j]))
+    tensor(1.+0.j)
+    """
     must_be_tensors("vdot", ("other",), (other,))
     _same_vectors(input, other)
     return dot(_conjugated(input), other)
@@ -124,7 +136,13 @@ def _same_vectors(a: Any, b: Any) -> None:
 
 @method()
 def ger(input: Any, vec2: Any) -> Any:
-    """Call `outer`."""
+    """Call `outer`: vectors (n,) and (m,) give (n, m).
+
+    >>> import tracejit
+    >>> tracejit.ger(tracejit.tensor([1, 2]), tracejit.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
     must_be_tensors("ger", ("vec2",), (vec2,))
     if len(input.shape) != 1:
         raise RuntimeError(
@@ -283,7 +301,14 @@ def _is_one(size: Any) -> bool:
 @autocasts(cuda="lower")
 @older_order("beta", "alpha")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return beta * input + alpha * (mat @ vec); `input` is (n,) or one number."""
+    """Return beta * input + alpha * (mat @ vec), (n,); `input` is (n,) or one number.
+
+    RuntimeError for other dimensions and two dtypes.
+
+    >>> import tracejit
+    >>> tracejit.addmv(tracejit.ones(2), tracejit.eye(2), tracejit.ones(2))
+    tensor([2., 2.])
+    """
     if len(mat.shape) != 2 or len(vec.shape) != 1 or len(input.shape) > 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {len(input.shape)}, {len(mat.shape)}, "
@@ -313,7 +338,14 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 @autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return beta * input + alpha * the sum of batch1[i] @ batch2[i]; `input` broadcasts."""
+    """Return beta * input + alpha * the sum of batch1[i] @ batch2[i], (n, m); `input` broadcasts.
+
+    RuntimeError unless the batches are (b, n, k) and (b, k, m) of one dtype.
+
+    >>> import tracejit
+    >>> tracejit.addbmm(tracejit.zeros(1), tracejit.ones(5, 1, 2), tracejit.ones(5, 2, 1))
+    tensor([[10.]])
+    """
     for x in (batch1, batch2):
         if len(x.shape) != 3:
             shapes.normalize_dim(2, len(x.shape))
@@ -344,7 +376,15 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 @autocasts(cuda="lower")
 @older_order("beta", "alpha")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return beta * input + alpha * outer(vec1, vec2); `input` broadcasts."""
+    """Return beta * input + alpha * outer(vec1, vec2), (n, m); `input` broadcasts.
+
+    RuntimeError for what is no vector.
+
+    >>> import tracejit
+    >>> tracejit.addr(tracejit.zeros(1), tracejit.tensor([1.0, 2.0]), tracejit.ones(2))
+    tensor([[1., 1.],
+            [2., 2.]])
+    """
     for x, name in ((vec1, "vec1"), (vec2, "vec2")):
         if len(x.shape) != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(x.shape)}-D")

@@ -186,7 +186,12 @@ def asked_dtype(kind: Any) -> Any:
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype of new floating point tensors: float32, or that of `set_default_dtype`."""
+    """Return the dtype of new floating point tensors: float32, or that of `set_default_dtype`.
+
+    >>> import tracejit
+    >>> tracejit.get_default_dtype()
+    tracejit.float32
+    """
     return default.dtype
 
 
@@ -274,7 +279,12 @@ def promote_across(strong: dtype, weak: dtype) -> dtype:
 
 
 def can_cast(source: dtype, target: dtype) -> bool:
-    """Return True if a result of `source` may be stored in-place in a tensor of `target`."""
+    """Return True if a result of `source` may be stored in-place in a tensor of `target`.
+
+    >>> import tracejit
+    >>> tracejit.can_cast(tracejit.float32, tracejit.int64)
+    False
+    """
     source, target = asked_dtype(source), asked_dtype(target)
     return source.category <= target.category and not (
         source.category == INTEGER and target is bool_

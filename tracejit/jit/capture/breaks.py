@@ -37,7 +37,13 @@ class GraphBreak:
 
 
 class CaptureError(RuntimeError):
-    """Error where a function cannot be captured as asked; the message names line and reason."""
+    """Error where a function cannot be captured as asked; the message names line and reason. It is
+    a RuntimeError.
+
+    >>> import tracejit
+    >>> issubclass(tracejit.CaptureError, RuntimeError)
+    True
+    """
 
 
 class RegionRefused(BaseException):

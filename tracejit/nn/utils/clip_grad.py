@@ -27,6 +27,10 @@ def get_total_norm(
     """Return the norm of all elements of all tensors, a 0-dim tensor.
 
     Raises RuntimeError for a norm that is not finite, where `error_if_nonfinite`.
+
+    >>> import tracejit
+    >>> tracejit.nn.utils.get_total_norm([tracejit.tensor([3.0]), tracejit.tensor([4.0])])
+    tensor(5.)
     """
     order = float(norm_type)
     norms = [vector_norm(t, order) for t in tensors]
@@ -103,7 +107,15 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Limit every element of the gradients to [-clip_value, clip_value]."""
+    """Limit every element of the gradients, of any shape, to [-clip_value, clip_value].
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.ones(2))
+    >>> (p * 5).sum().backward()
+    >>> tracejit.nn.utils.clip_grad_value_([p], 1.0)
+    >>> p.grad
+    tensor([1., 1.])
+    """
     with no_grad():
         for gradient in _gradients(parameters):
             gradient.copy_(gradient.clamp(-float(clip_value), float(clip_value)))

@@ -24,7 +24,14 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Write consecutive parts of a vector into the parameters."""
+    """Write consecutive parts of a vector (n,) into the parameters.
+
+    >>> import tracejit
+    >>> p = tracejit.nn.Parameter(tracejit.zeros(2))
+    >>> tracejit.nn.utils.vector_to_parameters(tracejit.tensor([1.0, 2.0]), [p])
+    >>> p.tolist()
+    [1.0, 2.0]
+    """
     begin = 0
     with no_grad():
         for p in parameters:

@@ -43,7 +43,15 @@ def fuse_conv_bn_weights(
     bn_b: Any,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a convolution with a batch norm folded in."""
+    """Return weight (O, I, *kernel) and bias (O,) of a convolution with a batch norm folded in.
+
+    >>> import tracejit
+    >>> one = tracejit.ones(2)
+    >>> weight, bias = tracejit.nn.utils.fuse_conv_bn_weights(
+    ...     tracejit.ones(2, 3, 1), None, one, one, 0.0, one, one)
+    >>> weight.shape, bias.tolist()
+    (tracejit.Size([2, 3, 1]), [0.0, 0.0])
+    """
     bias = tracejit.zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (bn_rv + bn_eps).rsqrt()
     if bn_w is not None:
@@ -61,9 +69,14 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of a linear layer with a batch norm folded in.
+    """Return a copy of a linear layer with a batch norm folded in, its outputs of the same shape.
 
     Raises AssertionError for modules in training, or another number of features.
+
+    >>> import tracejit
+    >>> linear, norm = tracejit.nn.Linear(3, 2).eval(), tracejit.nn.BatchNorm1d(2).eval()
+    >>> tracejit.nn.utils.fuse_linear_bn_eval(linear, norm)
+    Linear(in_features=3, out_features=2, bias=True)
     """
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
@@ -81,5 +94,13 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
-    """Return weight and bias of a linear layer with a batch norm folded in."""
+    """Return weight (out, in) and bias (out,) of a linear layer with a batch norm folded in.
+
+    >>> import tracejit
+    >>> one = tracejit.ones(2)
+    >>> weight, bias = tracejit.nn.utils.fuse_linear_bn_weights(
+    ...     tracejit.ones(2, 3), None, one, one, 0.0, one, one)
+    >>> weight.shape, bias.tolist()
+    (tracejit.Size([2, 3]), [0.0, 0.0])
+    """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

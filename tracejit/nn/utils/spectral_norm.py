@@ -108,7 +108,13 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Make the tensor a parameter again. Raises ValueError where there is no norm of it."""
+    """Make the tensor a parameter again. Raises ValueError where there is no norm of it.
+
+    >>> import tracejit
+    >>> layer = tracejit.nn.utils.spectral_norm(tracejit.nn.Linear(3, 2))
+    >>> list(dict(tracejit.nn.utils.remove_spectral_norm(layer).named_parameters()))
+    ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             with tracejit.no_grad():

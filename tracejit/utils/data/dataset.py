@@ -128,11 +128,12 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Samples of several datasets, one after the other.
+    """Dataset of the samples of several datasets, one after the other.
 
     Raises AssertionError for no dataset, or a stream.
 
-    >>> ConcatDataset([[1, 2], [3]])[-1]
+    >>> import tracejit
+    >>> tracejit.utils.data.ConcatDataset([[1, 2], [3]])[-1]
     3
     """
 
@@ -189,9 +190,10 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """Samples of a dataset at the given indices.
+    """Dataset of the samples of another at the given indices.
 
-    >>> Subset("abcd", [3, 1])[0]
+    >>> import tracejit
+    >>> tracejit.utils.data.Subset("abcd", [3, 1])[0]
     'd'
     """
 

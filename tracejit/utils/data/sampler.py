@@ -34,16 +34,27 @@ def _positive(name: str, value: Any) -> None:
 
 
 class Sampler(Generic[T_co]):
-    """Subclass it, with `__iter__` and, for the loader's length, `__len__`."""
+    """Base class of samplers: subclass it, with `__iter__` and, for the loader's length, `__len__`.
+
+    >>> import tracejit
+    >>> class EverySecond(tracejit.utils.data.Sampler):
+    ...     def __init__(self, data):
+    ...         self.data = data
+    ...     def __iter__(self):
+    ...         return iter(range(0, len(self.data), 2))
+    >>> list(EverySecond("abcd"))
+    [0, 2]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2 ...
+    """Sampler of the positions 0, 1, 2 ... of a dataset.
 
-    >>> list(SequentialSampler("abc"))
+    >>> import tracejit
+    >>> list(tracejit.utils.data.SequentialSampler("abc"))
     [0, 1, 2]
     """
 
@@ -113,9 +124,10 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Gives the given indices, in random order.
+    """Sampler of the given indices, in random order; `generator` draws it, None: the default one.
 
-    >>> sorted(SubsetRandomSampler([4, 7]))
+    >>> import tracejit
+    >>> sorted(tracejit.utils.data.SubsetRandomSampler([4, 7]))
     [4, 7]
     """
 
