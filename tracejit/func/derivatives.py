@@ -49,6 +49,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0,
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0,
                    has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that gives (gradient, value) of `func`; takes the arguments of `grad`.
+    Gradients have the shapes of the arguments.
 
     >>> import tracejit
     >>> tracejit.func.grad_and_value(lambda x: x**3)(tracejit.tensor(2.0))
@@ -124,7 +125,8 @@ def jvp(func: Callable[..., Any], primals: tuple, tangents: tuple, *, strict: bo
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple:
-    """Return (results, function of tangents): `jvp` at one place for many tangents.
+    """Return (results, function of tangents): `jvp` at one place for many tangents, of the shapes
+    of `primals`.
 
     >>> import tracejit
     >>> value, push = tracejit.func.linearize(tracejit.sin, tracejit.zeros(2))

@@ -37,7 +37,8 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 
 def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable[..., Any]:
-    """Return what `jacrev` returns: no forward mode is used here, and the numbers are the same.
+    """Return what `jacrev` returns, of the same shape: no forward mode is used here, and the
+    numbers are the same.
 
     >>> import tracejit
     >>> tracejit.func.jacfwd(tracejit.sin)(tracejit.zeros(1))

@@ -63,9 +63,18 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
-    """Return (result, weights or None). See `nn.MultiheadAttention`, whose weights these are.
+    """Return (result, weights or None) for (L, N, E) and (S, N, E). See `nn.MultiheadAttention`,
+    whose weights these are.
 
     static_k, static_v  (N * num_heads, S, E / num_heads): keys and values that are not computed
+
+    >>> import tracejit
+    >>> x, eye, zero = tracejit.ones(3, 1, 2), tracejit.eye(2), tracejit.zeros(2)
+    >>> w, b = tracejit.cat([eye, eye, eye]), tracejit.zeros(6)
+    >>> out, weights = tracejit.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, w, b, None, None, False, 0.0, eye, zero)
+    >>> out.shape, weights.shape
+    (tracejit.Size([3, 1, 2]), tracejit.Size([1, 3, 3]))
     """
     batched = query.dim() == 3
     if query.dim() not in (2, 3):

@@ -49,6 +49,13 @@ class Differentiable(TensorState):
 
     @property
     def requires_grad(self) -> bool:
+        """True if operations with this tensor, of any shape, are recorded for gradients. Assigning
+        sets it for a leaf.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, requires_grad=True).requires_grad
+        True
+        """
         if self._view is not None and refresh(self):
             return True
         return self._requires_grad
@@ -93,10 +100,23 @@ class Differentiable(TensorState):
 
     @property
     def is_leaf(self) -> bool:
+        """True for a tensor, of any shape, that no recorded operation made.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2, requires_grad=True)
+        >>> x.is_leaf, (x * 2).is_leaf
+        (True, False)
+        """
         return self.grad_fn is None
 
     @property
     def grad_fn(self) -> Node | None:
+        """Node of the operation that made this tensor, of any shape; None for a leaf.
+
+        >>> import tracejit
+        >>> (tracejit.ones(2, requires_grad=True) * 2).grad_fn.name()
+        'MulBackward0'
+        """
         if self._view is not None or active.tracer is not None:
             self = resolve_identity(self)
             if self._view is not None and refresh(self):
@@ -105,6 +125,15 @@ class Differentiable(TensorState):
 
     @property
     def grad(self) -> Any:
+        """Gradient that `backward` added up, in the same shape; None where there is none. It may be
+        assigned.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2, requires_grad=True)
+        >>> x.sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
+        """
         tracer = active.tracer
         if tracer is not None or self._view is not None:
             self = resolve_identity(self)
@@ -132,6 +161,13 @@ class Differentiable(TensorState):
 
     @property
     def data(self) -> Any:
+        """Tensor of the same shape over the same memory, without history; writes to it are not
+        recorded. Assigning exchanges the memory.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, requires_grad=True).data
+        tensor([1., 1.])
+        """
         return get_data(self)
 
     @data.setter
@@ -140,6 +176,12 @@ class Differentiable(TensorState):
 
     @property
     def retains_grad(self) -> bool:
+        """True for a result, of any shape, whose gradient `retain_grad` keeps.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).retains_grad
+        False
+        """
         self = resolve_identity(self)
         if active.tracer is not None and self._traced is None:
             active.tracer.break_graph(

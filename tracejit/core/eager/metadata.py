@@ -84,27 +84,60 @@ class Metadata(TensorState):
 
     @property
     def output_nr(self) -> int:
+        """Number of this tensor among the results of its `grad_fn`, from 0; the shape does not
+        count.
+        """
         self._told("output_nr")
         return max(self._output_nr, 0)
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions: the length of `shape`.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, 3).ndim
+        2
+        """
         return len(shape_of(self))
 
     @property
     def layout(self) -> layout:
+        """Layout of elements: `tracejit.strided` for every shape.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).layout
+        tracejit.strided
+        """
         return strided
 
     @property
     def is_cuda(self) -> bool:
+        """True for a tensor, of any shape, on a CUDA device.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_cuda
+        False
+        """
         return self._device.type == "cuda"
 
     @property
     def is_cpu(self) -> bool:
+        """True for a tensor, of any shape, in main memory.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_cpu
+        True
+        """
         return self._device.type == "cpu"
 
     @property
     def is_meta(self) -> bool:
+        """True for a tensor that has a shape and no elements.
+
+        >>> import tracejit
+        >>> tracejit.empty(2, device="meta").is_meta
+        True
+        """
         return self._device.type == "meta"
 
     is_sparse = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
@@ -112,10 +145,22 @@ class Metadata(TensorState):
 
     @property
     def itemsize(self) -> int:
+        """Number of bytes of one element; the shape does not count.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).itemsize
+        4
+        """
         return self._dtype.itemsize
 
     @property
     def nbytes(self) -> Any:
+        """Number of bytes of all elements: the product of `shape` times `itemsize`.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, 3).nbytes
+        24
+        """
         return numel(shape_of(self)) * self._dtype.itemsize
 
     @property
@@ -155,16 +200,34 @@ class Metadata(TensorState):
         return shape[normalize_dim(dim, len(shape), False)]
 
     def dim(self) -> int:
+        """Return the number of dimensions: the length of `shape`.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, 3).dim()
+        2
+        """
         return len(shape_of(self))
 
     ndimension = dim
 
     def numel(self) -> Any:
+        """Return the number of elements: the product of `shape`.
+
+        >>> import tracejit
+        >>> tracejit.ones(2, 3).numel()
+        6
+        """
         return numel(shape_of(self))
 
     nelement = numel
 
     def element_size(self) -> int:
+        """Return the number of bytes of one element; the shape does not count.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).element_size()
+        4
+        """
         return self._dtype.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
@@ -223,6 +286,13 @@ class Metadata(TensorState):
         return None if tracer is None else tracer.selected(self, dim, index)
 
     def storage_offset(self) -> Any:
+        """Return where in its storage the first element lies, counted in elements, whatever the
+        shape.
+
+        >>> import tracejit
+        >>> tracejit.arange(5)[2:].storage_offset()
+        2
+        """
         return self._offset if active.tracer is None else active.tracer.offset(self)
 
     def data_ptr(self) -> int:
@@ -251,12 +321,30 @@ class Metadata(TensorState):
         return is_contiguous(self)
 
     def is_floating_point(self) -> bool:
+        """Return True if the dtype, in any shape, is a floating point one.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_floating_point()
+        True
+        """
         return self._dtype.is_floating_point
 
     def is_complex(self) -> bool:
+        """Return True if the dtype, in any shape, is complex.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_complex()
+        False
+        """
         return self._dtype.is_complex
 
     def is_signed(self) -> bool:
+        """Return True if the dtype, in any shape, has negative numbers.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_signed()
+        True
+        """
         return self._dtype.is_signed
 
     def is_inference(self) -> bool:
@@ -270,6 +358,12 @@ class Metadata(TensorState):
         return self._view is not None and family_of(self).inference
 
     def is_same_size(self, other: Any) -> bool:
+        """Return True if another tensor has the same shape.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_same_size(tracejit.zeros(2))
+        True
+        """
         return shape_of(self) == shape_of(other)
 
     def _needed(self, reason: str) -> None:

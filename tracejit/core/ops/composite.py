@@ -66,13 +66,20 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
                                  scale: float | None = None, enable_gqa: bool = False) -> Any:
     """Return softmax(query @ key.T * scale + mask) @ value over the last two dimensions.
 
-    query (..., L, E), key (..., S, E), value (..., S, V); `attn_mask` broadcasts to (..., L, S):
-    bool (True takes part) or additive, or a `nn.attention.bias`. `scale` None: 1 / sqrt(E). A query
-    that may look at no key gives zeros. With `enable_gqa` key and value may have fewer heads (third
+    query (*, L, E), key (*, S, E), value (*, S, V); `attn_mask` broadcasts to (*, L, S): bool (True
+    takes part) or additive, or a `nn.attention.bias`. `scale` None: 1 / sqrt(E). A query that may
+    look at no key gives zeros. With `enable_gqa` key and value may have fewer heads (third
     dimension from the end): each serves several consecutive heads of the query.
 
     RuntimeError if both a mask and `is_causal` are given, for dtypes that differ, for fewer than
-    two dimensions, and for a mask of other numbers.
+    two dimensions, and for a mask of other numbers. The source is Vaswani et al., "Attention is all
+    you need" (2017).
+
+    >>> import tracejit
+    >>> x = tracejit.eye(2)
+    >>> tracejit.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+    tensor([[1.0000, 0.0000],
+            [0.3302, 0.6698]])
     """
     from tracejit.core.ops.dropout import dropout
     from tracejit.core.ops.linalg import matmul

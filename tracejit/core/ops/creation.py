@@ -437,8 +437,9 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *,
 def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
                     dtype: dtype | None = None, device: Any = None,
                     requires_grad: bool = False) -> Any:
-    """Return start, start + step ... up to and with `end`; PyTorch's older `range`: use
-    `arange`."""
+    """Return start, start + step ... up to and with `end`, a vector; PyTorch's older `range`, which
+    warns: use `arange`.
+    """
     if end is None:
         start, end = 0, start
     warnings.warn(

@@ -74,14 +74,19 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
     """Return the rows of `weight` at the positions in `input`; row `padding_idx` gets no gradient.
 
-    input (...) of integers, weight (n, width); out (..., width).
+    input (*) of integers, weight (n, width); out (*, width).
 
-    max_norm            rows that are read and longer are first shortened to this, in `weight`
-    norm_type           p of that norm
+    max_norm          rows that are read and longer are first shortened to this, in `weight`
+    norm_type         p of that norm
     scale_grad_by_freq  a row's gradient is divided by how often it was read
-    sparse              the gradient of `weight` keeps the rows that were read, no others
+    sparse            the gradient of `weight` keeps the rows that were read, no others
 
     IndexError for a position outside, AssertionError for a `padding_idx` outside.
+
+    >>> import tracejit
+    >>> tracejit.nn.functional.embedding(tracejit.tensor([1, 0]), tracejit.tensor([[1.0], [2.0]]))
+    tensor([[2.],
+            [1.]])
     """
     if len(weight.shape) != 2:
         raise RuntimeError("'weight' must be 2-D")

@@ -56,7 +56,7 @@ def isposinf(input: Any) -> Any:
     """Return True where an element is plus infinity; bools in the same shape.
 
     >>> import tracejit
-    >>> tracejit.isposinf(tracejit.tensor([1.0, float("inf")]))
+    >>> tracejit.isposinf(tracejit.tensor([1.0, tracejit.inf]))
     tensor([False,  True])
     """
     must_be_real("isposinf does not support complex inputs.", (input,), RuntimeError)
@@ -68,7 +68,7 @@ def isneginf(input: Any) -> Any:
     """Return True where an element is minus infinity; bools in the same shape.
 
     >>> import tracejit
-    >>> tracejit.isneginf(tracejit.tensor([1.0, float("-inf")]))
+    >>> tracejit.isneginf(tracejit.tensor([1.0, -tracejit.inf]))
     tensor([False,  True])
     """
     must_be_real("isneginf does not support complex inputs.", (input,), RuntimeError)

@@ -77,7 +77,12 @@ def polygamma(n: int, input: Any) -> Any:
 
 @method("polygamma")
 def polygamma_method(self: Any, n: int) -> Any:
-    """Return derivative number `n` of the digamma function."""
+    """Return derivative number `n` of the digamma function of each element, in the same shape.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1.0, 0.5]).polygamma(1)
+    tensor([1.6449, 4.9348])
+    """
     return polygamma(n, self)
 
 

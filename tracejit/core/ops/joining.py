@@ -182,7 +182,12 @@ def unsafe_split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tupl
 
 @method("split")
 def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple:
-    """Call `split`. The method has another name for its argument."""
+    """Call `split` along dimension `dim`. The method has another name for its argument.
+
+    >>> import tracejit
+    >>> [x.tolist() for x in tracejit.arange(5).split(2)]
+    [[0, 1], [2, 3], [4]]
+    """
     return split(self, split_size, dim)
 
 
@@ -262,7 +267,8 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
 
 @method()
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple:
-    """Do `chunk`; its pieces may be written also while gradients are recorded. Shapes are the same.
+    """Do `chunk` along dimension `dim`; its pieces may be written also while gradients are
+    recorded.
 
     >>> import tracejit
     >>> len(tracejit.unsafe_chunk(tracejit.arange(4), 2))

@@ -125,7 +125,13 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> A
 
 @autocasts(cpu="float32")
 def old_cholesky(input: Any, upper: bool = False) -> Any:
-    """Call `linalg.cholesky`."""
+    """Call `linalg.cholesky` of matrices (*, n, n).
+
+    >>> import tracejit
+    >>> tracejit.cholesky(tracejit.eye(2) * 4)
+    tensor([[2., 0.],
+            [0., 2.]])
+    """
     must_be_square("cholesky", input)
     return _cholesky(input, upper, "cholesky")[0]
 
@@ -220,7 +226,14 @@ def qr(A: Any, mode: str = "reduced") -> Any:
 
 @method("qr")
 def old_qr(input: Any, some: bool = True) -> Any:
-    """Call `linalg.qr`, reduced or complete."""
+    """Call `linalg.qr` of matrices (*, m, n), reduced or complete.
+
+    >>> import tracejit
+    >>> Q, R = tracejit.qr(tracejit.eye(2))
+    >>> Q @ R
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return qr(input, "reduced" if some else "complete")
 
 
@@ -430,13 +443,27 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 @method("lu_solve")
 def old_lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """Call `linalg.lu_solve`."""
+    """Call `linalg.lu_solve`: b is (*, n, k), LU (*, n, n).
+
+    >>> import tracejit
+    >>> LU, pivots = tracejit.lu(tracejit.eye(2) * 2)
+    >>> tracejit.lu_solve(tracejit.ones(2, 1), LU, pivots)
+    tensor([[0.5000],
+            [0.5000]])
+    """
     return lu_solve(LU_data, LU_pivots, input)
 
 
 @method("lu")
 def old_lu(input: Any, pivot: bool = True, get_infos: bool = False) -> tuple:
-    """Factor as `linalg.lu_factor`, but singular matrices too; with `get_infos` as
-    `linalg.lu_factor_ex`."""
+    """Factor matrices (*, m, n) as `linalg.lu_factor`, but singular ones too; with `get_infos` as
+    `linalg.lu_factor_ex`.
+
+    >>> import tracejit
+    >>> LU, pivots = tracejit.lu(tracejit.eye(2) * 2)
+    >>> LU, pivots
+    (tensor([[2., 0.],
+            [0., 2.]]), tensor([1, 2], dtype=tracejit.int32))
+    """
     found = lu_factor_ex(input, pivot=pivot)
     return tuple(found) if get_infos else tuple(found[:2])

@@ -203,8 +203,14 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 
 
 def svd_with_v(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
-    """Return (U, S, V) with input = U @ diag(S) @ V.mH; `some`: only the first min(m, n)
-    vectors."""
+    """Return (U, S, V) of matrices (*, m, n), with input = U @ diag(S) @ V.mH; `some`: only the
+    first min(m, n) vectors.
+
+    >>> import tracejit
+    >>> U, S, V = tracejit.svd(tracejit.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    >>> S
+    tensor([4., 3.])
+    """
     if not compute_uv:
         m, n = input.shape[-2:]
         values = svdvals(input)

@@ -371,12 +371,22 @@ def t(input: Any) -> Any:
 
 
 def _reversed(input: Any) -> Any:
-    """Return all dimensions in reverse order."""
+    """Return all dimensions in reverse order, a view.
+
+    >>> import tracejit
+    >>> tracejit.zeros(2, 3).T.shape
+    tracejit.Size([3, 2])
+    """
     return permute_record(input, dims=tuple(reversed(range(len(input.shape)))))
 
 
 def _matrix_transposed(input: Any) -> Any:
-    """Exchange the last two dimensions."""
+    """Exchange the last two dimensions, a view: (*, m, n) gives (*, n, m).
+
+    >>> import tracejit
+    >>> tracejit.zeros(5, 2, 3).mT.shape
+    tracejit.Size([5, 3, 2])
+    """
     if len(input.shape) < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
                            f"{len(input.shape)}-D tensor.")

@@ -154,7 +154,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the `median` of the elements that are not nan, in its shape; nan where all are.
 
     >>> import tracejit
-    >>> tracejit.tensor([3.0, float("nan"), 1.0]).nanmedian()
+    >>> tracejit.tensor([3.0, tracejit.nan, 1.0]).nanmedian()
     tensor(1.)
     """
     if dim is None:
@@ -177,8 +177,8 @@ def _median_of_all(record: Op, input: Any) -> Any:
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return (values, indices) of the `k`-th smallest elements along `dim`; the first is number 1.
 
-    Both lack `dim`, or keep it with size 1. RuntimeError where there are fewer, IndexError where
-    there are none.
+    Both lack dimension `dim`, or keep it with size 1. RuntimeError where there are fewer,
+    IndexError where there are none.
 
     >>> import tracejit
     >>> tracejit.tensor([3.0, 1.0, 2.0]).kthvalue(2).values

@@ -253,7 +253,8 @@ def _divided(input: Any, other: Any, floating: Op, integer: Op, checked: Op) -> 
 
 
 def floor_divide(input: Any, other: Any) -> Any:
-    """Round the quotient towards minus infinity. Integers: RuntimeError where `other` is 0.
+    """Round the quotient towards minus infinity; both broadcast. Integers: RuntimeError where
+    `other` is 0.
 
     Its backward raises RuntimeError; `div` with `rounding_mode="floor"` gives zeros.
 
@@ -308,7 +309,8 @@ def _rest(input: Any, other: Any) -> Any:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Return input / other; `rounding_mode` "trunc" or "floor" rounds it and keeps integers.
+    """Return input / other, which broadcast; `rounding_mode` "trunc" or "floor" rounds it and keeps
+    integers.
 
     >>> import tracejit
     >>> tracejit.div(tracejit.tensor([7, -7]), 2, rounding_mode="trunc")
@@ -377,7 +379,7 @@ def square(input: Any) -> Any:
 
 @autocasts(cuda="float32")
 def pow(input: Any, exponent: Any) -> Any:
-    """Return input ** exponent.
+    """Return input ** exponent, which broadcast.
 
     Integers stay integers. RuntimeError for a negative number as their exponent then; where a
     tensor is negative, the result is truncated.

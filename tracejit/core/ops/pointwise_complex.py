@@ -102,12 +102,24 @@ def _matrices(input: Any, name: str) -> Any:
 
 
 def _mH(input: Any) -> Any:
-    """Return `adjoint`, as an attribute."""
+    """Return `adjoint`, as an attribute: (*, m, n) gives (*, n, m).
+
+    >>> import tracejit
+    >>> tracejit.tensor([[1j, 2]]).mH
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
     return conj(input) if not input.shape else conj(_matrices(input, "mH"))
 
 
 def _H(input: Any) -> Any:
-    """Return the conjugate transpose of a matrix."""
+    """Return the conjugate transpose of a matrix (m, n): (n, m). RuntimeError for other dimensions.
+
+    >>> import tracejit
+    >>> tracejit.tensor([[1j, 2]]).H
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
     ndim = len(input.shape)
     if ndim not in (0, 2):
         more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""

@@ -100,7 +100,7 @@ def isinf(input: Any) -> Any:
     """Return True where an element is plus or minus infinity; bools in the same shape.
 
     >>> import tracejit
-    >>> tracejit.isinf(tracejit.tensor([1.0, float("inf")]))
+    >>> tracejit.isinf(tracejit.tensor([1.0, tracejit.inf]))
     tensor([False,  True])
     """
     return _isinf(input) if input.dtype.category >= FLOATING else input != input
@@ -110,7 +110,7 @@ def isfinite(input: Any) -> Any:
     """Return True where an element is neither infinite nor NaN; bools in the same shape.
 
     >>> import tracejit
-    >>> tracejit.isfinite(tracejit.tensor([1.0, float("inf")]))
+    >>> tracejit.isfinite(tracejit.tensor([1.0, tracejit.inf]))
     tensor([ True, False])
     """
     return _isfinite(input) if input.dtype.category >= FLOATING else input == input
@@ -262,6 +262,12 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 
 def _method_where(self: Any, condition: Any, other: Any) -> Any:
+    """Return `self` where `condition` is True, else `other`; all three broadcast.
+
+    >>> import tracejit
+    >>> tracejit.tensor([1, 2]).where(tracejit.tensor([True, False]), 0)
+    tensor([1, 0])
+    """
     return where(condition, self, other)
 
 
@@ -317,13 +323,13 @@ def _less(a: Any, b: Any) -> Any:
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Bound `input` to [min, max]; either bound may be None, a number or a tensor.
+    """Bound `input` to [min, max]; either bound may be None, a number or a tensor that broadcasts.
+
+    RuntimeError if both bounds are None.
 
     >>> import tracejit
     >>> tracejit.clamp(tracejit.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
-
-    RuntimeError if both bounds are None.
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -364,7 +370,7 @@ def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None
     numbers); same shape.
 
     >>> import tracejit
-    >>> tracejit.nan_to_num(tracejit.tensor([float("nan"), 1.0]))
+    >>> tracejit.nan_to_num(tracejit.tensor([tracejit.nan, 1.0]))
     tensor([0., 1.])
     """
     if input.dtype.category < FLOATING:
@@ -449,7 +455,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
 
 
 def equal(input: Any, other: Any) -> bool:
-    """Return True if two tensors have the same sizes and elements; nan equals nothing.
+    """Return True if two tensors have the same shape and elements; nan equals nothing.
 
     >>> import tracejit
     >>> tracejit.equal(tracejit.ones(2), tracejit.ones(2))

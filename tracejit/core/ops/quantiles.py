@@ -134,7 +134,7 @@ def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = Fals
     """Return the `quantile` of the elements that are not nan, in its shape; nan where all are.
 
     >>> import tracejit
-    >>> tracejit.nanquantile(tracejit.tensor([1.0, float("nan"), 3.0]), 0.5)
+    >>> tracejit.nanquantile(tracejit.tensor([1.0, tracejit.nan, 3.0]), 0.5)
     tensor(2.)
     """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)

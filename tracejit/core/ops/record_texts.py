@@ -176,11 +176,11 @@ _ROWS: dict[str, tuple[str, str, str, str]] = {
         "tracejit.fill(tracejit.zeros(2), 7.0)", "tensor([7., 7.])"),
     "fmax": (
         "Return the larger of both operands; where one is NaN the other.",
-        _LARGER, 'tracejit.fmax(tracejit.tensor([1.0, float("nan")]), tracejit.tensor([2.0, 3.0]))',
+        _LARGER, 'tracejit.fmax(tracejit.tensor([1.0, tracejit.nan]), tracejit.tensor([2.0, 3.0]))',
         "tensor([2., 3.])"),
     "fmin": (
         "Return the smaller of both operands; where one is NaN the other.",
-        _LARGER, 'tracejit.fmin(tracejit.tensor([1.0, float("nan")]), tracejit.tensor([2.0, 3.0]))',
+        _LARGER, 'tracejit.fmin(tracejit.tensor([1.0, tracejit.nan]), tracejit.tensor([2.0, 3.0]))',
         "tensor([1., 3.])"),
     "gcd": (
         "Return the greatest common divisor of both operands; of 0 and 0 it is 0.",
@@ -241,7 +241,7 @@ _ROWS: dict[str, tuple[str, str, str, str]] = {
         "tensor([0.1353])"),
     "isnan": (
         "Return True where an element is not a number.",
-        _ASKED, 'tracejit.isnan(tracejit.tensor([1.0, float("nan")]))', "tensor([False,  True])"),
+        _ASKED, 'tracejit.isnan(tracejit.tensor([1.0, tracejit.nan]))', "tensor([False,  True])"),
     "laguerre_polynomial_l": (
         "Return the Laguerre polynomial L_n: L_0 = 1, L_1 = 1 - x, (n + 1) * L_n+1 = (2 * n\n"
         "+ 1 - x) * L_n - n * L_n-1.",

@@ -416,7 +416,12 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 @method("trace")
 @autocasts(cpu="float32")
 def matrix_trace(input: Any) -> Any:
-    """Sum the diagonal of a matrix."""
+    """Sum the diagonal of a matrix, a 0-dim tensor. RuntimeError for other dimensions.
+
+    >>> import tracejit
+    >>> tracejit.eye(3).trace()
+    tensor(3.)
+    """
     if len(input.shape) != 2:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim "
                            f"{len(input.shape)}")  # fmt: skip

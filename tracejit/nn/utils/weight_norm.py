@@ -70,7 +70,17 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Make the tensor a parameter again. Raises ValueError where there is no weight norm of it."""
+    """Make the tensor a parameter again, of the same shape. Raises ValueError where there is no
+    weight norm of it.
+
+    >>> import tracejit
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     layer = tracejit.nn.utils.weight_norm(tracejit.nn.Linear(3, 2))
+    >>> sorted(dict(tracejit.nn.utils.remove_weight_norm(layer).named_parameters()))
+    ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             weight = hook.compute_weight(module)
