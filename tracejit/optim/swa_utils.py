@@ -195,7 +195,14 @@ class AveragedModel(Module):
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Compute the running statistics of a model's batch norms anew, over the data of a loader.
 
-    loader  batches: tensors, or lists and tuples that begin with one
+    loader  batches: tensors (N, *), or lists and tuples that begin with one
+    device  where batches go first; None: where they are
+
+    >>> import tracejit
+    >>> model = tracejit.nn.BatchNorm1d(2)
+    >>> tracejit.optim.swa_utils.update_bn([tracejit.tensor([[0.0, 2.0], [2.0, 4.0]])], model)
+    >>> model.running_mean
+    tensor([1., 3.])
     """
     with tracejit.no_grad():
         momenta = {m: m.momentum for m in model.modules() if isinstance(m, _BatchNorm)}

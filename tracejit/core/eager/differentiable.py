@@ -66,10 +66,14 @@ class Differentiable(TensorState):
 
     def module_load(self, other: Any, assign: bool = False) -> Any:
         """Return the tensor with which `load_state_dict` exchanges this one, given that of the
-        state dict.
+        state dict, of the same shape.
 
         Used after `__future__.set_swap_module_params_on_conversion(True)`; subclasses may override
         it.
+
+        >>> import tracejit
+        >>> tracejit.zeros(2).module_load(tracejit.ones(2))
+        tensor([1., 1.])
         """
         return other.detach() if assign else self.copy_(other).detach()
 

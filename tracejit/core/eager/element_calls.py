@@ -17,7 +17,7 @@ from tracejit.core.eager.writing import check_writable, write_memory
 
 
 def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
-    """Overwrite each element with the function's result for it.
+    """Overwrite each element with the function's result for it; the shape stays.
 
     >>> import tracejit
     >>> tracejit.tensor([1.0, 2.0]).apply_(lambda x: x + 1)

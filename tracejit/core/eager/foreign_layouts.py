@@ -16,18 +16,35 @@ class ForeignLayouts:
     """Constants and refusals of a dense tensor."""
 
     __slots__ = ()
-    is_sparse_csr = is_vulkan = is_ipu = is_maia = is_mtia = property(lambda self: False)
+    is_sparse_csr = is_vulkan = is_ipu = is_maia = is_mtia = property(
+        lambda self: False, doc="""False for every shape: no dense tensor of CPU or CUDA is one.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_sparse_csr
+        False
+        """)
     _has_symbolic_sizes_strides = _python_dispatch = property(lambda self: False)
-    name = property(lambda self: None)
+    name = property(lambda self: None, doc="""None for every shape: tensors have no names.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).name is None
+        True
+        """)
 
     @property
     def grad_dtype(self: Any) -> Any:
-        """Dtype of a gradient: the tensor's own; None if the tensor can have no gradient."""
+        """Dtype of a gradient: the tensor's own, in any shape; None if the tensor can have no
+        gradient.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).grad_dtype
+        tracejit.float32
+        """
         return self.dtype if self.dtype.category >= FLOATING else None
 
     @property
     def volatile(self) -> bool:
-        """False: a flag from before `no_grad`."""
+        """False for every shape: a flag from before `no_grad`. Reading it warns."""
         warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning,
                       stacklevel=2)
         return False
@@ -38,18 +55,35 @@ class ForeignLayouts:
         return id(self)
 
     def is_distributed(self) -> bool:
-        """False: no tensor is spread over processes."""
+        """False for every shape: no tensor is spread over processes.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_distributed()
+        False
+        """
         return False
 
     def _is_zerotensor(self) -> bool:
         return False
 
     def const_data_ptr(self: Any) -> int:
-        """Return `data_ptr`, for code that only reads."""
+        """Return `data_ptr` of a tensor of any shape, for code that only reads.
+
+        >>> import tracejit
+        >>> x = tracejit.ones(2)
+        >>> x.const_data_ptr() == x.data_ptr()
+        True
+        """
         return self.data_ptr()
 
     def dequantize(self: Any) -> Any:
-        """Return the values as float32. No tensor is quantized here, so this converts."""
+        """Return the values as float32, in the same shape. No tensor is quantized here, so this
+        converts.
+
+        >>> import tracejit
+        >>> tracejit.tensor([1, 2]).dequantize()
+        tensor([1., 2.])
+        """
         return self.float()
 
     def _is_all_true(self: Any) -> Any:
@@ -93,7 +127,11 @@ class ForeignLayouts:
         raise RuntimeError("PyTorch is not linked with support for ipu devices")
 
     def record_stream(self, s: Any) -> None:
-        """Do nothing: memory is reused only after all work on it."""
+        """Do nothing, for any shape: memory is reused only after all work on it.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).record_stream(None)
+        """
 
     def index(self, positions: Any, dims: Any) -> NoReturn:
         """Raise NotImplementedError: in PyTorch it indexes named dimensions."""

@@ -239,6 +239,13 @@ def resize(self: Any, *sizes: Any) -> Any:
     """Return the elements in another shape: PyTorch's older name of `reshape`, which warns.
 
     RuntimeError for another number of elements.
+
+    >>> import tracejit
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     tracejit.zeros(2, 3).resize(6).shape
+    tracejit.Size([6])
     """
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     shape = sizes_given(sizes)
@@ -253,5 +260,13 @@ def resize(self: Any, *sizes: Any) -> Any:
 
 @method()
 def resize_as(self: Any, tensor: Any) -> Any:
-    """Return the elements in the shape of another tensor; see `resize`, which warns."""
+    """Return the elements in the shape of another tensor; see `resize`, which warns.
+
+    >>> import tracejit
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     tracejit.zeros(2, 3).resize_as(tracejit.zeros(6)).shape
+    tracejit.Size([6])
+    """
     return resize(self, *tensor.shape)

@@ -79,8 +79,18 @@ class Metadata(TensorState):
     __slots__ = ()
 
     shape = property(public_shape)
-    dtype = property(attrgetter("_dtype"))
-    device = property(attrgetter("_device"))
+    dtype = property(attrgetter("_dtype"), doc="""Dtype of the elements; the shape does not count.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).dtype
+        tracejit.float32
+        """)
+    device = property(attrgetter("_device"), doc="""Device that has the elements, of any shape.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).device
+        device(type='cpu')
+        """)
 
     @property
     def output_nr(self) -> int:
@@ -140,8 +150,20 @@ class Metadata(TensorState):
         """
         return self._device.type == "meta"
 
-    is_sparse = is_quantized = is_mkldnn = is_nested = property(lambda self: False)
-    is_mps = is_xla = is_xpu = property(lambda self: False)
+    is_sparse = is_quantized = is_mkldnn = is_nested = property(
+        lambda self: False, doc="""False for every shape: the tensor is dense.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_sparse
+        False
+        """)
+    is_mps = is_xla = is_xpu = property(
+        lambda self: False, doc="""False for every shape: there is no such device.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_mps
+        False
+        """)
 
     @property
     def itemsize(self) -> int:

@@ -63,11 +63,16 @@ class SharedMemory(TensorState):
         return is_shared_array(self.array)
 
     def pin_memory(self, device: Any = None) -> Any:
-        """Return a copy; nothing is pinned."""
+        """Return a tensor of the same shape; on the CPU of this package nothing is pinned."""
         return self.clone()
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Return False: nothing is pinned."""
+        """Return False for a tensor of any shape: nothing is pinned.
+
+        >>> import tracejit
+        >>> tracejit.ones(2).is_pinned()
+        False
+        """
         return False
 
 

@@ -200,4 +200,10 @@ def _array_over(x: TensorState) -> Any:
 
 
 def public_shape(x: TensorState) -> Size:
+    """Sizes of the dimensions, a `Size`, which is a tuple of ints.
+
+    >>> import tracejit
+    >>> tracejit.ones(2, 3).shape
+    tracejit.Size([2, 3])
+    """
     return tuple.__new__(Size, shape_of(x))

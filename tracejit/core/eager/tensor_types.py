@@ -22,6 +22,15 @@ from tracejit.core.ops.creation import empty
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.types import SCALAR_NAMES, dtype, set_default_dtype
 
+_TYPE = """Tensors of {name}, of any shape: `isinstance` asks for dtype and device.
+
+A call makes one: zeros of the given sizes, or a copy of a sequence.
+
+>>> import tracejit
+>>> {module}.{scalar}Tensor.dtype
+tracejit.{name}
+"""
+
 
 class TensorType(type):
     """Metaclass of `FloatTensor` and the like, for one dtype and device type."""
@@ -79,7 +88,8 @@ def _named(place: str, names: Iterable[str]) -> dict[str, TensorType]:
     return {
         f"{scalar}Tensor": TensorType(
             f"{scalar}Tensor", (),
-            {"dtype": dtype._by_name[name], "device": place, "__module__": module},
+            {"dtype": dtype._by_name[name], "device": place, "__module__": module,
+             "__doc__": _TYPE.format(module=module, scalar=scalar, name=name)},
         )
         for name in names
         for scalar in [SCALAR_NAMES[name]]

@@ -245,10 +245,17 @@ class StorageType(type):
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
+_TYPE = """Memory of {name} elements in a row, PyTorch's older class: see `UntypedStorage`.
+
+>>> import tracejit
+>>> tracejit.{scalar}Storage.dtype
+tracejit.{name}
+"""
 CLASSES = {
     f"{scalar}Storage": StorageType(
         f"{scalar}Storage", (TypedStorage,),
-        {"dtype": dtype_named(name), "__module__": "tracejit"},
+        {"dtype": dtype_named(name), "__module__": "tracejit",
+         "__doc__": _TYPE.format(scalar=scalar, name=name)},
     )
     for name, scalar in SCALAR_NAMES.items()
 }  # fmt: skip

@@ -438,7 +438,14 @@ def inclusive_range(start: float, end: float | None = None, step: float = 1, *,
                     dtype: dtype | None = None, device: Any = None,
                     requires_grad: bool = False) -> Any:
     """Return start, start + step ... up to and with `end`, a vector; PyTorch's older `range`, which
-    warns: use `arange`.
+    warns.
+
+    >>> import tracejit
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     tracejit.range(1, 3)
+    tensor([1., 2., 3.])
     """
     if end is None:
         start, end = 0, start

@@ -207,16 +207,18 @@ def real_transformed(input: Any, s: Any, dim: Any, norm: str | None, name: str) 
 
 @autocasts(cpu="float32")
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """Return the discrete Fourier transform along `dim` of a real or complex tensor; complex.
+    """Return the discrete Fourier transform along `dim` of a real or complex tensor: complex, n
+    points.
 
     n     points: the input is cut to them, or padded with zeros; None: all there are
     norm  "backward" (None): as it is; "forward": divided by n; "ortho": by its root
 
+    Point k is the sum of input[j] * exp(-2 pi i j k / n); other dimensions stay. RuntimeError for
+    halves, and for no points.
+
     >>> import tracejit
     >>> tracejit.fft.fft(tracejit.tensor([1., 0., 0., 0.]))
     tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
-
-    RuntimeError for halves, and for no points.
     """
     return transformed(input, *_one(input, n, dim), norm, True)
 
@@ -452,8 +454,8 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any =
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None, device: Any = None,
              requires_grad: bool = False) -> Any:
-    """Return the frequencies (n // 2 + 1,) of the points of `rfft`, in cycles per unit of `d`, the
-    distance of samples.
+    """Return the frequencies of the points of `rfft`, a vector of n // 2 + 1, in cycles per unit of
+    `d`, the distance of samples.
 
     >>> import tracejit
     >>> tracejit.fft.rfftfreq(4)

@@ -515,6 +515,13 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
 
 
 argwhere = method("argwhere")(lambda input: nonzero_record(input))
+argwhere.__doc__ = """Return the positions of the elements that are not 0: (n, dimensions), int64.
+
+    >>> import tracejit
+    >>> tracejit.argwhere(tracejit.tensor([[0, 1], [2, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
 
 
 @method()

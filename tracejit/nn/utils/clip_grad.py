@@ -100,7 +100,17 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """Call `clip_grad_norm_`, under its older name, and warn."""
+    """Call `clip_grad_norm_`, under its older name, and warn.
+
+    >>> import tracejit
+    >>> import warnings
+    >>> p = tracejit.nn.Parameter(tracejit.ones(1))
+    >>> (p * 5).sum().backward()
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     tracejit.nn.utils.clip_grad_norm([p], 1.0)
+    tensor(5.)
+    """
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
                   "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
