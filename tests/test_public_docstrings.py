@@ -36,7 +36,7 @@ SHAPES = re.compile(r"[Ss]hape|dimension|broadcast|vector|matri(x|ces)|0-dim|\bs
                     r"\((\*|\.\.\.|[A-Z]'?|[a-z_]+)(, [^)]*)?,?\)|\(\)")  # fmt: skip
 TENSORS = ("input", "tensor", "tensors", "self", "x", "A", "x1", "input1", "elements", "y")
 # `Arguments are those of `sin`.`: a generated docstring, as good as that one.
-TWIN = re.compile(r"Arguments.* are those of `(\w+)`")
+TWIN = re.compile(r"Arguments.* are\s+those of `(\w+)`")
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:

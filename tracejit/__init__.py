@@ -84,7 +84,7 @@ from tracejit.core.ops.joining import (
     cat, chunk, concat, concatenate, meshgrid, split, split_with_sizes, stack,
     tensor_split, unbind, unsafe_chunk, unsafe_split, unsafe_split_with_sizes,
 )  # fmt: skip
-from tracejit.core.ops.linalg import addmm, baddbmm, bmm, dot, inner, matmul, mm, mv, outer
+from tracejit.core.ops.linalg import addmm, baddbmm, bmm, dot, matmul, mm, mv, outer
 from tracejit.core.ops.linalg_determinants import det, logdet, slogdet
 from tracejit.core.ops.linalg_factors import (
     lu_unpack, old_cholesky as cholesky, old_lu as lu, old_lu_solve as lu_solve, old_qr as qr,
@@ -96,7 +96,7 @@ from tracejit.core.ops.linalg_least_squares import pinverse
 from tracejit.core.ops.linalg_powers import chain_matmul, matrix_exp, matrix_power
 from tracejit.core.ops.tensor_products import (
     matrix_trace as _matrix_trace,
-    addbmm, addmv, addr, cross, ger, kron, tensordot, vdot,
+    addbmm, addmv, addr, cross, ger, inner, kron, tensordot, vdot,
 )  # fmt: skip
 from tracejit.core.ops.adaptive_pooling import adaptive_avg_pool1d
 from tracejit.core.ops.bessel_functions import i0

@@ -1,4 +1,4 @@
-"""Sums and differences with a factor: add, sub and rsub.
+"""Sums and differences with a factor: add, sub, rsub, addcmul and addcdiv.
 
 In: tensors and numbers. Out: tensors, in the dtype PyTorch's promotion gives. Halves are added in
 float32 and rounded once. Their numbers are rounded to halves first, as PyTorch's are.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.core.ops.fitting import fitting
+from tracejit.core.ops.autocast import autocasts
+from tracejit.core.ops.fitting import fitting, promote_computed
 from tracejit.core.ops.older_orders import older_order
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_arithmetic import add_record, no_bools, sub_record
@@ -120,3 +121,56 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 for _function in (add, sub, subtract):
     method()(_function)
 method("subtract")(sub)
+
+_addcmul = pointwise(
+    "addcmul", lambda xp, input, tensor1, tensor2, value: input + value * (tensor1 * tensor2),
+    "({input} + {value} * ({tensor1} * {tensor2}))", promote_computed, methods=(),
+    operands=("input", "tensor1", "tensor2", "value"),
+    input=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
+    tensor2=lambda grad, tensor1, value: grad * (tensor1 * value))
+
+_addcdiv = pointwise(
+    "addcdiv", lambda xp, input, tensor1, tensor2, value: input + value * (tensor1 / tensor2),
+    "({input} + {value} * ({tensor1} / {tensor2}))", promote_computed, methods=(),
+    operands=("input", "tensor1", "tensor2", "value"),
+    input=lambda grad: grad,
+    tensor1=lambda grad, tensor2, value: grad * (value / tensor2),
+    tensor2=lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)))
+
+
+@autocasts(cuda="widest")
+@older_order("value")
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """Return input + value * tensor1 * tensor2, which broadcast.
+
+    >>> import tracejit
+    >>> tracejit.addcmul(tracejit.zeros(2), tracejit.ones(2), tracejit.ones(2), value=3)
+    tensor([3., 3.])
+    """
+    if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
+    common = result_type(input, tensor1, tensor2)
+    if isinstance(value, float) and common.category < FLOATING:
+        value = int(fitting(value, common))
+    return _addcmul(input, tensor1, tensor2, value)
+
+
+@autocasts(cuda="widest")
+@older_order("value")
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """Return input + value * tensor1 / tensor2, which broadcast; RuntimeError for integers, as in
+    PyTorch.
+
+    >>> import tracejit
+    >>> tracejit.addcdiv(tracejit.zeros(2), tracejit.ones(2), tracejit.full((2,), 2.0))
+    tensor([0.5000, 0.5000])
+    """
+    if all(x.dtype.category < FLOATING for x in (tensor1, tensor2)):
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  "
+                           "release addcdiv will perform a true division of tensor1 and tensor2.")
+    return _addcdiv(input, tensor1, tensor2, value)
+
+
+for _function in (addcmul, addcdiv):
+    method()(_function)

@@ -245,9 +245,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 @method()
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """Return `input` with slices of `source` added at positions `index` (n,) of dimension `dim`, in
-    order.
-
-    RuntimeError for a source of another dtype or shape, IndexError for positions outside.
+    order. RuntimeError for a source of another dtype or shape, IndexError for positions outside.
 
     >>> import tracejit
     >>> tracejit.zeros(3).index_add(0, tracejit.tensor([0, 0]), tracejit.tensor([1.0, 2.0]))
@@ -266,10 +264,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 @autocasts(cpu="widest")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """Return `input` with the slices of `source` written at positions `index` (n,) of dimension
-    `dim`.
-
-    RuntimeError for a source of another dtype or with other slices, IndexError for positions
-    outside and for another number of slices than positions.
+    `dim`. RuntimeError for another dtype or other slices, IndexError for positions outside.
 
     >>> import tracejit
     >>> tracejit.zeros(3).index_copy(0, tracejit.tensor([2, 0]), tracejit.tensor([1.0, 2.0]))
@@ -285,10 +280,8 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 @method()
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """Return `input` with `value` written at positions `index` (n,) of dimension `dim`.
-
-    Negative positions count from the end. IndexError for positions outside, and for an index that
-    is not of int64; RuntimeError for an index that is no vector and for a value with dimensions.
+    """Return `input` with `value` written at positions `index` (n,), int64, of dimension `dim`.
+    IndexError for positions outside, RuntimeError for a value with dimensions.
 
     >>> import tracejit
     >>> tracejit.index_fill(tracejit.zeros(3), 0, tracejit.tensor([0, -1]), 5.0)
@@ -442,10 +435,8 @@ def _scattered(record: Op, input: Any, dim: int, index: Any, src: Any) -> Any:
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None,
             reduce: str | None = None) -> Any:
     """Return `input` with src[i][j] written at [index[i][j]][j] (for dim 0); the last of several
-    wins.
-
-    `src` is a tensor of at least the shape of `index`, or a number; reduce="add" adds instead,
-    reduce="multiply" multiplies.
+    wins. `src`, at least in the shape of `index`, or a number; reduce="add" or "multiply" does
+    that instead.
 
     >>> import tracejit
     >>> tracejit.scatter(tracejit.zeros(3), 0, tracejit.tensor([2, 0]), tracejit.tensor([1.0, 2.0]))
@@ -477,8 +468,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 
 @method()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """Apply `gather` with `indices` (int64) that broadcast against the input; positions count
-    modulo the size.
+    """Apply `gather` with `indices` (int64) that broadcast; positions count modulo the size.
 
     >>> import tracejit
     >>> tracejit.take_along_dim(tracejit.tensor([[3, 1], [2, 4]]), tracejit.tensor([[1], [0]]), 1)

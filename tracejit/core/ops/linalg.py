@@ -318,27 +318,6 @@ def outer(input: Any, vec2: Any) -> Any:
 
 @method()
 @autocasts(cpu="lower", cuda="lower")
-def inner(input: Any, other: Any) -> Any:
-    """Sum products along the last dimension of both; a product where one is 0-dim.
-
-    >>> import tracejit
-    >>> tracejit.inner(tracejit.ones(2, 3), tracejit.ones(4, 3)).shape
-    tracejit.Size([2, 4])
-    """
-    must_be_tensors("inner", ("other",), (other,))
-    if not input.shape or not other.shape:
-        return input * other
-    *rows, k = input.shape
-    *columns, n = other.shape
-    shapes.same(k, n, "inner() the last dimension must match on both input tensors but got shapes "
-                      f"{shapes.shape_text(input.shape)} and {shapes.shape_text(other.shape)}")
-    left = input.reshape((shapes.numel(rows), k))
-    right = other.reshape((shapes.numel(columns), k))
-    return product(left, right.transpose(0, 1)).reshape((*rows, *columns))
-
-
-@method()
-@autocasts(cpu="lower", cuda="lower")
 @older_order("beta", "alpha")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return beta * input + alpha * (mat1 @ mat2), (n, m); `input` broadcasts to it.

@@ -5,9 +5,9 @@ as `pointwise.<name>`; the package's front reads them, too.
 """
 
 # ruff: noqa: F401, I001
-from tracejit.core.ops.additions import add, rsub, sub, subtract
+from tracejit.core.ops.additions import add, addcdiv, addcmul, rsub, sub, subtract
 from tracejit.core.ops.pointwise_arithmetic import (
-    addcdiv, addcmul, div, divide, floor_divide, fmod, lerp, mul, multiply, neg, negative, pow,
+    div, divide, floor_divide, fmod, lerp, mul, multiply, neg, negative, pow,
     reciprocal, remainder, square, true_divide,
 )  # fmt: skip
 from tracejit.core.ops.pointwise_complex import (

@@ -151,8 +151,7 @@ _shift_right = pointwise("bitwise_right_shift", "right_shift", "({input} >> {oth
 
 
 def bitwise_not(input: Any) -> Any:
-    """Flip every bit, in the same shape and dtype; bool: logical not. NotImplementedError for other
-    dtypes than integers and bool.
+    """Flip every bit, in the same shape; bool: logical not. NotImplementedError for other dtypes.
 
     >>> import tracejit
     >>> tracejit.bitwise_not(tracejit.tensor([0, 5]))
@@ -172,8 +171,7 @@ def bitwise_left_shift(input: Any, other: Any) -> Any:
 
 
 def bitwise_right_shift(input: Any, other: Any) -> Any:
-    """Return input >> other, which broadcast, with the sign kept; out of range, only the sign (0 in
-    uint8).
+    """Return input >> other, which broadcast, sign kept; out of range, only the sign (0 in uint8).
 
     >>> import tracejit
     >>> tracejit.bitwise_right_shift(tracejit.tensor([4, -4]), 1)
@@ -262,12 +260,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 
 def _method_where(self: Any, condition: Any, other: Any) -> Any:
-    """Return `self` where `condition` is True, else `other`; all three broadcast.
-
-    >>> import tracejit
-    >>> tracejit.tensor([1, 2]).where(tracejit.tensor([True, False]), 0)
-    tensor([1, 0])
-    """
+    """Choose elements. Arguments, of shapes that broadcast, are those of `where`."""
     return where(condition, self, other)
 
 
@@ -323,9 +316,8 @@ def _less(a: Any, b: Any) -> Any:
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """Bound `input` to [min, max]; either bound may be None, a number or a tensor that broadcasts.
-
-    RuntimeError if both bounds are None.
+    """Bound elements to [min, max], None, numbers or tensors that broadcast; RuntimeError if both
+    are None.
 
     >>> import tracejit
     >>> tracejit.clamp(tracejit.tensor([-1., 0.5, 2.]), 0, 1)
@@ -366,8 +358,8 @@ fill = pointwise(
 
 def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Any:
-    """Replace NaN by `nan` (None: 0), infinities by `posinf` and `neginf` (None: the largest
-    numbers); same shape.
+    """Replace NaN by `nan` (None: 0), infinities by `posinf`, `neginf` (None: the largest); same
+    shape.
 
     >>> import tracejit
     >>> tracejit.nan_to_num(tracejit.tensor([tracejit.nan, 1.0]))
@@ -416,9 +408,8 @@ def lowest(d: dtype) -> float:
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Any:
-    """Compare |input - other| <= atol + rtol * |other| elementwise; both broadcast to the bools.
-
-    RuntimeError where dtypes differ or a tolerance is negative.
+    """Compare |input - other| <= atol + rtol * |other|, which broadcast. RuntimeError where dtypes
+    differ.
 
     >>> import tracejit
     >>> tracejit.isclose(tracejit.tensor([1.0, 2.0]), tracejit.tensor([1.0, 2.1]))

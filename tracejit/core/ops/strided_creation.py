@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.core.memory.devices import makes_dense, makes_tensors
-from tracejit.core.ops.creation import empty, new_empty, sizes_given
+from tracejit.core.ops.creation import empty, sizes_given
+from tracejit.core.ops.new_creation import new_empty
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.shapes import as_size
 from tracejit.core.ops.slicing import as_strided_record

@@ -42,6 +42,27 @@ from tracejit.core.ops.types import BOOL, COMPLEX, FLOATING, result_type
 
 
 # -- vectors ---------------------------------------------------------------------------------------
+@method()
+@autocasts(cpu="lower", cuda="lower")
+def inner(input: Any, other: Any) -> Any:
+    """Sum products along the last dimension of both; a product where one is 0-dim.
+
+    >>> import tracejit
+    >>> tracejit.inner(tracejit.ones(2, 3), tracejit.ones(4, 3)).shape
+    tracejit.Size([2, 4])
+    """
+    must_be_tensors("inner", ("other",), (other,))
+    if not input.shape or not other.shape:
+        return input * other
+    *rows, k = input.shape
+    *columns, n = other.shape
+    shapes.same(k, n, "inner() the last dimension must match on both input tensors but got shapes "
+                      f"{shapes.shape_text(input.shape)} and {shapes.shape_text(other.shape)}")
+    left = input.reshape((shapes.numel(rows), k))
+    right = other.reshape((shapes.numel(columns), k))
+    return product(left, right.transpose(0, 1)).reshape((*rows, *columns))
+
+
 def cross_along(input: Any, other: Any, *, dim: int = -1) -> Any:
     """Return the cross product of vectors of size 3 along `dim`; the other dimensions broadcast.
 
