@@ -171,7 +171,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Layer that splits one dimension into several: the inverse of `Flatten`.
 
-    dim               dimension to split; a name where the input's dimensions have names
+    dim               dimension to split, an int
     unflattened_size  sizes of the new dimensions; one may be -1
 
     Input (*, d, *); output (*, *unflattened_size, *), a view. The constructor raises TypeError for

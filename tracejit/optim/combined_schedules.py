@@ -45,7 +45,7 @@ class SequentialLR(_Combined):
     optimizer   the optimizer whose groups' "lr" is set
     schedulers  schedules of this optimizer, in order
     milestones  epochs at which the next schedule begins: one less than schedules
-    last_epoch  -1
+    last_epoch  epoch before the first one that counts; default -1
 
     Raises ValueError for no schedules, schedules of another optimizer or that need a metric. So
     does any number of milestones but one less than schedules. Raises TypeError for an object that

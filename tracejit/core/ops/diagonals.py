@@ -179,7 +179,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: dtype = int64, d
 
     offset  first diagonal that counts; default 0, the main one
 
-    The dtype is int64 unless told, or int32; RuntimeError for negative sizes.
+    The dtype is int64 unless told. RuntimeError for negative sizes.
 
     >>> import tracejit
     >>> tracejit.triu_indices(2, 2)

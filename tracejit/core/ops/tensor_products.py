@@ -361,7 +361,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return beta * input + alpha * the sum of batch1[i] @ batch2[i], (n, m); `input` broadcasts.
 
-    RuntimeError unless the batches are (b, n, k) and (b, k, m) of one dtype.
+    The batches are (b, n, k) and (b, k, m) of one dtype; RuntimeError where their sizes do not fit.
 
     >>> import tracejit
     >>> tracejit.addbmm(tracejit.zeros(1), tracejit.ones(5, 1, 2), tracejit.ones(5, 2, 1))
