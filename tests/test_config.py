@@ -10,6 +10,7 @@ import pytest
 import tracejit
 from tracejit import config, logs
 from tracejit.config import Flags
+from tracejit.jit.passes.pipeline import PASSES
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_defaults():
         ("TRACEJIT_CACHE_DIR", "/some/where", "cache_dir", Path("/some/where")),
         ("TRACEJIT_NUM_THREADS", "3", "num_threads", 3),
         ("TRACEJIT_LOGS", "guards, fusion", "logs", ("guards", "fusion")),
-        ("TRACEJIT_PRINT_AFTER", "fuse,cse", "print_after", ("fuse", "cse")),
+        ("TRACEJIT_PRINT_AFTER", "fold,cse", "print_after", ("fold", "cse")),
         ("TRACEJIT_VERIFY", "0", "verify_passes", False),
         ("TRACEJIT_VERIFY", "", "verify_passes", True),
         ("TRACEJIT_CHECK_NANS", "on", "check_nans", True),
@@ -63,6 +64,8 @@ def test_environment(variable, text, name, value):
         ("TRACEJIT_LOGS", "guards,guard", "TRACEJIT_LOGS: expected names among guards, recompiles,"
                                           " graph, joint, passes, fusion, kernels, memory, "
                                           "breaks; got 'guard'"),
+        ("TRACEJIT_PRINT_AFTER", "fuse", "TRACEJIT_PRINT_AFTER: expected names among open, sizes, "
+                                         "fold, branches, simplify, cse, dce, all; got 'fuse'"),
     ],
 )
 def test_a_bad_variable_is_named(variable, text, message):
@@ -87,7 +90,7 @@ def test_assignment_is_checked(flags_kept):
                         ("verify_passes", 1), ("cache_dir", 3)]:
         with pytest.raises(ValueError, match=rf"flags\.{name}: expected .*; got"):
             setattr(flags_kept, name, value)
-    with pytest.raises(AttributeError, match="no flag named 'modes'; flags: mode, numerics"):
+    with pytest.raises(AttributeError, match=r"no flag named 'modes'; did you mean mode\? flags"):
         flags_kept.modes = "graph"
     with pytest.raises(AttributeError, match=r"flags\.mode cannot be deleted"):
         del flags_kept.mode
@@ -151,6 +154,30 @@ def test_logs_write_only_what_is_asked_for(capsys):
 def test_an_unknown_artifact_lists_the_known():
     with pytest.raises(ValueError, match="no log artifact 'guard'; known: guards, recompiles"):
         logs.emit("guard", "text")
+
+
+def test_the_passes_that_can_be_asked_for_are_those_there_are():
+    assert [*config.PASSES] == [*(name for name, _ in PASSES), "all"]
+
+
+def test_attributes_that_the_module_does_not_have_cannot_be_set():
+    with pytest.raises(AttributeError, match=r"'mode'; did you mean config\.flags\.mode\?"):
+        config.mode = "graph"
+    with pytest.raises(AttributeError, match=r"'overide'; did you mean config\.override\?"):
+        config.overide = None
+    with pytest.raises(AttributeError, match=r"'speed'; flags are attributes of config\.flags"):
+        config.speed = 3
+    assert not {"mode", "overide", "speed"} & {*vars(config)}
+
+
+def test_a_flag_that_a_program_reads_is_not_frozen(flags_kept):
+    @tracejit.script
+    def doubled(x):
+        return x * 2 if tracejit.config.flags.max_entries == 64 else x
+
+    first = doubled(tracejit.ones(1)).item()
+    config.flags.max_entries = 63
+    assert (first, doubled(tracejit.ones(1)).item()) == (2.0, 1.0)
 
 
 def test_importing_the_flags_loads_nothing_heavy():

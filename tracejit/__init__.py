@@ -257,13 +257,15 @@ _ON_DEVICES = {"OutOfMemoryError": "tracejit.cuda"}
 _LATER = {**_MAPPING, **_CASTING, **_COMPILING, **_SAVING, **_CELLS, **_ON_DEVICES,
           **_LATER_NUMBERS, **_WAITING, **_COMPRESSED}
 _SUBMODULES = (
-    "_C", "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_utils", "amp",
-    "compiler", "config", "cpu", "datasets", "debug", "distributed", "distributions", "fft", "func",
-    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "logs", "masked",
-    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom",
-    "safetensors", "serialization", "signal", "special", "storage", "testing", "types", "utils",
-    "xpu",
+    "_C", "__config__", "__future__", "_custom_ops", "_dynamo", "_inductor", "_utils",
+    "accelerator", "amp", "autograd", "backends", "compiler", "config", "cpu", "cuda", "datasets",
+    "debug", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub",
+    "jit", "library", "linalg", "logs", "masked", "multiprocessing", "nn", "onnx", "ops", "optim",
+    "overrides", "profiler", "quasirandom", "random", "return_types", "safetensors",
+    "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types",
+    "utils", "version", "xpu",
 )  # fmt: skip
+_UNLISTED = {"Any", "annotations", "bool_"}  # names that `dir` leaves out; they work
 
 
 def _library(op: Any, operands: tuple, attributes: dict) -> Any:
@@ -302,7 +304,12 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_LATER) | set(_SUBMODULES))
+    """Return the public names: PyTorch's, and those of `tracejit.additions`. Other names work
+    too."""
+    rooms = {name for name, value in globals().items() if isinstance(value, type(_sys))}
+    found = {*globals(), *_LATER, *_SUBMODULES} - (rooms - {*_SUBMODULES}) - _UNLISTED
+    public = [name for name in found if not name.startswith("_")]
+    return sorted([*public, "__doc__", "__file__", "__name__", "__path__", "__version__"])
 
 
 def is_tensor(obj: Any) -> Any:

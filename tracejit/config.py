@@ -10,16 +10,21 @@ python 8
 Traceback (most recent call last):
     ...
 ValueError: flags.mode: expected one of eager, graph, python, compiled; got 'fast'
+
+`docs/flags.md` is made from what stands here.
 """
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+__all__ = ["ARTIFACTS", "DECLARED", "Flag", "Flags", "MODES", "NUMERICS", "PASSES", "flags",
+           "override", "table"]
 T = TypeVar("T")
 
 MODES = ("eager", "graph", "python", "compiled")
@@ -35,6 +40,16 @@ ARTIFACTS = {
     "memory": "the memory plan: buffers, reuse, peak",
     "breaks": "where capture stopped: file, line, reason, fix",
 }
+PASSES = {
+    "open": "writes composites as the ops they consist of",
+    "sizes": "replaces sizes known to be equal by one of them",
+    "fold": "replaces constants by numbers",
+    "branches": "computes both sides of small branches, and chooses",
+    "simplify": "drops identities, conversions and views that change nothing",
+    "cse": "computes equal nodes once",
+    "dce": "drops nodes and writes that nothing reads",
+    "all": "stands for every pass",
+}
 
 
 class Flag(Generic[T]):
@@ -48,9 +63,13 @@ class Flag(Generic[T]):
         check: Callable[[Any], T],
         help: str,
         in_cache_key: bool = False,
+        values: str = "",
+        default_text: str = "",
     ):
         self.env, self.default, self.help = env, default, help
         self.parse, self.check, self.in_cache_key = parse, check, in_cache_key
+        self.values = values  # for readers: the values it takes ...
+        self.default_text = default_text  # ... and the default, where the machine decides it
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -111,12 +130,12 @@ def _switch(text: str) -> bool:
     raise ValueError(f"expected 1 or 0, true or false, on or off; got {text!r}")
 
 
-def _names(known: Mapping[str, str] | None) -> Callable[[Any], tuple[str, ...]]:
+def _names(known: Mapping[str, str]) -> Callable[[Any], tuple[str, ...]]:
     def check(value: Any) -> tuple[str, ...]:
         given = value.split(",") if isinstance(value, str) else value
         names = tuple(name.strip() for name in given if name.strip())
-        unknown = [name for name in names if known is not None and name not in known]
-        if known is not None and unknown:
+        unknown = [name for name in names if name not in known]
+        if unknown:
             raise ValueError(f"expected names among {', '.join(known)}; got {unknown[0]!r}")
         return names
 
@@ -124,19 +143,23 @@ def _names(known: Mapping[str, str] | None) -> Callable[[Any], tuple[str, ...]]:
 
 
 def _choice(env: str, default: str, choices: tuple[str, ...], help: str) -> Flag[str]:
-    return Flag(env, lambda: default, _one_of(choices), _one_of(choices), help, in_cache_key=True)
+    check = _one_of(choices)
+    return Flag(env, lambda: default, check, check, help, True, ", ".join(choices))
 
 
 def _count(env: str, default: int, help: str, low: int = 1) -> Flag[int]:
-    return Flag(env, lambda: default, _integer(low), _at_least(low), help)
+    values = f"an integer of at least {low}"
+    return Flag(env, lambda: default, _integer(low), _at_least(low), help, values=values)
 
 
-def _toggle(env: str, default: Callable[[], bool], help: str, in_key: bool = False) -> Flag[bool]:
-    return Flag(env, default, _switch, _boolean, help, in_key)
+def _toggle(
+    env: str, default: Callable[[], bool], help: str, in_key: bool = False, default_text: str = ""
+) -> Flag[bool]:
+    return Flag(env, default, _switch, _boolean, help, in_key, "1 or 0", default_text)
 
 
-def _listing(env: str, known: Mapping[str, str] | None, help: str) -> Flag[tuple[str, ...]]:
-    return Flag(env, tuple, _names(known), _names(known), help)
+def _listing(env: str, known: Mapping[str, str], help: str) -> Flag[tuple[str, ...]]:
+    return Flag(env, tuple, _names(known), _names(known), help, values=", ".join(known))
 
 
 def _default_cache_dir() -> Path:
@@ -193,18 +216,19 @@ class Flags:
         "fast: documented error bounds; eager: bit for bit what eager mode gives",
     )
     cache_dir = Flag(
-        "TRACEJIT_CACHE_DIR", _default_cache_dir, _path, _path, "where compiled kernels are kept"
+        "TRACEJIT_CACHE_DIR", _default_cache_dir, _path, _path, "where compiled kernels are kept",
+        values="a folder", default_text="$XDG_CACHE_HOME/tracejit, else ~/.cache/tracejit",
     )
     num_threads = _count(
         "TRACEJIT_NUM_THREADS", 0, "worker threads; 0: affinity and cgroup quota decide", low=0
     )
     logs = _listing("TRACEJIT_LOGS", ARTIFACTS, "artifacts written to stderr, comma separated")
     print_after = _listing(
-        "TRACEJIT_PRINT_AFTER", None, "print the graph after these passes, comma separated"
+        "TRACEJIT_PRINT_AFTER", PASSES, "print the graph after these passes, comma separated"
     )
     verify_passes = _toggle(
         "TRACEJIT_VERIFY", lambda: "pytest" in sys.modules,
-        "check the graph after every pass; on by default under pytest",
+        "check the graph after every pass; on by default under pytest", default_text="0",
     )
     check_nans = _toggle(
         "TRACEJIT_CHECK_NANS", lambda: False,
@@ -218,11 +242,12 @@ class Flags:
         "nodes recorded before a segment is cut; compiling takes some 15 kB for each",
     )
 
-    def __init__(self, environ: Mapping[str, str] = os.environ):
+    def __init__(self, environ: Mapping[str, str] | None = None):
         self.reload(environ)
 
-    def reload(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Take every value from the environment again; nothing changes when one is bad."""
+    def reload(self, environ: Mapping[str, str] | None = None) -> None:
+        """Take every value from a mapping, or the environment; nothing changes when one is bad."""
+        environ = os.environ if environ is None else environ
         values = {name: flag.from_environment(environ) for name, flag in DECLARED.items()}
         vars(self).update(values)
 
@@ -239,9 +264,18 @@ class Flags:
 DECLARED: dict[str, Flag[Any]] = {k: f for k, f in vars(Flags).items() if isinstance(f, Flag)}
 
 
+def near(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return "; did you mean ...?" where known names are spelt much like `name`; else ""."""
+    import difflib  # only a mistake needs it
+
+    found = difflib.get_close_matches(name, list(known), 2, 0.7)
+    return f"; did you mean {' or '.join(prefix + other for other in found)}?" if found else ""
+
+
 def _checked(name: str, value: object) -> object:
     if name not in DECLARED:
-        raise AttributeError(f"no flag named {name!r}; flags: {', '.join(DECLARED)}")
+        meant = near(name, DECLARED)
+        raise AttributeError(f"no flag named {name!r}{meant or ';'} flags: {', '.join(DECLARED)}")
     try:
         return DECLARED[name].check(value)
     except ValueError as error:
@@ -287,3 +321,26 @@ def table(of: Flags = flags) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0])) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+class _Config(ModuleType):
+    """Class of this module: `config.mode = ...` is an error, for it would set nothing."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in vars(self) and not (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(_unknown(name))
+        super().__setattr__(name, value)
+
+
+def _unknown(name: str) -> str:
+    """Return the text of an error that leads from a wrong name of the module to the right one."""
+    meant = near(name, DECLARED, "config.flags.") or near(name, __all__, "config.")
+    text = f"module 'tracejit.config' has no attribute {name!r}{meant}"
+    return text if meant else f"{text}; flags are attributes of config.flags"
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__file__", "__name__"]
+
+
+sys.modules[__name__].__class__ = _Config

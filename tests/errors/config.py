@@ -49,8 +49,8 @@ def home_of_nobody(jit):
 
 @raises(
     AttributeError,
-    "no flag named 'modes'; flags: mode, numerics, cache_dir, num_threads, logs, "
-    "print_after, verify_passes, check_nans, max_entries, max_bindings, max_segments, "
+    "no flag named 'modes'; did you mean mode? flags: mode, numerics, cache_dir, num_threads, "
+    "logs, print_after, verify_passes, check_nans, max_entries, max_bindings, max_segments, "
     "max_segment_nodes",
 )
 def unknown_flag(jit):

@@ -168,3 +168,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tracejit.jit' has no attribute {name!r}")
     found = globals()[name] = getattr(importlib.import_module(_LATER[wanted]), wanted)
     return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names; the rooms of the compiler are not among them."""
+    own = ("annotations", "load", "save", "script", "script_if_tracing", "trace", "trace_module")
+    public = [name for name in (*own, *_LATER, *_RENAMED) if not name.startswith("_")]
+    return sorted([*public, "__doc__", "__file__", "__name__", "__path__"])

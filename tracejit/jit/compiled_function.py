@@ -334,6 +334,12 @@ class CompiledFunction:
         segments = list(self.statistics.segments.values())
         return dict(segments[-1].stages) if segments else {}
 
+    def __dir__(self) -> list[str]:
+        """Return names for users: those of a function, what reports, and the function's own."""
+        own = [name for name in vars(self) if name not in CompiledFunction.OWN]
+        dunders = [name for name in dir(type(self)) if name.startswith("__")]
+        return sorted({*own, *dunders, "graph", "graphs", "report"})
+
     # -- being a method, a copy, a pickle
     # --------------------------------------------------------------
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -364,6 +370,9 @@ class _Bound:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__func__, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *dir(self.__func__)})
 
 
 def _rebuild(function: Any, options: dict[str, Any]) -> CompiledFunction:

@@ -45,7 +45,7 @@ _named: Known = ByClass()
 # Parts of tracejit whose objects hold the user's state.
 USERS_STATE = tuple(
     f"tracejit.{room}"
-    for room in ("amp", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
+    for room in ("amp", "config", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
 )
 
 

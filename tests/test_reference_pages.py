@@ -1,0 +1,32 @@
+"""Pages made from declarations are current; every flag and every name of our own is on one."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.reference_pages import DOCS, PAGES
+from tests.test_design_pages import relative_openings
+from tests.test_tour import run_page
+from tracejit import config
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_the_declarations_say(name):
+    page = PAGES[name]()
+    assert (DOCS / name).read_text() == page, "python -m tests.reference_pages"
+    assert relative_openings(page.replace("| it |", "|")) == []
+    run_page(page, name)
+
+
+def test_every_variable_of_the_package_is_declared():
+    texts = [path.read_text() for path in (ROOT / "tracejit").rglob("*.py")]
+    used = {name for text in texts for name in re.findall(r"\bTRACEJIT_[A-Z_]+\b", text)}
+    declared = {flag.env for flag in config.DECLARED.values()}
+    assert sorted(used ^ declared) == []
+
+
+def test_every_flag_says_what_it_takes():
+    assert [name for name, flag in config.DECLARED.items() if not flag.values] == []
