@@ -22,7 +22,7 @@ from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.saved import packing
 from tracejit.core.memory import forks
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
-from tracejit.debug.report import Recompile, Report, Statistics
+from tracejit.debug.report import Recompile, Report, Statistics, guard_lines
 from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.breaks import CaptureError, GraphBreak
 from tracejit.jit.capture.changing_constants import ChangingConstants
@@ -34,6 +34,7 @@ from tracejit.jit.capture.speculation import is_raised_by_user
 from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
+from tracejit.jit.ir.printer import print_graph
 from tracejit.jit.runtime import pace as pace_of
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
@@ -243,6 +244,9 @@ class CompiledFunction:
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
             self.statistics.add_seconds(call.seconds)
+            if logs.enabled("guards"):
+                lines = [f"{self.__name__}: {line}" for line in guard_lines(call.entry)]
+                logs.emit("guards", "\n".join(lines))
         else:
             pace.took(turn, pace_of.clock() - started)
         self._note_breaks(call.breaks)
@@ -259,6 +263,7 @@ class CompiledFunction:
         self.varying |= changed_numbers(known[0].guards.guarded_numbers, arguments)
         found = Recompile.of(cause, self.function)
         self.statistics.recompiles.append(found)
+        logs.emit("guards", f"{self.__name__}: failed: {cause.path}: {cause.old} -> {cause.new}")
         logs.emit("recompiles", f"{self.__name__}: {found}")
         if getattr(_forbidden, "depth", 0):
             raise RecompileError(f"{self.__name__} would be recompiled: {found}")
@@ -274,6 +279,8 @@ class CompiledFunction:
             if segment is not None:
                 _segments.move_to_end(key)
         if segment is None:
+            if logs.enabled("graph"):
+                logs.emit("graph", print_graph(graph))
             segment = CompiledGraph(graph, mode, numerics)
             self.statistics.add_seconds(segment.seconds)
             with _segments_lock:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tracejit import logs
 from tracejit.core.eager.backward import task_between
 from tracejit.core.eager.conditional_grad import ConditionalGrad, grad_of
 from tracejit.core.eager.nodes import edge_of
@@ -38,6 +39,7 @@ from tracejit.jit.capture.epilogue import NotCacheable
 from tracejit.jit.capture.storage import FunctionalStorage
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Node, Value
+from tracejit.jit.ir.printer import print_graph
 
 
 @dataclass
@@ -225,6 +227,8 @@ class _Differentiation:
         backward = extract(graph, name, given, real, copied=written,
                            lying={v: m.input for v, m in live.items()
                                   if m.input_tensor is not None})
+        if logs.enabled("joint"):
+            self._emit(real)
         ends = [*(edge_of(x) for x in inputs), *self.cuts]
         stages = self.tape_cut.stages({place: k for k, place in enumerate(ends)})
         places = list(self.tangents)
@@ -234,6 +238,14 @@ class _Differentiation:
         return JointGraph(graph, list(self.outputs), inputs, tangents, values, views, saved,
                           written, live, backward, stages, places, ends, tops, tape, self.forward,
                           computed_again(given, real, self.forward), tape is None and coded)
+
+
+    def _emit(self, grads: Sequence[Value]) -> None:
+        """Write the graph of the results and the gradients to the log."""
+        graph = self.tracer.graph
+        values = [self.tracer.traced(x).read() for x in self.outputs]
+        joint = extract(graph, f"{graph.name}_joint", graph.inputs, [*values, *grads])
+        logs.emit("joint", print_graph(joint))
 
 
 def _memory(tracer: Any, tensor: Tensor) -> FunctionalStorage | None:

@@ -214,3 +214,14 @@ class Graph:
         from tracejit.jit.ir.printer import print_graph
 
         return print_graph(self)
+
+
+def size_names(graph: Graph) -> dict[str, str]:
+    """Return a printed name for each size symbol: `x.shape[0]`."""
+    found = {}
+    for symbol, (kind, number, dimension) in graph.symbol_sources.items():
+        source = graph.inputs[number].source
+        source = source if source and " " not in source else f"in{number}"
+        title = {"size": "shape", "stride": "stride()"}.get(kind, kind)
+        found[symbol] = source if kind == "number" else f"{source}.{title}[{dimension}]"
+    return found

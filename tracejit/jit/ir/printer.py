@@ -34,7 +34,12 @@ def print_graph(graph: Graph) -> str:
     graph step(in0: float32[2, 3] "x"):
       return %in0
     """
-    return "\n".join(_lines(graph, "", nested=False))
+    scope = graph.scope
+    before, scope.shown = scope.shown, lambda: False  # text of a size must not ask for it
+    try:
+        return "\n".join(_lines(graph, "", nested=False))
+    finally:
+        scope.shown = before
 
 
 def _lines(graph: Graph, indent: str, nested: bool) -> Iterator[str]:

@@ -59,7 +59,8 @@ def _lowered(graph: Graph, numerics: str) -> Program:
     outputs = _outputs(graph)
     results = set(outputs) | {v for _, v in writes}
     results |= overlooked(folded.nodes, numerics, results)
-    groups, nests, partials = _fused(graph, folded, results, numerics)
+    fuser, groups, nests, partials = _fused(graph, folded, results, numerics)
+    apart = _apart(fuser, graph) if logs.enabled("fusion") else []
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
     for instruction in program.instructions:
@@ -70,7 +71,7 @@ def _lowered(graph: Graph, numerics: str) -> Program:
         f"lowering asked about sizes: {graph.scope.guards[guards:]}"
     )
     if logs.enabled("fusion"):
-        logs.emit("fusion", describe(program))
+        logs.emit("fusion", "\n".join([f"{graph.name}:", describe(program), *apart]))
     return program
 
 
@@ -137,9 +138,9 @@ def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
 
 def _fused(
     graph: Graph, folded: Folded, results: set[Value], numerics: str
-) -> tuple[list[Group], dict[Group, Nest], dict[Value, Partial]]:
-    """Return groups and their loops. Reductions that loops would repeat are stored by other groups,
-    and all is done again."""
+) -> tuple[Fuser, list[Group], dict[Group, Nest], dict[Value, Partial]]:
+    """Return the fuser, its groups and their loops. Reductions that loops would repeat are stored
+    by other groups, and all is done again."""
     apart: set[Value] = set()
     for _ in range(ROUNDS):
         fuser = Fuser(folded.nodes, folded.values(), numerics, results, apart)
@@ -153,7 +154,13 @@ def _fused(
         if not misplaced:
             break
         apart |= misplaced
-    return groups, nests, partials
+    return fuser, groups, nests, partials
+
+
+def _apart(fuser: Fuser, graph: Graph) -> list[str]:
+    from tracejit.jit.lowering.apart import reasons  # only a log needs it
+
+    return [f"apart: {why}" for why in reasons(fuser, graph)]
 
 
 def describe(program: Program) -> str:

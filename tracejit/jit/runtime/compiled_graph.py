@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import logs
 from tracejit.config import flags
 from tracejit.core.eager.meta import is_meta
 from tracejit.core.eager.saved import alias
@@ -30,6 +31,7 @@ from tracejit.jit.ir.sizes import ShapeGuard, SymInt, evaluate, symbols_of
 from tracejit.jit.passes.pipeline import run as run_passes
 from tracejit.jit.passes.pipeline import stages
 from tracejit.jit.runtime.launch import plan_of
+from tracejit.jit.runtime.program_logs import emit_binding, emit_memory, emit_sources
 
 _keeping = forks.rlock()
 
@@ -59,6 +61,8 @@ class CompiledGraph:
                 compile_ahead(self.graph)
             self.program = lower(self.graph, numerics)
             self.seconds["lowering"] = time.perf_counter() - started
+            if logs.enabled("kernels"):
+                emit_sources(self.program)
             started = time.perf_counter()
             self.executable = executable_for(self.program, mode)
             self.seconds["kernels"] = time.perf_counter() - started
@@ -112,6 +116,8 @@ class CompiledGraph:
         if bound is False:
             sizes = self.sizes(inputs)
             held = all(guard.holds(sizes) for guard in self.guards)
+            if held and self.bindings and logs.enabled("recompiles"):
+                emit_binding(self.captured, sizes)
             bound = self._keep(key, BoundGraph(self, sizes) if held else None)
         return bound
 
@@ -222,6 +228,8 @@ class BoundGraph:
         self.direct: tuple | None = None  # a launcher and its plan, once a call has shown the kinds
         if segment.mode != "graph":
             self.binding = segment.executable.bind(sizes)
+            if logs.enabled("memory"):
+                emit_memory(segment.program, self.binding)
         self.outputs = [
             (tuple(evaluate(s, sizes) for s in t.shape), t.dtype, t.device or CPU)
             for t in segment.output_types
