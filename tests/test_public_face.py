@@ -57,7 +57,7 @@ def test_a_captured_function_shows_what_users_may_use():
 
     scaled.note = "the user's"
     names = {name for name in dir(scaled) if not name.startswith("__")}
-    assert names == {"graph", "graphs", "note", "report"}
+    assert names == {"graph", "graphs", "note", "profile", "report"}
     assert {"__call__", "__doc__", "__name__", "__wrapped__"} <= {*dir(scaled)}
 
     class Model:

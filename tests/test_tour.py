@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.MU
 
 
 # What no page shows: digests in kernel names, times, how much is guarded in a whole step.
-VARYING = [(r"_[0-9a-f]{8}\b", "_..."), (r"compiling \d+ ms.*?;", "compiling ...;"),
+VARYING = [(r"_[0-9a-f]{8}\b", "_..."), (r"compiling [\d.]+ s.*", "compiling ..."),
            (r"; \d+ guards", "; ... guards")]
 
 

@@ -11,6 +11,7 @@ ADDITIONS = {
              "sum of the diagonal, as PyTorch does",
     "CompiledFunction": "is the class of what `script` and `trace` return",
     "CompiledFunction.report": "tells what was compiled, why, what broke, and what it costs",
+    "CompiledFunction.profile": "times each kernel; the report then names the slowest",
     "CompiledFunction.graph": "returns the captured graph that serves some arguments",
     "CompiledFunction.graphs": "holds the text of the last graph after each pass",
     "no_recompile": "makes a recompilation an error inside a `with` block",

@@ -1,5 +1,8 @@
 """Reports: what they count, and that they can be read on a terminal."""
 
+import re
+import xml.etree.ElementTree
+
 import pytest
 
 import tracejit
@@ -50,16 +53,85 @@ def test_guards_are_one_line_for_each_place(scaled):
     assert guards[-1].startswith("sizes: in0.size[1] == in1.size[0] (test_report.py:")
 
 
-def test_it_reads_well(scaled):
+def test_it_begins_with_a_summary(scaled):
     scaled(tracejit.ones(4, 3).double(), tracejit.ones(3), 1.0)
-    lines = str(scaled.report()).splitlines()
+    scaled.profile(tracejit.ones(4, 3), tracejit.ones(3), 1.0)
+    report = scaled.report()
+    lines = report.summary()
     assert lines[0] == "scaled: calls recorded 2, replayed 2; programs made 2, kept 2"
-    assert lines[2].split() == ["launched,", "in", "order", "loops", "KiB", "moved", "ops"]
-    ops = lines[2].index("ops")
-    for line in lines[3:5]:
+    stages = r"\(recording [\d.]+, guards [\d.]+, passes [\d.]+, lowering [\d.]+, kernels [\d.]+\)"
+    assert re.fullmatch(rf"  compiling [\d.]+ s {stages}", lines[1])
+    assert re.fullmatch(r"  2 kernels and calls; \d+ guards; temporaries 0\.0 KiB", lines[2])
+    assert lines[3].startswith("  recompiled once: x: float32 -> float64, shape [4, 3]")
+    assert re.match(r"  slow: [\d.]+ us  \w+ at .*test_report\.py:\d+$", lines[4])
+    assert len(lines) == 5 and str(report).splitlines()[:6] == [*lines, ""]
+
+
+def test_a_summary_has_at_most_ten_lines():
+    @tracejit.script
+    def f(x, n, broken):
+        for k in range(9):
+            x = x.cumsum(0) @ x.t().cumsum(0) * k
+        return x.int() if broken and x.sum().item() > 0 else x * n.bit_length()
+
+    for n in range(12):
+        f(tracejit.ones(3, 3), 2**n, n > 9)
+    f.profile(tracejit.ones(3, 3), 1, False)
+    report = f.report()
+    assert len(report.kernels) > 20 and report.breaks and len(report.recompiles) > 9
+    lines = report.summary()
+    assert len(lines) == 10 and max(map(len, lines)) <= WIDTH
+    assert [line.split(":")[0].split()[0] for line in lines[3:]] == [
+        "recompiled", "broke", *["slow"] * 5]
+    text, whole = str(report), str(f.report(verbose=True))
+    assert "more kernels: report(verbose=True)" in text and "more causes" in text
+    assert "  guard: " in whole and "  guard: " not in text and "verbose=True" not in whole
+    assert "x = x.cumsum(0) @ x.t().cumsum(0) * k" in whole, "kernels name their lines"
+
+
+def test_details_are_a_table(scaled):
+    scaled(tracejit.ones(4, 3).double(), tracejit.ones(3), 1.0)
+    lines = scaled.report().details()
+    assert lines[0].split() == ["launched,", "in", "order", "loops", "KiB", "moved", "ops"]
+    ops = lines[0].index("ops")
+    for line in lines[1:3]:
         assert line[ops - 2 : ops] == "  " and line[ops:].split()[-1] == "sum", line
-    assert lines[5].startswith("  recompiled: x: float32, 2 dimensions")
-    assert max(map(len, lines[:5])) <= WIDTH
+    assert lines[3].startswith("  recompiled: x: float32, 2 dimensions")
+    assert max(map(len, lines[:3])) <= WIDTH
+
+
+def test_profiling_writes_nothing_and_orders_kernels_by_their_time():
+    total, x = tracejit.zeros(3), tracejit.ones(300, 3)
+
+    @tracejit.script
+    def add(x):
+        total.add_((x @ x.t() @ x).exp().sum(dim=0))
+        return total + tracejit.rand(3)
+
+    add(x)
+    before, state = total.clone(), tracejit.get_rng_state()
+    report = add.profile(x)
+    assert tracejit.equal(total, before) and tracejit.equal(state, tracejit.get_rng_state())
+    assert (x == 1).all() and report.cache_hits == 0
+    seconds = [kernel.seconds for kernel in report.slowest]
+    assert len(seconds) == len(report.kernels) and seconds == sorted(seconds, reverse=True)
+    assert min(seconds) > 0
+    with pytest.raises(NotImplementedError, match="mode='compiled'"):
+        tracejit.script(lambda x: x + 1, mode="graph").profile(x)
+
+
+def test_html_of_a_report_holds_its_text():
+    @tracejit.script
+    def positive(x):
+        if x.sum() > 0:
+            return x < 2
+        return x.long()
+
+    positive(tracejit.ones(2))
+    html = positive.report()._repr_html_()
+    assert html.startswith("<pre>positive: calls recorded 1") and "if x.sum() &gt; 0:" in html
+    assert "<details><summary>breaks: " in html and "<script" not in html
+    xml.etree.ElementTree.fromstring(f"<div>{html}</div>")
 
 
 def test_a_break_is_shown_with_its_line():

@@ -18,6 +18,9 @@ from tracejit.config import flags
 from tracejit.jit.ir.sizes import evaluate
 
 _SHOWN = 9  # op names in a line of the report
+_WIDTH = 110  # of a line of the summary
+_KERNELS, _CAUSES = 20, 10  # shown unless all is asked for
+STAGES = ("recording", "guards", "passes", "lowering", "kernels")
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Statistics:
 class KernelReport:
     """Launch of a program: the kernel's name and text, its ops and loop nests, bytes moved.
 
-    Bytes are those of the sizes that were bound last.
+    Bytes are those of the sizes that were bound last, seconds those of the last `profile`.
     """
 
     name: str
@@ -111,6 +114,7 @@ class KernelReport:
     bytes_read: int
     bytes_written: int
     locations: tuple[Any, ...] = ()
+    seconds: float | None = None
 
     @property
     def file(self) -> str:
@@ -119,10 +123,23 @@ class KernelReport:
 
         return source_file(self) if self.source else ""  # type: ignore[arg-type]
 
+    @property
+    def title(self) -> str:
+        """Name without its digest, which tells readers nothing."""
+        return re.sub(r"_[0-9a-f]{8}$", "", self.name)
+
+    @property
+    def kib_moved(self) -> float:
+        """KiB that are read and written."""
+        return (self.bytes_read + self.bytes_written) / 1024
+
+    def lines(self) -> list[str]:
+        """Return the user's lines that the kernel computes, each once."""
+        return list(dict.fromkeys(f"{place}  {place.text.strip()}" for place in self.locations))
+
     def __str__(self) -> str:
-        moved = (self.bytes_read + self.bytes_written) / 1024
-        stem = re.sub(r"_[0-9a-f]{8}$", "", self.name)  # the digest tells readers nothing
-        return f"{stem:<24} {self.loops:>5} {moved:>10.1f}  {abbreviated(self.ops)}"
+        ops = abbreviated(self.ops)
+        return f"{self.title:<24} {self.loops:>5} {self.kib_moved:>10.1f}  {ops}"
 
 
 def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
@@ -151,7 +168,7 @@ def abbreviated(ops: Sequence[str], most: int = _SHOWN) -> str:
 
 
 class Report:
-    """Snapshot of a captured function's history; prints well.
+    """Snapshot of a captured function's history. Its text begins with a summary.
 
     compiles, variants     programs made, programs kept
     cache_hits, _misses    calls that were replayed, calls that were recorded
@@ -161,8 +178,10 @@ class Report:
     recompiles, breaks     reasons why a call was not replayed
     graphs                 captured graphs of all programs
     kernels                launches in the order they run, of all programs
+    slowest                those of them that `profile` timed, the slowest first
     peak_bytes             of temporaries, at the largest sizes so far
     guards                 conditions for a call to be replayed, one line per place
+    verbose                True: the text has everything, also the guards and each kernel's lines
 
     >>> import tracejit
     >>> f = tracejit.script(lambda x: (x * 2).tanh())
@@ -172,8 +191,8 @@ class Report:
     """
 
     def __init__(self, name: str, statistics: Statistics, entries: list[Any],
-                 runs_plainly: Sequence[str] = ()):
-        self.name = name
+                 runs_plainly: Sequence[str] = (), verbose: bool = False):
+        self.name, self.verbose = name, verbose
         self.compiles = statistics.compiles
         self.variants = len(entries)
         self.cache_hits, self.cache_misses = statistics.cache_hits, statistics.cache_misses
@@ -184,29 +203,79 @@ class Report:
         segments = list(statistics.segments.values())
         self.graphs = [segment.captured for segment in segments]
         self.kernels = [k for segment in segments for k in kernels_of(segment)]
+        timed = [kernel for kernel in self.kernels if kernel.seconds is not None]
+        self.slowest = sorted(timed, key=lambda kernel: -(kernel.seconds or 0.0))
         self.peak_bytes = max((peak_of(segment) for segment in segments), default=0)
         self.guards = [line for entry in entries for line in guard_lines(entry)]
 
-    def __str__(self) -> str:
-        longest = sorted(self.compile_seconds.items(), key=lambda stage: -stage[1])[:3]
-        stages = ", ".join(f"{k} {v * 1000:.0f}" for k, v in longest)
+    def summary(self) -> list[str]:
+        """Return at most ten lines: programs, time of compiling, causes, the slowest kernels."""
+        taken = [*STAGES, *(stage for stage in self.compile_seconds if stage not in STAGES)]
+        stages = ", ".join(f"{stage} {self.compile_seconds[stage]:.2f}" for stage in taken
+                           if stage in self.compile_seconds)
         total = sum(self.compile_seconds.values())
         lines = [
             f"{self.name}: calls recorded {self.cache_misses}, replayed {self.cache_hits}; "
             f"programs made {self.compiles}, kept {self.variants}"
             + (f"; run plainly {self.plain}" if self.plain else ""),
-            f"  compiling {total * 1000:.0f} ms{f' ({stages})' if stages else ''}; "
-            f"temporaries {self.peak_bytes / 1024:.1f} KiB; {len(self.guards)} guards",
+            f"  compiling {total:.2f} s{f' ({stages})' if stages else ''}",
+            f"  {len(self.kernels)} kernels and calls; {len(self.guards)} guards; "
+            f"temporaries {self.peak_bytes / 1024:.1f} KiB",
         ]
+        for title, causes in (("recompiled", self.recompiles), ("broke", self.breaks)):
+            if causes:
+                times = "once" if len(causes) == 1 else f"for {len(causes)} causes, the last"
+                lines.append(f"  {title} {times}: {_in_short(causes[-1])}")
+        for kernel in self.slowest[:5]:
+            where = f" at {kernel.locations[0]}" if kernel.locations else ""
+            lines.append(f"  slow: {(kernel.seconds or 0.0) * 1e6:.1f} us  {kernel.title}{where}")
+        return [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..." for line in lines]
+
+    def details(self) -> list[str]:
+        """Return what the summary counts: kernels, causes, and all else if `verbose`."""
+        lines = []
         if self.kernels:
             lines.append(f"  {'launched, in order':<24} {'loops':>5} {'KiB moved':>10}  ops")
-        lines += [f"  {kernel}" for kernel in self.kernels]
+        for kernel in self._first(self.kernels, _KERNELS):
+            lines.append(f"  {kernel}")
+            lines += [f"    {line}" for line in kernel.lines() if self.verbose]
+        lines += self._left(self.kernels, _KERNELS, "kernels")
         lines += [f"  runs plainly: {reason}" for reason in self.runs_plainly]
-        lines += [f"  recompiled: {r}" for r in self.recompiles]
-        lines += [f"  break: {b}" for b in self.breaks]
-        return "\n".join(lines)
+        for title, causes in (("recompiled", self.recompiles), ("break", self.breaks)):
+            lines += [f"  {title}: {cause}" for cause in self._first(causes, _CAUSES)]
+            lines += self._left(causes, _CAUSES, "causes")
+        lines += [f"  guard: {guard}" for guard in self.guards if self.verbose]
+        return lines
+
+    def _first(self, found: Sequence[Any], most: int) -> Sequence[Any]:
+        return found if self.verbose else found[:most]
+
+    def _left(self, found: Sequence[Any], most: int, what: str) -> list[str]:
+        left = 0 if self.verbose else len(found) - most
+        return [f"  ... and {left} more {what}: report(verbose=True)"] if left > 0 else []
+
+    def __str__(self) -> str:
+        details = self.details()
+        return "\n".join([*self.summary(), *([""] if details else []), *details])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return HTML for notebooks."""
+        from tracejit.debug.report_html import report_html
+
+        return report_html(self)
+
+
+def _in_short(cause: Any) -> str:
+    """Return a cause in one line: of two long descriptions only what differs."""
+    if not isinstance(cause, Recompile):
+        return " ".join(str(cause).split())
+    old, new = (re.split(r", (?![^\[(]*[\])])", text) for text in (cause.old, cause.new))
+    gone, come = [p for p in old if p not in new], [p for p in new if p not in old]
+    if not gone or not come:
+        gone, come = old, new
+    return f"{cause.path}: {', '.join(gone)} -> {', '.join(come)}"
 
 
 def _last_sizes(segment: Any) -> dict[str, int]:
@@ -222,6 +291,7 @@ def kernels_of(segment: Any) -> list[KernelReport]:
         return []
     sizes = _last_sizes(segment)
     found = []
+    timed = dict(zip(map(id, segment.program.instructions), segment.times))
     for instruction in segment.program.all_instructions():
         kernel = instruction.kernel
         host = instruction.extern or f"host {(instruction.ops or ('call',))[0]}"
@@ -229,7 +299,8 @@ def kernels_of(segment: Any) -> list[KernelReport]:
             kernel.name if kernel is not None else host,
             kernel.source if kernel is not None else "", tuple(instruction.ops),
             kernel.loops if kernel is not None else 1, evaluate(instruction.bytes_read, sizes),
-            evaluate(instruction.bytes_written, sizes), tuple(instruction.locations)))
+            evaluate(instruction.bytes_written, sizes), tuple(instruction.locations),
+            timed.get(id(instruction))))
     return found
 
 

@@ -292,10 +292,11 @@ class CompiledFunction:
 
     # -- looking inside
     # -----------------------------------------------------------------------------
-    def report(self) -> Report:
-        """Report what was compiled, why, and what it costs; prints well."""
+    def report(self, verbose: bool = False) -> Report:
+        """Report what was compiled, why, and what it costs; prints well, `verbose`: all of it."""
         plainly = [pace.text for pace in self.paces.values() if pace.text]
-        return Report(self.__name__, self.statistics, [e for _, e in self.entries], plainly)
+        entries = [entry for _, entry in self.entries]
+        return Report(self.__name__, self.statistics, entries, plainly, verbose)
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """Return the graph that serves these arguments, captured on copies of them if there is none
@@ -311,6 +312,32 @@ class CompiledFunction:
     def graph_and_inputs(self, *args: Any, **kwargs: Any) -> tuple[Graph, list[Any]]:
         """Return the graph that serves these arguments and its inputs (captured on copies if there
         is none yet)."""
+        entry, (inputs, _, _) = self._served(args, kwargs)
+        return entry.segment.captured, entry.concrete(inputs)
+
+    def profile(self, *args: Any, **kwargs: Any) -> Report:
+        """Time each kernel of the program that serves these arguments; return the report with the
+        times.
+
+        It works on copies and writes nothing of the caller's. Each kernel runs on this thread
+        alone.
+
+        >>> import tracejit
+        >>> f = tracejit.script(lambda x: (x * 2).tanh())
+        >>> report = f.profile(tracejit.ones(1000))
+        >>> [kernel.ops for kernel in report.slowest]
+        [('mul', 'tanh')]
+
+        NotImplementedError for programs on other devices, CaptureError where there is no program.
+        """
+        from tracejit.jit.runtime.kernel_times import kernel_times
+
+        entry, (inputs, bound, _) = self._served(args, kwargs)
+        entry.segment.times = kernel_times(entry.segment, bound, entry.concrete(inputs))
+        return self.report()
+
+    def _served(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
+        """Return the entry that serves these arguments and what its `find` returned."""
         mode = self.mode or flags.mode
         way = "compiled" if mode == "eager" else mode
         way += " eager" if (self.numerics or flags.numerics) == "eager" else ""
@@ -332,8 +359,7 @@ class CompiledFunction:
         if found is None:
             reasons = "\n".join(map(str, self.statistics.breaks))
             raise CaptureError(f"{self.__name__} has no single graph:\n{reasons}")
-        entry, (inputs, _, _) = found
-        return entry.segment.captured, entry.concrete(inputs)
+        return found
 
     @property
     def graphs(self) -> dict[str, str]:
@@ -345,7 +371,7 @@ class CompiledFunction:
         """Return names for users: those of a function, what reports, and the function's own."""
         own = [name for name in vars(self) if name not in CompiledFunction.OWN]
         dunders = [name for name in dir(type(self)) if name.startswith("__")]
-        return sorted({*own, *dunders, "graph", "graphs", "report"})
+        return sorted({*own, *dunders, "graph", "graphs", "profile", "report"})
 
     # -- being a method, a copy, a pickle
     # --------------------------------------------------------------

@@ -168,6 +168,12 @@ class Tensor(Metadata, Differentiable, Conversion, Interchange, SharedMemory, Fo
     def __str__(self) -> str:
         return repr(self)
 
+    def _repr_html_(self) -> str:
+        """Return a summary for notebooks; see `html`."""
+        from tracejit.core.eager.html import tensor_html
+
+        return tensor_html(self)
+
 
 install_class(Tensor)
 overriding.install_tensor(Tensor)

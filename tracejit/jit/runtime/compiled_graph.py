@@ -44,6 +44,7 @@ class CompiledGraph:
         self.captured = graph
         self.seconds: dict[str, float] = {}
         self.bindings: dict[tuple, Any] = {}
+        self.times: list[float] = []  # seconds of each instruction, once profiled
         self.given_away = False  # outputs are gradients, which leaves keep as their `.grad`
         self.free = free_symbols(graph)
         self.numbers = {k for kind, k, _ in graph.symbol_sources.values() if kind == "number"}
@@ -172,11 +173,11 @@ class CompiledGraph:
             return []
         held: list[array] = []
         if snapshot is None:
-            pointers = [_pointer(x, held) for x in inputs]
+            pointers = [address_of(x, held) for x in inputs]
         else:
             pointers = snapshot.addresses.copy()
             for number in snapshot.uncovered:
-                pointers[number] = _pointer(inputs[number], held)
+                pointers[number] = address_of(inputs[number], held)
         storages = self.executable.run(bound.binding, pointers)
         bound.direct = plan_of(self.executable, bound.binding, inputs, bound.outputs,
                                given_away=self.given_away)
@@ -207,7 +208,7 @@ class CompiledGraph:
         return outputs
 
 
-def _pointer(x: Any, held: list[array]) -> int:
+def address_of(x: Any, held: list[array]) -> int:
     """Return the address of an input's elements. A number gets a cell, which `held` keeps alive."""
     if isinstance(x, Tensor):
         return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
