@@ -226,6 +226,10 @@ class Flags:
     print_after = _listing(
         "TRACEJIT_PRINT_AFTER", PASSES, "print the graph after these passes, comma separated"
     )
+    progress = _toggle(
+        "TRACEJIT_PROGRESS", lambda: True,
+        "show on a terminal what a compile of more than 2 s does; needs `rich`",
+    )
     verify_passes = _toggle(
         "TRACEJIT_VERIFY", lambda: "pytest" in sys.modules,
         "check the graph after every pass; on by default under pytest", default_text="0",

@@ -13,7 +13,7 @@ import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from tracejit import config, logs
@@ -39,6 +39,7 @@ from tracejit.jit.runtime import pace as pace_of
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
 from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
+from tracejit.jit.runtime.progress import compiling
 from tracejit.jit.runtime.session import CaptureSession
 
 _flags = vars(flags)  # reading the attributes takes three times as long
@@ -235,7 +236,8 @@ class CompiledFunction:
             self.differed < DIFFERED,
         )
         started = pace_of.clock()
-        with Unprofiled(), packing(None):  # what is kept of a replay cannot be packed either
+        shown = compiling(self.__name__, "recording") if watch else nullcontext()
+        with shown, Unprofiled(), packing(None):  # what a replay keeps cannot be packed either
             result = call.run()
         self.sources = call.sources
         self.static |= call.tracer.static
@@ -281,7 +283,8 @@ class CompiledFunction:
         if segment is None:
             if logs.enabled("graph"):
                 logs.emit("graph", print_graph(graph))
-            segment = CompiledGraph(graph, mode, numerics)
+            with compiling(self.__name__, "passes"):
+                segment = CompiledGraph(graph, mode, numerics)
             self.statistics.add_seconds(segment.seconds)
             with _segments_lock:
                 _segments[key] = segment

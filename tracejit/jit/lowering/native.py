@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -44,31 +44,45 @@ def namespace_of(kernel: Kernel, filename: str | None = None) -> dict[str, Any]:
     return namespace
 
 
-def compile_kernels(kernels: Sequence[Kernel], threads: int = 1) -> list[bytes]:
+def _untold(what: str, kernels: int) -> None:
+    pass
+
+
+def compile_kernels(
+    kernels: Sequence[Kernel], threads: int = 1, tell: Callable[[str, int], None] = _untold
+) -> list[bytes]:
     """Return object files that together define every kernel, at most one per thread.
+
+    tell  called from any thread with "written" or "compiled" and how many kernels now are
 
     Raises KernelError where a text is no kernel.
     """
     _initialize()
     count = max(1, min(threads, len(kernels) // _PER_THREAD))
     if count == 1:
-        return [_compile(kernels)]
+        return [_compile(kernels, tell)]
     from concurrent.futures import ThreadPoolExecutor
 
     longest_first = sorted(kernels, key=lambda kernel: -len(kernel.source))
     try:
         with ThreadPoolExecutor(count) as pool:
-            return list(pool.map(_compile, [longest_first[i::count] for i in range(count)]))
+            parts = [longest_first[i::count] for i in range(count)]
+            return list(pool.map(lambda part: _compile(part, tell), parts))
     except KernelError:
         raise
     except RuntimeError:  # the interpreter ends, and starts no thread
-        return [_compile(kernels)]
+        return [_compile(kernels, tell)]
 
 
-def _compile(kernels: Sequence[Kernel]) -> bytes:
+def _compile(kernels: Sequence[Kernel], tell: Callable[[str, int], None]) -> bytes:
+    texts: list[str] = []
     with _parsing:
-        texts = [text for kernel in kernels for text in emit_kernel(kernel)]
-    return _object(texts)
+        for kernel in kernels:
+            texts += emit_kernel(kernel)
+            tell("written", 1)
+    made = _object(texts)
+    tell("compiled", len(kernels))
+    return made
 
 
 def emit_kernel(kernel: Kernel) -> list[str]:

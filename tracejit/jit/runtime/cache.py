@@ -28,7 +28,7 @@ from tracejit import logs
 from tracejit.core.memory import forks
 from tracejit.core.memory.threads import get_num_threads
 from tracejit.jit.lowering.program import Kernel
-from tracejit.jit.runtime import cache_folder, loader
+from tracejit.jit.runtime import cache_folder, loader, progress
 from tracejit.jit.runtime.cache_folder import CacheWarning, root_directory, subfolder
 from tracejit.jit.runtime.packs import MAGIC, pack_of, read_pack, write_pack
 
@@ -114,7 +114,8 @@ def damaged(path: Path, error: Exception) -> None:
 def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) -> None:
     from tracejit.jit.lowering import native
 
-    objects = native.compile_kernels(kernels, threads)
+    progress.count("wanted", len(kernels))
+    objects = native.compile_kernels(kernels, threads, progress.count)
     symbols = [native.symbol_of(kernel.digest) for kernel in kernels]
     _addresses.update(zip((k.digest for k in kernels), loader.load(objects, symbols)))
     counts["compiled"] += len(kernels)

@@ -30,6 +30,7 @@ from tracejit.jit.ir.size_facts import known_sign
 from tracejit.jit.ir.sizes import ShapeGuard, SymInt, evaluate, symbols_of
 from tracejit.jit.passes.pipeline import run as run_passes
 from tracejit.jit.passes.pipeline import stages
+from tracejit.jit.runtime import progress
 from tracejit.jit.runtime.launch import plan_of
 from tracejit.jit.runtime.program_logs import emit_binding, emit_memory, emit_sources
 
@@ -49,6 +50,7 @@ class CompiledGraph:
         self.free = free_symbols(graph)
         self.numbers = {k for kind, k, _ in graph.symbol_sources.values() if kind == "number"}
         started = time.perf_counter()
+        progress.enter("passes")
         self.graph = run_passes(graph, numerics)
         self.seconds["passes"] = time.perf_counter() - started
         self.program: Any = None
@@ -58,6 +60,7 @@ class CompiledGraph:
             from tracejit.jit.runtime.precompile import compile_ahead
 
             started = time.perf_counter()
+            progress.enter("lowering")
             if mode == "compiled":
                 compile_ahead(self.graph)
             self.program = lower(self.graph, numerics)
@@ -65,6 +68,7 @@ class CompiledGraph:
             if logs.enabled("kernels"):
                 emit_sources(self.program)
             started = time.perf_counter()
+            progress.enter("kernels")
             self.executable = executable_for(self.program, mode)
             self.seconds["kernels"] = time.perf_counter() - started
         number = {v: k for k, v in enumerate(self.graph.inputs)}

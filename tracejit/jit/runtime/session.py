@@ -78,6 +78,7 @@ from tracejit.jit.capture.wants_numbers import wants_numbers
 from tracejit.jit.capture.watcher import CodeNames, CodeWatcher, names_of
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.verify import GraphError
+from tracejit.jit.runtime import progress
 from tracejit.jit.runtime.build import CacheEntryBuilder
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry
@@ -326,6 +327,7 @@ class CaptureSession:
             self.segments.append(segment)
             bound = segment.bound(inputs)
         finally:
+            progress.hide()
             active.tracer = self.tracer
             self.compiling += perf_counter() - started
 
@@ -527,6 +529,7 @@ class CaptureSession:
     # -- making an entry --------------------------------------------------------------------------
     def _make_entry(self, value: Any) -> None:
         started, others = perf_counter(), self.compiling
+        progress.enter("guards")
         try:
             self.entry = CacheEntryBuilder(self, value).make()
             if self.entry is not None:
