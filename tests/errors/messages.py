@@ -20,6 +20,9 @@ CODE = re.compile(  # texts of generated code
     r"\n| = |\{\} is not|\bin range\(|\breturn |^ *(if|for|def|from|import) |__class__|_storage"
     r"|_strides|\\d|# |\{\}\.|\{\}\w*\(|\bactive\.|\bever\b|default[._]|autocast\.state|copysign"
     r"|<frozen|type\(|_node ")
+# Files whose texts are lines of a log or of a terminal: tests/test_logs.py,
+# tests/lowering/test_apart.py and tests/runtime/test_progress.py have them.
+SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py")
 LITERAL = 8  # letters that make a text recognisable
 
 
@@ -45,6 +48,8 @@ def templates(root: Path = ROOT / "tracejit" / "jit") -> list[Template]:
     """Return the messages of all files, each text once."""
     found: dict[str, Template] = {}
     for path in sorted(root.rglob("*.py")):
+        if path.as_posix().endswith(SHOWN):
+            continue
         for line, text in _texts(ast.parse(path.read_text())):
             found.setdefault(text, Template(text, f"{path.relative_to(root.parent)}:{line}"))
     return [t for t in found.values() if t.letters() >= LITERAL]

@@ -260,3 +260,18 @@ def attribute_of_a_number(jit):
         return x * k.__unknown__  # here
 
     f(data(), 2.0)
+
+
+@raises(
+    NotImplementedError,
+    "profile: only kernels that are compiled for the CPU are timed; use mode='compiled', and "
+    "tensors on the CPU",
+    plainly=False,
+    modes=("graph", "python"),
+)
+def profile_without_native_kernels(jit):
+    @jit
+    def f(x):
+        return x * 2
+
+    f.profile(data())  # here

@@ -62,9 +62,9 @@ def test_compiled_once_then_found_on_disk(fresh, monkeypatch):
 def test_library_kernels_are_compiled_while_the_rest_is_lowered(fresh, monkeypatch):
     compiled, compile_kernels = [], native.compile_kernels
 
-    def noted(kernels, threads):
+    def noted(kernels, *options):
         compiled.append((threading.current_thread().name, [k.name for k in kernels]))
-        return compile_kernels(kernels, threads)
+        return compile_kernels(kernels, *options)
 
     monkeypatch.setattr(native, "compile_kernels", noted)
     monkeypatch.setattr(threads, "_chosen", 2)
