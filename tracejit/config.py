@@ -228,7 +228,7 @@ class Flags:
     )
     progress = _toggle(
         "TRACEJIT_PROGRESS", lambda: True,
-        "show on a terminal what a compile of more than 2 s does; needs `rich`",
+        "show on a terminal what a compile of more than 2 s does (pip install tracejit[progress])",
     )
     verify_passes = _toggle(
         "TRACEJIT_VERIFY", lambda: "pytest" in sys.modules,

@@ -32,7 +32,6 @@ from tracejit.jit.passes.pipeline import run as run_passes
 from tracejit.jit.passes.pipeline import stages
 from tracejit.jit.runtime import progress
 from tracejit.jit.runtime.launch import plan_of
-from tracejit.jit.runtime.program_logs import emit_binding, emit_memory, emit_sources
 
 _keeping = forks.rlock()
 
@@ -66,7 +65,7 @@ class CompiledGraph:
             self.program = lower(self.graph, numerics)
             self.seconds["lowering"] = time.perf_counter() - started
             if logs.enabled("kernels"):
-                emit_sources(self.program)
+                _texts().emit_sources(self.program)
             started = time.perf_counter()
             progress.enter("kernels")
             self.executable = executable_for(self.program, mode)
@@ -122,7 +121,7 @@ class CompiledGraph:
             sizes = self.sizes(inputs)
             held = all(guard.holds(sizes) for guard in self.guards)
             if held and self.bindings and logs.enabled("recompiles"):
-                emit_binding(self.captured, sizes)
+                _texts().emit_binding(self.captured, sizes)
             bound = self._keep(key, BoundGraph(self, sizes) if held else None)
         return bound
 
@@ -212,6 +211,12 @@ class CompiledGraph:
         return outputs
 
 
+def _texts() -> Any:
+    from tracejit.jit.runtime import program_logs  # only a log needs it
+
+    return program_logs
+
+
 def address_of(x: Any, held: list[array]) -> int:
     """Return the address of an input's elements. A number gets a cell, which `held` keeps alive."""
     if isinstance(x, Tensor):
@@ -234,7 +239,7 @@ class BoundGraph:
         if segment.mode != "graph":
             self.binding = segment.executable.bind(sizes)
             if logs.enabled("memory"):
-                emit_memory(segment.program, self.binding)
+                _texts().emit_memory(segment.program, self.binding)
         self.outputs = [
             (tuple(evaluate(s, sizes) for s in t.shape), t.dtype, t.device or CPU)
             for t in segment.output_types
