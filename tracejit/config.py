@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 MODES = ("eager", "graph", "python", "compiled")
 NUMERICS = ("fast", "eager")
+TARGETS = ("native", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 ARTIFACTS = {
     "guards": "what each captured program assumes, and which guard failed",
     "recompiles": "why a call needed a new program, or a new binding of one",
@@ -214,6 +215,10 @@ class Flags:
     numerics = _choice(
         "TRACEJIT_NUMERICS", "fast", NUMERICS,
         "fast: documented error bounds; eager: bit for bit what eager mode gives",
+    )
+    target = _choice(
+        "TRACEJIT_TARGET", "native", TARGETS,
+        "processor that native kernels are for: this machine's, or a baseline of many machines",
     )
     cache_dir = Flag(
         "TRACEJIT_CACHE_DIR", _default_cache_dir, _path, _path, "where compiled kernels are kept",

@@ -22,7 +22,8 @@ from tracejit.nn import functional as F
 RNG = np.random.default_rng(11)
 FLOATS = ("float32", "float64")
 KERNELS = [
-    *(library_convolution._kernel(op, d) for op in library_convolution._BODIES for d in FLOATS),
+    *(library_convolution._kernel(op, d, library_convolution.tile_of())
+      for op in library_convolution._BODIES for d in FLOATS),
     *(library_averages._kernel(way, d) for way in (False, True) for d in FLOATS),
     *(make(d) for make in (library_pooling._largest, library_pooling._added) for d in FLOATS),
     *(library_order._kernel(d) for d in library_order._KEYS),

@@ -338,12 +338,12 @@ def test_sixteen_racing_processes_then_a_warm_one(tmp_path):
 
 
 def test_the_key_depends_on_versions_and_processor(monkeypatch):
-    from tracejit.jit.lowering import native
+    from tracejit.jit.lowering import target
 
-    before = cache.environment_key.__wrapped__()
-    assert before == cache.environment_key.__wrapped__()
-    monkeypatch.setattr(native, "host_cpu", lambda: ("other", "+none"))
-    assert cache.environment_key.__wrapped__() != before
+    before = cache._key_of.__wrapped__("native")
+    assert before == cache._key_of.__wrapped__("native") == cache.environment_key()
+    monkeypatch.setattr(target, "host_cpu", lambda: ("other", "+none"))
+    assert cache._key_of.__wrapped__("native") != before
 
 
 def test_prune_and_statistics(fresh):

@@ -76,7 +76,7 @@ def _packages() -> Finding:
 
 
 def _processor() -> Finding:
-    from tracejit.jit.lowering.native import host_cpu
+    from tracejit.jit.lowering.target import host_cpu
 
     name, features = host_cpu()
     have = [vector for vector in VECTORS if f"+{vector}" in features.split(",")]

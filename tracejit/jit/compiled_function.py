@@ -35,6 +35,7 @@ from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.printer import print_graph
+from tracejit.jit.runtime import cache
 from tracejit.jit.runtime import pace as pace_of
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
@@ -283,7 +284,8 @@ class CompiledFunction:
         if segment is None:
             if logs.enabled("graph"):
                 logs.emit("graph", print_graph(graph))
-            with compiling(self.__name__, "passes"):
+            named = cache.compiling_for(self._full_name())
+            with named, compiling(self.__name__, "passes"):
                 segment = CompiledGraph(graph, mode, numerics)
             self.statistics.add_seconds(segment.seconds)
             with _segments_lock:
@@ -292,6 +294,11 @@ class CompiledFunction:
                     _segments.popitem(last=False)
         self.statistics.keep(segment)
         return segment
+
+    def _full_name(self) -> str:
+        copied = vars(self)  # by `update_wrapper`
+        name = copied.get("__qualname__", self.__name__)
+        return f"{copied.get('__module__', type(self.function).__module__)}.{name}"
 
     # -- looking inside
     # -----------------------------------------------------------------------------

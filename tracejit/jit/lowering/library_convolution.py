@@ -310,7 +310,7 @@ _BODIES = {"conv": _forward, "conv_input": _input, "conv_weight": _weight}
 
 
 @functools.cache
-def _kernel(op: str, dtype: str) -> Kernel:
+def _kernel(op: str, dtype: str, tile: tuple[int, int]) -> Kernel:
     name = f"{op}_{dtype}"
     fetches = "\n".join(f"    {n} = sizes[{k}]" for k, n in enumerate(_NAMES))
     start = _START.format(
@@ -326,7 +326,7 @@ def _tile_bytes() -> int:
 
 
 def _kernel_of(node: Node) -> Kernel:
-    return _kernel(node.op.name, node.outputs[0].dtype.name)
+    return _kernel(node.op.name, node.outputs[0].dtype.name, tile_of())
 
 
 def _takes(node: Node) -> bool:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import functools
 
+from tracejit.config import flags
 from tracejit.jit.lowering.abi import VECTOR_BYTES
+from tracejit.jit.lowering.target import processor
 
 
 def indented(text: str, depth: int) -> str:
@@ -18,13 +20,15 @@ def indented(text: str, depth: int) -> str:
     return "\n".join(" " * 4 * depth + line for line in text.splitlines())
 
 
-@functools.cache
 def tile_of() -> tuple[int, int]:
     """Return rows and vectors of a tile: the sums in them fill most of the processor's
     registers."""
-    from tracejit.jit.lowering.native import host_cpu
+    return _tile_for(flags.target)
 
-    return (8, 2) if "+avx512f" in host_cpu()[1] else (6, 1)
+
+@functools.cache
+def _tile_for(target: str) -> tuple[int, int]:
+    return (8, 2) if "+avx512f" in processor(target)[1] else (6, 1)
 
 
 def columns_of(itemsize: int) -> int:

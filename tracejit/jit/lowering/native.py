@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 from tracejit import logs
 from tracejit.core.memory import forks
 from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.lowering.target import processor
 
 _PER_THREAD = 2  # fewer kernels than this are not worth a thread
 _parsing = forks.rlock()  # CPython 3.11's `ast.parse` counts its depth for all threads together
@@ -133,21 +134,8 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-@functools.cache
-def host_cpu() -> tuple[str, str]:
-    """Return the name and features of this machine's processor, as LLVM has them.
-
-    Intel's first processors with AVX-512 ran slower while they used all its bits, so LLVM takes
-    half of them on all. Those since Ice Lake (with VBMI2) do not: a fifth faster in exp and erf.
-    """
-    features = llvm.get_host_cpu_features().flatten()
-    if "+avx512vbmi2" in features:
-        features += ",-prefer-256-bit"
-    return llvm.get_host_cpu_name(), features
-
-
 def _machine() -> Any:
-    name, features = host_cpu()
+    name, features = processor()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
         cpu=name, features=features, opt=2, reloc="pic", codemodel="default", jit=True

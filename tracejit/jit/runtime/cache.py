@@ -8,7 +8,7 @@ compiles a text of its own, and by `debug/` for reports.
     <cache_dir>/native-<key>/<digest>      a link to the pack that holds the kernel
 
 The key covers all that decides what a text compiles to. That is the ABI, the sources of
-`lowering/`, the versions of numba, llvmlite and NumPy, and the processor. Files are written beside
+`lowering/`, the versions of numba, llvmlite and NumPy, and the target. Files are written beside
 their place and renamed into it, never rewritten, so readers need no lock and writers may race. A
 damaged pack is reported and compiled again. Where the disk cannot be used, one warning says so, and
 everything works in memory (`cache_folder`).
@@ -21,10 +21,13 @@ import functools
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tracejit import logs
+from tracejit.config import flags
 from tracejit.core.memory import forks
 from tracejit.core.memory.threads import get_num_threads
 from tracejit.jit.lowering.program import Kernel
@@ -33,12 +36,34 @@ from tracejit.jit.runtime.cache_folder import CacheWarning, root_directory, subf
 from tracejit.jit.runtime.packs import MAGIC, pack_of, read_pack, write_pack
 
 __all__ = [
-    "CacheWarning", "counts", "damaged", "environment_key", "functions_of", "keep", "missing",
-    "native_directory", "root_directory", "source_file",
+    "CacheWarning", "compiling_for", "counts", "damaged", "environment_key", "functions_of",
+    "keep", "missing", "native_directory", "root_directory", "source_file",
 ]
 _lock = forks.rlock_awaited()  # a fork waits for it: LLVM runs while it is held
 _addresses: dict[str, int] = {}
 counts = {"compiled": 0, "loaded": 0, "reused": 0}
+_wanted = threading.local()  # `function`: the captured function that kernels are compiled for
+
+
+@contextmanager
+def compiling_for(function: str) -> Iterator[None]:
+    """Write this function's name into the packs that the thread makes within the block."""
+    before = function_at_work()
+    _wanted.function = function
+    try:
+        yield
+    finally:
+        _wanted.function = before
+
+
+def function_at_work() -> str:
+    """Return the captured function that this thread compiles for; empty outside of any."""
+    return getattr(_wanted, "function", "")
+
+
+def _known(digest: str) -> str:
+    """Return the key of a kernel's address: kernels for another target are other code."""
+    return digest if flags.target == "native" else f"{digest} {flags.target}"
 
 
 def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
@@ -51,7 +76,7 @@ def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
     """
     wanted = {kernel.digest: kernel for kernel in kernels}
     with _lock:
-        missing = [k for k in wanted.values() if k.digest not in _addresses]
+        missing = [k for k in wanted.values() if _known(k.digest) not in _addresses]
         counts["reused"] += len(wanted) - len(missing)
         if missing:
             directory = native_directory()
@@ -59,7 +84,7 @@ def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
                 missing = _load_from(directory, missing)
             if missing:
                 _compile(directory, missing, get_num_threads() - spared)
-        return {digest: _addresses[digest] for digest in wanted}
+        return {digest: _addresses[_known(digest)] for digest in wanted}
 
 
 def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -67,7 +92,7 @@ def missing(kernels: Iterable[Kernel]) -> list[Kernel]:
     directory = native_directory()
     return [
         k for k in kernels
-        if k.digest not in _addresses
+        if _known(k.digest) not in _addresses
         and (directory is None or not os.path.lexists(directory / k.digest))
     ]
 
@@ -100,9 +125,10 @@ def _load_pack(path: Path, wanted: list[Kernel]) -> list[Kernel]:
     except (OSError, ValueError, RuntimeError) as error:
         damaged(path, error)
         return wanted
-    _addresses.update((d, a) for d, a in zip(digests, new) if d not in _addresses)
+    for digest, address in zip(digests, new):
+        _addresses.setdefault(_known(digest), address)
     counts["loaded"] += len(digests)
-    return [kernel for kernel in wanted if kernel.digest not in _addresses]
+    return [kernel for kernel in wanted if _known(kernel.digest) not in _addresses]
 
 
 def damaged(path: Path, error: Exception) -> None:
@@ -117,7 +143,7 @@ def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) ->
     progress.count("wanted", len(kernels))
     objects = native.compile_kernels(kernels, threads, progress.count)
     symbols = [native.symbol_of(kernel.digest) for kernel in kernels]
-    _addresses.update(zip((k.digest for k in kernels), loader.load(objects, symbols)))
+    _addresses.update(zip((_known(k.digest) for k in kernels), loader.load(objects, symbols)))
     counts["compiled"] += len(kernels)
     logs.emit("kernels", f"compiled {', '.join(k.name for k in kernels)}")
     if directory is not None:
@@ -128,7 +154,8 @@ def keep(directory: Path, kernels: Sequence[Kernel], objects: Sequence[bytes]) -
     """Write kernels to disk. Where that fails, a warning says so."""
     if cache_folder.writable(directory):
         try:
-            write_pack(directory, [kernel.digest for kernel in kernels], objects)
+            write_pack(directory, [kernel.digest for kernel in kernels], objects,
+                       [kernel.name for kernel in kernels], function_at_work())
         except OSError as error:
             _not_written(directory, error)
         for kernel in kernels:
@@ -177,22 +204,31 @@ def source_file(kernel: Kernel) -> str:
 
 
 def native_directory() -> Path | None:
-    """Return the folder for objects of this processor and these versions; None where it cannot be
+    """Return the folder for objects of this target and these versions; None where it cannot be
     used."""
     return subfolder(f"native-{environment_key()}")
 
 
+def environment_key(target: str = "") -> str:
+    """Return a digest of everything that decides what a kernel compiles to, except its text.
+
+    Raises `lowering.target.TargetError` where this processor cannot run code for the target.
+    """
+    return _key_of(target or flags.target)
+
+
 @functools.cache
-def environment_key() -> str:
-    """Return a digest of everything that decides what a kernel compiles to, except its text."""
+def _key_of(target: str) -> str:
     import llvmlite
+    import llvmlite.binding as llvm
     import numpy
 
-    from tracejit.jit.lowering import abi, native
+    from tracejit.jit.lowering import abi
+    from tracejit.jit.lowering.target import processor
 
     total = hashlib.sha256()
     versions = (MAGIC.decode(), abi.VERSION, llvmlite.__version__, numpy.__version__)
-    for part in (*versions, *native.host_cpu()):
+    for part in (*versions, llvm.get_process_triple(), *processor(target)):
         total.update(f"{part}\n".encode())
     spec = importlib.util.find_spec("numba")
     origin = Path(spec.origin).parent / "_version.py" if spec and spec.origin else Path("absent")

@@ -26,15 +26,17 @@ def compile_ahead(graph: Graph) -> None:
     kernels = [library.kernel(node) for library, node in found if library is not None]
     missing = cache.missing({kernel.digest: kernel for kernel in kernels}.values())
     if missing:
-        thread = threading.Thread(target=_compile, args=(missing,), name="tracejit-compile")
+        wanted = (missing, cache.function_at_work())
+        thread = threading.Thread(target=_compile, args=wanted, name="tracejit-compile")
         with contextlib.suppress(RuntimeError):  # the interpreter is ending: lowering compiles them
             thread.start()
 
 
-def _compile(kernels: Sequence[Kernel]) -> None:
+def _compile(kernels: Sequence[Kernel], function: str) -> None:
     from tracejit.jit.lowering.native import KernelError
 
     try:
-        cache.functions_of(kernels, spared=1)
+        with cache.compiling_for(function):
+            cache.functions_of(kernels, spared=1)
     except KernelError:
         pass  # making the program raises the error again

@@ -78,6 +78,7 @@ from tracejit.jit.capture.wants_numbers import wants_numbers
 from tracejit.jit.capture.watcher import CodeNames, CodeWatcher, names_of
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.verify import GraphError
+from tracejit.jit.lowering.target import TargetError
 from tracejit.jit.runtime import progress
 from tracejit.jit.runtime.build import CacheEntryBuilder
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
@@ -350,6 +351,8 @@ class CaptureSession:
     def _compiled(self, graph: Graph) -> CompiledGraph:
         try:
             return self.compile(graph)
+        except TargetError:  # no kernel can run here, and the user has asked for it
+            raise
         except Exception as error:
             if flags.verify_passes:  # set in tests, where a graph that cannot be compiled is a bug
                 raise
