@@ -31,6 +31,15 @@ def _chosen(name: str, only: str) -> bool:
     return not only or any(part.strip().lower() in name.lower() for part in only.split(","))
 
 
+def _unknown(names: list[str], only: str) -> str:
+    """Say which part of `--only` is in no name; empty where all are."""
+    parts = [part.strip() for part in only.split(",") if part.strip()]
+    lost = [part for part in parts if not any(_chosen(name, part) for name in names)]
+    if not lost:
+        return ""
+    return f"no workload has {lost[0]!r} in its name; there are {', '.join(names)}"
+
+
 def as_installed() -> None:
     """Start again without what pins OpenBLAS to an older processor's code, and say so.
 
@@ -51,11 +60,14 @@ def main(argv: list[str] | None = None) -> int:
     found = peers.find(["tracejit"] * (not options.without_tracejit) + wanted,
                        options.torch_compile)
     conditions = peers.conditions(found)
-    print(table.conditions(conditions), end="\n\n", flush=True)
-
     groups: list[Workload] = [
         *pointwise.workloads(found), *rows.workloads(found), *training.workloads(found),
         *networks.workloads(found), *places.workloads(found)]
+    lost = _unknown([*(w.name for w in groups), "cold start", "dispatch"], options.only)
+    if lost:
+        print(f"python -m bench: {lost}", file=sys.stderr)
+        return 2
+    print(table.conditions(conditions), end="\n\n", flush=True)
     work = {w.name: w for w in groups if _chosen(w.name, options.only)}
     results = {}
     for name, workload in work.items():

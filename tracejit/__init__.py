@@ -12,6 +12,12 @@ import sys as _sys
 from math import e, inf, nan, pi
 from typing import Any
 
+if getattr(_sys, "argv", [])[:1] == ["-m"]:  # `python -m tracejit` says what is missing, and starts
+    from tracejit.commands.start import watch as _watch
+
+    _watch()
+    del _watch
+
 if "t" in getattr(_sys, "abiflags", "") or not getattr(_sys, "_is_gil_enabled", lambda: True)():
     raise ImportError("tracejit needs CPython with its global interpreter lock; this is a "
                       "free-threaded build, where threads could change tensors while they are read")

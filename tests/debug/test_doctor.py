@@ -1,9 +1,13 @@
 """The doctor: every question is answered, and what is wrong is called so."""
 
+import sys
+
 import pytest
 
 from tracejit import config
+from tracejit.commands import findings
 from tracejit.debug import doctor
+from tracejit.jit.lowering import target
 from tracejit.jit.runtime import cache, cache_folder
 
 STATES = {"ok", "absent", "broken"}
@@ -40,10 +44,29 @@ def test_a_damaged_pack_is_broken(tmp_path):
 
 
 def test_missing_packages_are_named(monkeypatch):
-    version = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: "" if name == "scipy" else version(name))
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    version = findings.version_of
+    found = by_subject()["packages"]
+    assert found.state == "broken" and found.fix == "pip install --force-reinstall scipy"
+    monkeypatch.setattr(findings, "version_of",
+                        lambda name: "" if name == "scipy" else version(name))
     found = by_subject()["packages"]
     assert found.state == "broken" and found.fix == "pip install scipy"
+
+
+def test_a_target_that_cannot_run_is_broken(monkeypatch):
+    monkeypatch.setitem(target.BASELINES, "x86-64-v3", ("nosuch",))
+    with config.override(target="x86-64-v3"):
+        found = by_subject()["processor"]
+    assert found.state == "broken" and "lacks nosuch" in found.fix
+
+
+def test_cupy_that_cannot_be_imported_is_broken(monkeypatch):
+    find = doctor.importlib.util.find_spec
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: find("json"))
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    found = by_subject()["cuda"]
+    assert found.state == "broken" and "cupy" in found.text
 
 
 def test_without_cupy_it_says_what_to_install(monkeypatch):
@@ -60,10 +83,11 @@ def test_a_question_that_raises_is_a_broken_line(monkeypatch):
 
     monkeypatch.setitem(doctor.QUESTIONS, "threads", ask)
     found = by_subject()["threads"]
-    assert found == doctor.Finding("threads", "broken", "OSError: no such thing")
+    assert found == findings.Finding("threads", "broken", "OSError: no such thing")
 
 
 def test_the_table_lines_up():
-    findings = [doctor.Finding("a", "ok", "fine"), doctor.Finding("long", "absent", "no", "get it")]
-    lines = doctor.table(findings).splitlines()
+    rows = [findings.Finding("a", "ok", "fine"),
+            findings.Finding("long", "absent", "no", "get it")]
+    lines = findings.table(rows).splitlines()
     assert lines == ["a     ok      fine", "long  absent  no", "              -> get it"]

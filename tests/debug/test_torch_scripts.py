@@ -1,4 +1,4 @@
-"""PyTorch scripts: the names they use, and running them on tracejit."""
+"""PyTorch programs run on tracejit: scripts and modules."""
 
 import sys
 import textwrap
@@ -6,52 +6,7 @@ import textwrap
 import pytest
 
 import tracejit
-from tracejit.debug.torch_scripts import has, names_in, run_script
-
-SCRIPT = textwrap.dedent("""\
-    import torch
-    import torch.nn as nn, torch.nn.functional as F
-    from torch import optim, mps as h
-    from torch.optim.lr_scheduler import StepLR
-    import os
-
-    x = torch.ones(2).sum()
-    model = nn.Linear(2, 2)
-    h.load("x")
-    F.no_such_loss(model(x), dim=torch.long)
-    nn.NoSuchLayer()
-    os.path.join("torch", "fft")
-""")
-
-
-def test_names_with_lines_and_presence():
-    found = {name.dotted: name for name in names_in(SCRIPT)}
-    missing = {name.dotted: name.line for name in found.values() if not name.present}
-    assert missing == {"torch.mps.load": 9, "torch.nn.functional.no_such_loss": 10,
-                       "torch.nn.NoSuchLayer": 11, "torch.mps": 3}
-    present = {"torch.ones", "torch.nn.Linear", "torch.long", "torch.optim",
-               "torch.optim.lr_scheduler.StepLR"}
-    assert present <= set(found)
-    assert not any("path" in name or "load" == name for name in found)
-
-
-def test_other_libraries_are_not_ours():
-    assert names_in("import numpy as torch2\ntorch2.fft.rfft([1])\nself.torch.x") == []
-
-
-@pytest.mark.parametrize(("dotted", "there"), [
-    ("torch.nn.functional.gelu", True), ("torch.Tensor.backward", True),
-    ("torch.float32", True), ("torch.nn.utils.clip_grad_norm_", True), ("torch.mps", False),
-    ("torch.nn.functional.no_such", False), ("torch.utils.data.DataLoader.no_such", False),
-])
-def test_has(dotted, there):
-    assert has(dotted) is there
-
-
-def test_what_needs_a_package_of_an_extra_is_there(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    monkeypatch.delitem(sys.modules, "tracejit.utils.tensorboard", raising=False)
-    assert has("torch.utils.tensorboard.SummaryWriter")
+from tracejit.debug.torch_scripts import run_module, run_script
 
 
 def run(tmp_path, text, *arguments):
@@ -86,6 +41,38 @@ def test_torch_means_tracejit(tmp_path, without_torch):
     assert names["F"] is tracejit.nn.functional
     assert isinstance(names["loss"], tracejit.Tensor)
     assert names["arguments"] == ["--epochs", "3"] and names["name"] == "__main__"
+
+
+NAMES = """
+    import torch, torch.nn
+    from torch import nn
+    seen = torch.__name__, torch.__spec__.name, __import__("torch").__name__
+    parts = "torch.nn.Linear".split(".")
+    assert parts[0] == torch.__name__, "as pyro's patches of torch ask"
+    """
+
+
+def test_the_name_of_torch_is_torch(tmp_path, without_torch):
+    names = run(tmp_path, NAMES)
+    assert names["seen"] == ("torch", "tracejit", "torch")
+    assert tracejit.__name__ == "tracejit", "afterwards"
+
+
+def test_a_module_is_run_as_by_python_m(tmp_path, without_torch, monkeypatch):
+    package = tmp_path / "some_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text(textwrap.dedent(NAMES) + textwrap.dedent("""\
+        import sys
+        from some_package import other
+        argv, name, value = list(sys.argv), __name__, other.VALUE
+        """))
+    (package / "other.py").write_text("import torch\nVALUE = torch.__name__\n")
+    monkeypatch.chdir(tmp_path)
+    names = run_module("some_package.train", ["--lr", "1"])
+    assert names["name"] == "__main__" and names["argv"][1:] == ["--lr", "1"]
+    assert names["argv"][0] == str(package / "train.py")
+    assert names["seen"][0] == names["value"] == "torch"
 
 
 def test_functions_named_like_their_modules_stay_functions(tmp_path, without_torch):

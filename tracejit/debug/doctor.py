@@ -1,27 +1,19 @@
 """Doctor: names what works on this machine, what is missing, and how to get it.
 
-In: nothing. Out: `Finding`s, and a table of them. Called by: `python -m tracejit doctor`.
+In: nothing. Out: `Finding`s. Called by: `python -m tracejit doctor`.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 import importlib.util
 import os
 import platform
 from collections.abc import Callable
-from typing import NamedTuple
+
+from tracejit.commands.findings import Finding, environment, one_line, packages
 
 VECTORS = ("avx512f", "avx2", "fma", "f16c", "neon", "sve")
-
-
-class Finding(NamedTuple):
-    """Line of the table: `state` is ok, absent (something optional), or broken."""
-
-    subject: str
-    state: str
-    text: str
-    fix: str = ""
 
 
 def examine() -> list[Finding]:
@@ -34,28 +26,11 @@ def examine() -> list[Finding]:
     for subject, ask in QUESTIONS.items():
         try:
             found.append(ask())
-        except Exception as error:  # a doctor names what is broken, whatever it is
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            found.append(Finding(subject, "broken", text))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a doctor names what is broken, whatever it is
+            found.append(Finding(subject, "broken", one_line(error)))
     return found
-
-
-def table(findings: list[Finding]) -> str:
-    """Return a line for each finding, and advice for those that are not ok."""
-    width = max(len(finding.subject) for finding in findings)
-    lines = []
-    for finding in findings:
-        lines.append(f"{finding.subject:<{width}}  {finding.state:<6}  {finding.text}")
-        if finding.fix:
-            lines.append(f"{'':<{width}}  {'':<6}  -> {finding.fix}")
-    return "\n".join(lines)
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _tracejit() -> Finding:
@@ -65,22 +40,17 @@ def _tracejit() -> Finding:
                                      f"{platform.system()} {platform.machine()}")
 
 
-def _packages() -> Finding:
-    needed = ("numpy", "numba", "llvmlite", "scipy", "ml_dtypes")
-    versions = {name: _version(name) for name in needed}
-    missing = [name for name, version in versions.items() if not version]
-    text = ", ".join(f"{name} {version or 'missing'}" for name, version in versions.items())
-    if missing:
-        return Finding("packages", "broken", text, f"pip install {' '.join(missing)}")
-    return Finding("packages", "ok", text)
-
-
 def _processor() -> Finding:
-    from tracejit.jit.lowering.target import host_cpu
+    from tracejit.config import flags
+    from tracejit.jit.lowering.target import TargetError, host_cpu, processor
 
     name, features = host_cpu()
     have = [vector for vector in VECTORS if f"+{vector}" in features.split(",")]
-    text = f"{name}: {', '.join(have) or 'no vector extension we know'}"
+    text = f"{name}: {', '.join(have) or 'no vector extension we know'}; target {flags.target}"
+    try:
+        processor()
+    except TargetError as error:
+        return Finding("processor", "broken", text, str(error))
     return Finding("processor", "ok", text)
 
 
@@ -142,6 +112,8 @@ def _cuda() -> Finding:
     if missing:
         return Finding("cuda", "absent", f"{' and '.join(missing)} not installed: CPU only",
                        "with an NVIDIA GPU: pip install tracejit[cuda]")
+    for name in ("cupy", "numba_cuda"):
+        importlib.import_module(name)  # an error is the finding
     if not cuda.is_available():
         return Finding("cuda", "absent", "CuPy and numba-cuda are installed; no usable GPU",
                        "check the NVIDIA driver with nvidia-smi")
@@ -150,6 +122,7 @@ def _cuda() -> Finding:
 
 
 QUESTIONS: dict[str, Callable[[], Finding]] = {
-    "tracejit": _tracejit, "packages": _packages, "processor": _processor, "threads": _threads,
-    "blas": _blas, "cache": _cache, "kernels": _kernels, "cuda": _cuda,
+    "tracejit": _tracejit, "packages": packages, "environment": environment,
+    "processor": _processor, "threads": _threads, "blas": _blas, "cache": _cache,
+    "kernels": _kernels, "cuda": _cuda,
 }

@@ -6,11 +6,13 @@ Called by `cache`, `packs`, `cuda_kernels`, `cache_upkeep` and the command line.
 The package runs what is in the folder. So a folder is trusted only if it belongs to the user or to
 root, and no other user can write it. Where others can write it (`/tmp`), a private subfolder is
 used. The mode of a folder that was there before is never changed. A folder that cannot be written
-is still read.
+is still read: a container's image may bring one. The folder itself may be a symbolic link, for the
+user chose it; its target is judged. Links inside are refused (docs/shipping_the_cache.md).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -20,10 +22,13 @@ from pathlib import Path
 from tracejit import logs
 from tracejit.config import flags
 
+_A_LINK = "it is a symbolic link"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _OPEN |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 MOST_BYTES = 1 << 30  # of one file
+_EACH = "what is missing is compiled in each process"
+_FIX = "Set TRACEJIT_CACHE_DIR, or see `python -m tracejit doctor`"
 _warned: set[str] = set()
 _trusted: set[Path] = set()
 _unusable: set[Path] = set()
@@ -56,6 +61,9 @@ def subfolder(name: str) -> Path | None:
     if root is None:
         return None
     path = root / name
+    if not os.path.lexists(path) and not os.access(root, os.W_OK):
+        warn("unusable", f"{root} cannot be written and has no {name}: {_EACH}. {_FIX}")
+        return None
     return path if _usable(path) else None
 
 
@@ -73,8 +81,7 @@ def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
     if reason:
         _trusted.discard(path)
         _unusable.add(path)
-        warn("unusable", f"tracejit cannot use {path} ({reason}), and compiles kernels in each "
-                         "process. Set TRACEJIT_CACHE_DIR")
+        warn("unusable", f"tracejit cannot use {path} ({reason}): {_EACH}. {_FIX}")
         return False
     _trusted.add(path)
     return True
@@ -83,6 +90,8 @@ def _usable(path: Path, parents: bool = False, shared: bool = False) -> bool:
 def _distrust(path: Path, shared: bool) -> str:
     """Return the reason why the folder's files may not be run, or "" where they may."""
     found = path.stat() if shared else path.lstat()  # the user may choose to link the whole folder
+    if stat.S_ISLNK(found.st_mode):
+        return _A_LINK
     if not stat.S_ISDIR(found.st_mode):
         return "it is no directory"
     if shared and found.st_mode & _OTHERS_WRITE:
@@ -94,7 +103,7 @@ def _untrusted(found: os.stat_result) -> str:
     if not hasattr(os, "getuid"):
         return ""
     if found.st_uid not in (os.getuid(), 0):
-        return "it belongs to another user"
+        return f"it belongs to user {found.st_uid}, and this process runs as {os.getuid()}"
     return "others can write it" if found.st_mode & _OTHERS_WRITE else ""
 
 
@@ -113,8 +122,8 @@ def writable(folder: Path) -> bool:
 def stop_writing(folder: Path, error: OSError) -> None:
     """Note that the folder cannot be written, and warn. It is still read."""
     _read_only.add(folder)
-    warn("unusable", f"tracejit cannot use {folder} ({error.strerror or error}) for new kernels, "
-                     "and compiles them in each process. Set TRACEJIT_CACHE_DIR")
+    warn("unusable", f"tracejit cannot use {folder} for new kernels "
+                     f"({error.strerror or error}): {_EACH}. {_FIX}")
 
 
 def warn(kind: str, message: str) -> None:
@@ -141,7 +150,8 @@ def read_file(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise ValueError(error.strerror or str(error)) from error
+        link = error.errno == errno.ELOOP
+        raise ValueError(_A_LINK if link else error.strerror or str(error)) from error
     try:
         found = os.fstat(number)
         reason = _untrusted(found) if stat.S_ISREG(found.st_mode) else "it is no file"

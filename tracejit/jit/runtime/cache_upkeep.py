@@ -1,4 +1,4 @@
-"""Upkeep of the kernel cache on disk: list packs, and remove those that are not used.
+"""Upkeep of the kernel cache on disk: list packs, and remove those that are not wanted.
 
 In: the cache's folder. Out: its packs, and bytes removed. Called by the command line and `doctor`.
 Only files that the cache itself makes are removed, and no link is followed out of the folder.
@@ -6,16 +6,17 @@ Only files that the cache itself makes are removed, and no link is followed out 
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracejit.jit.runtime import cache, cache_folder
-from tracejit.jit.runtime.packs import read_pack
+from tracejit.jit.runtime.packs import Contents, contents
 
 _PACK = re.compile(r"[^.].*\.pack")
 _SOURCE = re.compile(r"\w+_[0-9a-f]{16}\.py")
@@ -25,12 +26,23 @@ _HOUR = 3600.0
 
 
 class Entry(NamedTuple):
-    """Pack on disk."""
+    """Pack on disk. `function` is the captured function that its kernels were compiled for first;
+    other functions may use them too."""
 
     path: Path
     nbytes: int
     used: float  # seconds since the epoch
-    kernels: int
+    kernels: int  # 0: it is damaged
+    names: tuple[str, ...] = ()
+    function: str = ""
+
+    def serves(self, patterns: Sequence[str]) -> bool:
+        """Return True if the function has one of these names, in full or its last parts."""
+        return any(
+            fnmatch.fnmatchcase(self.function, pattern)
+            or fnmatch.fnmatchcase(self.function, f"*.{pattern}")
+            for pattern in patterns
+        )
 
 
 def entries() -> list[Entry]:
@@ -39,10 +51,11 @@ def entries() -> list[Entry]:
     for folder in _folders("native-"):
         for path in _named(folder, _PACK):
             try:
-                kernels = len(read_pack(path)[0])
+                held = contents(cache_folder.read_file(path), folder.name)
             except (OSError, ValueError):
-                kernels = 0
-            found += [Entry(*seen, kernels) for seen in _seen(path)]
+                held = Contents([], [], [], "")
+            more = (len(held.digests), tuple(held.names), held.function)
+            found += [Entry(*seen, *more) for seen in _seen(path)]
     return found
 
 
@@ -53,15 +66,19 @@ def statistics() -> dict[str, Any]:
     return {**cache.counts, "packs": len(packs), "disk_bytes": sum(e.nbytes for e in packs)}
 
 
-def prune(max_bytes: int = 0) -> int:
+def prune(max_bytes: int = 0, functions: Sequence[str] = ()) -> int:
     """Remove packs and sources, longest unused first, until at most `max_bytes` are left.
 
-    Files that killed processes left half written go as well. Return the bytes removed.
+    `functions` names captured functions, also by patterns as in `*.train_*`: then only packs that
+    were compiled for them count and are removed. Files that killed processes left half written go
+    as well. Return the bytes removed.
     """
     natives, others = list(_folders("native-")), list(_folders("kernels"))
     removed = sum(_remove_leftovers(folder) for folder in natives + others)
-    files = [seen for folder in natives for path in _named(folder, _PACK) for seen in _seen(path)]
-    files += [seen for folder in others for path in _named(folder, _SOURCE) for seen in _seen(path)]
+    files = _wanted(functions) if functions else [
+        seen for folders, names in ((natives, _PACK), (others, _SOURCE))
+        for folder in folders for path in _named(folder, names) for seen in _seen(path)
+    ]  # fmt: skip
     excess = sum(size for _, size, _ in files) - max_bytes
     for path, size, _ in sorted(files, key=lambda seen: seen[2]):
         if excess > 0 and cache_folder.remove_file(path):
@@ -72,6 +89,20 @@ def prune(max_bytes: int = 0) -> int:
     for folder in natives + others:
         _remove_if_empty(folder)
     return removed
+
+
+def _wanted(functions: Sequence[str]) -> list[tuple[Path, int, float]]:
+    """Return packs of these functions, and sources of kernels that no other pack holds."""
+    every = entries()
+    mine = [entry for entry in every if entry.serves(functions)]
+    names = {name for entry in mine for name in entry.names}
+    names -= {name for entry in every if entry not in mine for name in entry.names}
+    files = [(entry.path, entry.nbytes, entry.used) for entry in mine]
+    for folder in _folders("kernels"):
+        for path in _named(folder, _SOURCE):
+            if path.stem.rpartition("_")[0] in names:
+                files += _seen(path)
+    return files
 
 
 def _folders(prefix: str) -> Iterator[Path]:

@@ -1,0 +1,1 @@
+"""Commands of `python -m tracejit`, a file for each; `parsers` declares them."""
