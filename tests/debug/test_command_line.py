@@ -123,8 +123,8 @@ def test_bench_outside_a_checkout_says_so(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("line", [
-    [], ["no-such"], ["doctor", "--no-such"], ["cache", "nosuch"], ["check"], ["run"], ["run", "-m"],
-    ["cache", "export"], ["cache", "prune", "--keep", "much"],
+    [], ["no-such"], ["doctor", "--no-such"], ["cache", "nosuch"], ["check"], ["run"],
+    ["run", "-m"], ["cache", "export"], ["cache", "prune", "--keep", "much"],
 ])
 def test_a_wrong_line_is_refused_in_one_line(line, capsys):
     with pytest.raises(SystemExit) as refused:
@@ -143,8 +143,8 @@ def test_what_only_informs(line, capsys):
 
 
 def test_an_unknown_workload_is_refused():
-    done = subprocess.run([sys.executable, "-m", "bench", "--only", "gelu,nosuch", "--peers", "none"],
-                          capture_output=True, text=True, cwd=ROOT, timeout=120)
+    line = [sys.executable, "-m", "bench", "--only", "gelu,nosuch", "--peers", "none"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert done.returncode == 2
     assert "no workload has 'nosuch' in its name" in done.stderr
     assert "cold start" in done.stderr and "dispatch" in done.stderr

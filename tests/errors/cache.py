@@ -19,8 +19,8 @@ def compiled(jit, folder, scale):
 
 
 @said(
-    "tracejit cannot use <folder>/cache (it is no directory), and compiles kernels in each "
-    "process. Set TRACEJIT_CACHE_DIR",
+    "tracejit cannot use <folder>/cache (it is no directory): what is missing is compiled in each "
+    "process. Set TRACEJIT_CACHE_DIR, or see `python -m tracejit doctor`",
 )
 def folder_is_a_file(jit):
     with tempfile.TemporaryDirectory() as folder:

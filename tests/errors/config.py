@@ -49,9 +49,9 @@ def home_of_nobody(jit):
 
 @raises(
     AttributeError,
-    "no flag named 'modes'; did you mean mode? flags: mode, numerics, cache_dir, num_threads, "
-    "logs, print_after, progress, verify_passes, check_nans, max_entries, max_bindings, "
-    "max_segments, max_segment_nodes",
+    "no flag named 'modes'; did you mean mode? flags: mode, numerics, target, cache_dir, "
+    "num_threads, logs, print_after, progress, verify_passes, check_nans, max_entries, "
+    "max_bindings, max_segments, max_segment_nodes",
 )
 def unknown_flag(jit):
     with config.override(modes="graph"):  # here

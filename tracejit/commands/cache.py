@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tracejit.commands import cache_archive
 from tracejit.commands.failures import CommandError
 from tracejit.config import flags
 from tracejit.jit.lowering.target import TargetError
-from tracejit.jit.runtime import cache_folder, cache_transfer, cache_upkeep
+from tracejit.jit.runtime import cache_folder, cache_upkeep
 
 UNKNOWN = "(no function)"  # the runner, kernels of eager mode, packs of older versions
 
@@ -32,7 +33,7 @@ def main(options: argparse.Namespace) -> int:
     """Do what the action says."""
     try:
         return ACTIONS[options.action or "list"](options)
-    except (TargetError, cache_transfer.TransferError) as error:
+    except (TargetError, cache_archive.TransferError) as error:
         raise CommandError(str(error)) from None
 
 
@@ -47,9 +48,9 @@ def listed(options: argparse.Namespace) -> int:
     print(root or f"{flags.cache_dir} cannot be used: `python -m tracejit doctor` says why")
     for row in found:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.used))
-        note = f"  ({row.damaged} damaged)" if row.damaged else ""
+        damage = f"  ({row.damaged} damaged)" if row.damaged else ""
         print(f"  {used}  {len(row.kernels):>4} kernels {row.nbytes / 1e3:>9.1f} kB  "
-              f"{row.function}{note}")
+              f"{row.function}{damage}")
         if getattr(options, "kernels", False):
             for kernel in sorted(set(row.kernels)):
                 print(f"{'':>43}{kernel}")
@@ -90,7 +91,7 @@ def pruned(options: argparse.Namespace) -> int:
 
 def exported(options: argparse.Namespace) -> int:
     """Write the kernels of this version and target into a file."""
-    done = cache_transfer.export_cache(Path(options.file))
+    done = cache_archive.export_cache(Path(options.file))
     print(f"{options.file}: {done.kernels} kernels for target {flags.target}, "
           f"{done.nbytes / 1e6:.2f} MB\nsha256 {done.digest}")
     return 0
@@ -98,7 +99,7 @@ def exported(options: argparse.Namespace) -> int:
 
 def imported(options: argparse.Namespace) -> int:
     """Read kernels from a file into the cache."""
-    done = cache_transfer.import_cache(Path(options.file), options.sha256, options.for_all_users)
+    done = cache_archive.import_cache(Path(options.file), options.sha256, options.for_all_users)
     print(f"{cache_folder.root_directory()}: {done.kernels} kernels for target {flags.target} "
           f"from {options.file}")
     return 0
