@@ -36,6 +36,7 @@ def test_defaults():
     [
         ("TRACEJIT_MODE", "graph", "mode", "graph"),
         ("TRACEJIT_NUMERICS", "eager", "numerics", "eager"),
+        ("TRACEJIT_TARGET", "x86-64-v3", "target", "x86-64-v3"),
         ("TRACEJIT_CACHE_DIR", "/some/where", "cache_dir", Path("/some/where")),
         ("TRACEJIT_NUM_THREADS", "3", "num_threads", 3),
         ("TRACEJIT_LOGS", "guards, fusion", "logs", ("guards", "fusion")),

@@ -1,4 +1,4 @@
-"""The page of the command line: as the parsers are, with an example for each command that parses."""
+"""The page of the command line is as the parsers are; every command has an example that parses."""
 
 import shlex
 

@@ -76,6 +76,17 @@ def test_cache_of_one_function(packs, capsys):
     assert [e.function for e in cache_upkeep.entries()] == ["__main__.train_step"]
 
 
+def test_files_of_archives_that_are_not_there(packs, tmp_path, capsys):
+    assert command_line.main(["cache", "import", str(tmp_path / "x.zip")]) == 2
+    assert capsys.readouterr().err == f"tracejit cache: {tmp_path}/x.zip: no such file\n"
+    (tmp_path / "broken.zip").write_bytes(b"x")
+    assert command_line.main(["cache", "import", str(tmp_path / "broken.zip")]) == 1
+    assert "is no archive of a kernel cache" in capsys.readouterr().err
+    assert command_line.main(["cache", "export", str(tmp_path / "no/x.zip")]) == 1
+    assert capsys.readouterr().err == (
+        f"tracejit cache: {tmp_path}/no/x.zip: no such file or directory\n")
+
+
 def test_kernels_name_their_function(tmp_path, capsys):
     with config.override(cache_dir=tmp_path):
         @tracejit.script

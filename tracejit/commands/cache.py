@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracejit.commands import cache_archive
-from tracejit.commands.failures import CommandError
+from tracejit.commands.failures import CommandError, UsageError, reason_of
 from tracejit.config import flags
 from tracejit.jit.lowering.target import TargetError
 from tracejit.jit.runtime import cache_folder, cache_upkeep
@@ -91,7 +91,10 @@ def pruned(options: argparse.Namespace) -> int:
 
 def exported(options: argparse.Namespace) -> int:
     """Write the kernels of this version and target into a file."""
-    done = cache_archive.export_cache(Path(options.file))
+    try:
+        done = cache_archive.export_cache(Path(options.file))
+    except OSError as error:
+        raise CommandError(f"{options.file}: {reason_of(error)}") from None
     print(f"{options.file}: {done.kernels} kernels for target {flags.target}, "
           f"{done.nbytes / 1e6:.2f} MB\nsha256 {done.digest}")
     return 0
@@ -99,6 +102,8 @@ def exported(options: argparse.Namespace) -> int:
 
 def imported(options: argparse.Namespace) -> int:
     """Read kernels from a file into the cache."""
+    if not Path(options.file).exists():
+        raise UsageError(f"{options.file}: no such file")
     done = cache_archive.import_cache(Path(options.file), options.sha256, options.for_all_users)
     print(f"{cache_folder.root_directory()}: {done.kernels} kernels for target {flags.target} "
           f"from {options.file}")

@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import json
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,9 @@ class Result(NamedTuple):
 
 def main(options: argparse.Namespace) -> int:
     """Print what is missing; return 1 where anything is, or where a file cannot be read."""
-    found = examine(options.paths)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deprecated names that are looked at
+        found = examine(options.paths)
     print(as_json(found) if options.json else as_text(found))
     return 1 if found.lacking or found.unreadable else 0
 

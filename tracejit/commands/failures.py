@@ -49,8 +49,13 @@ def status_of(name: str, command: Callable[[], int]) -> int:
 
 def of_file(error: OSError) -> str:
     """Return what is wrong with a file, as `name: no such file`."""
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    reason = reason_of(error)
     return f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason
+
+
+def reason_of(error: OSError) -> str:
+    """Return the system's reason, without the file."""
+    return (error.strerror or str(error) or type(error).__name__).lower()
 
 
 def _say(text: str, status: int) -> int:
