@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tracejit
+from tests.runtime.programs import ADD_ONE
 from tracejit import config
 from tracejit.config import TARGETS
 from tracejit.jit.lowering import target
@@ -78,6 +79,16 @@ def test_kernels_in_one_process_are_of_their_target(name):
         found = tracejit.script(f, mode="compiled")(x, w)
     for a, b in zip(wanted, found):
         assert tracejit.allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_one_text_has_an_address_for_each_target(name):
+    found = {}
+    for chosen in ("native", name, "native"):
+        with config.override(target=chosen):
+            address = cache.functions_of([ADD_ONE])[ADD_ONE.digest]
+            assert found.setdefault(chosen, address) == address, "it is found again"
+    assert len(set(found.values())) == 2
 
 
 # A slice of the suite: kernels' arithmetic, half floats, library kernels, elementary functions.
