@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import tracejit
-from tests.runtime.programs import ADD_ONE
+from tests.runtime.programs import ADD_ONE, GELU
 from tracejit import config
 from tracejit.config import TARGETS
-from tracejit.jit.lowering import target
+from tracejit.jit.lowering import native, target
 from tracejit.jit.runtime import cache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,3 +109,29 @@ def test_a_slice_of_the_suite_passes(name, tmp_path):
         cwd=ROOT, capture_output=True, text=True, timeout=1500,
     )  # fmt: skip
     assert done.returncode == 0 and re.search(r"\d+ passed", done.stdout), done.stdout[-3000:]
+
+
+def assembly(kernel, by_numba):
+    """The machine code of a kernel as text; the tests' own processor would run more than it may."""
+    import llvmlite.binding as llvm
+
+    native._initialize()
+    texts = (native._emit_with_numba(kernel, native.namespace_of(kernel)) if by_numba
+             else native.emit_kernel(kernel))
+    machine = native._machine()
+    module = native._parsed(texts, machine, llvm.create_context())
+    native._optimize(module, machine)
+    return machine.emit_assembly(module)
+
+
+@pytest.mark.parametrize("by_numba", [False, True])
+@pytest.mark.parametrize(("name", "never"), [
+    ("x86-64-v2", r"%[yz]mm|\bv(fmadd|mulps|addps|movups)"), ("x86-64-v3", r"%zmm|%k[1-7]"),
+])
+def test_code_for_a_baseline_has_no_newer_instructions(name, never, by_numba):
+    if name not in BASELINES:
+        pytest.skip(f"this processor is no {name}")
+    with config.override(target=name):
+        text = assembly(GELU, by_numba)
+    assert "%xmm" in text or "%ymm" in text
+    assert re.search(never, text) is None, re.search(f".*({never}).*", text)[0]
