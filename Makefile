@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour clean
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour docs clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -95,7 +95,7 @@ test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PYTEST) -q tests/gpu $(ARGS)
 
 check: $(TEST_ENV)
-	$(PY) -m ruff check tracejit tests bench examples
+	$(PY) -m ruff check tracejit tests bench examples docs
 	$(PY) -m mypy
 
 bench: $(VENV)/.has-bench
@@ -113,7 +113,13 @@ gate: $(TEST_ENV)
 	$(PY) -m tests.replay_gate $(BASE)
 
 tour: $(TEST_ENV)
-	$(PYTEST) -q tests/test_tour.py tests/test_design_pages.py $(ARGS)
+	$(PYTEST) -q tests/test_tour.py tests/test_design_pages.py tests/test_users_pages.py $(ARGS)
+
+# The site, in build/site: no network is needed once the extra is there, and a warning is an error.
+# The variable silences a notice of the theme about its successor.
+docs: $(VENV)/.has-docs
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet $(ARGS)
+	@echo "the site: build/site/index.html"
 
 clean:
 	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out

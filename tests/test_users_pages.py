@@ -1,0 +1,145 @@
+"""Pages for users are true: their blocks run, their links lead somewhere, and all are listed.
+
+The blocks of a page run in one namespace, as test_tour.py runs them; UPDATE_GOLDEN=1 writes what
+they print. Tutorials, how-to's and pages for newcomers have tests of their own.
+"""
+
+import ast
+import os
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import tracejit
+from tests.errors.messages import _text
+from tests.test_tour import rewritten, run_page
+from tracejit.config import DECLARED, flags
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+NAMES = ("index", "start", "install", "questions", "troubleshooting", "glossary", "versioning", "benchmarks")
+PAGES = sorted([*(DOCS / f"{name}.md" for name in NAMES), *DOCS.glob("guide/*.md")])
+LINK = re.compile(r"\[[^\]\n]*\]\((?!https?:|mailto:)([^)\s]+)\)")
+MADE = {"changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md",
+        "contributing.md": "CONTRIBUTING.md", "citation.md": "CITATION.cff"}
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that the site gives a heading.
+
+    >>> slug("Why did `f` recompile, again?")
+    'why-did-f-recompile-again'
+    """
+    text = re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower()).strip()
+    return re.sub(r"[\s-]+", "-", text)
+
+
+def anchors(text: str) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return {slug(heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+
+
+def dead_links(text: str, page: Path) -> list[str]:
+    """Return the links of a page that lead to no file, or to no heading of one."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = []
+    for target in LINK.findall(text):
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        if path.parent == DOCS and path.name in MADE:
+            path = ROOT / MADE[path.name]
+        made = path.parent == DOCS / "api" and path.suffix == ".md"
+        if not (made or path.is_file()) or anchor and not made and (
+                slug(anchor) not in anchors(path.read_text() if path != page else text)):
+            found.append(target)
+    return found
+
+
+@pytest.fixture
+def process_as_before(monkeypatch, tmp_path):
+    """A page may set seeds, flags, threads and modes; the next one starts without them."""
+    monkeypatch.chdir(tmp_path)
+    state, values = tracejit.get_rng_state(), {name: getattr(flags, name) for name in DECLARED}
+    dtype = tracejit.get_default_dtype()
+    with warnings.catch_warnings():
+        yield
+    for flag, value in values.items():
+        setattr(flags, flag, value)
+    tracejit.set_num_threads(None)
+    tracejit.set_default_dtype(dtype)
+    tracejit.set_rng_state(state)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_page_runs_and_prints_what_it_shows(page, process_as_before):
+    text = page.read_text()
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = rewritten(rewritten(text, name(page)), name(page))
+        page.write_text(text)
+    assert run_page(text, name(page)) == text.count("```python"), "a block that the runner skips"
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")]), ids=name)
+def test_links_lead_somewhere(page):
+    assert dead_links(page.read_text(), page) == []
+
+
+def test_a_dead_link_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    text = "# One two\n[a](gone.md) [b](#one-two) [c](#three) [d](page.md#one-two)\n"
+    page.write_text(text)
+    assert dead_links(text, page) == ["gone.md", "#three"]
+
+
+HEADING = re.compile(r"^### `(.+)`$", re.MULTILINE)
+
+
+def texts_of(root: Path) -> list[str]:
+    """Return the texts in the package's source, with `{}` for what is computed."""
+    trees = (ast.parse(path.read_text()) for path in sorted(root.rglob("*.py")))
+    return [text for tree in trees for node in ast.walk(tree)
+            if not isinstance(node, ast.FormattedValue) and (text := _text(node)) is not None]
+
+
+def is_said(heading: str, texts: list[str]) -> bool:
+    """Return True if a text holds the parts of the heading between its dots, in order."""
+    parts = [re.escape(part) for part in re.split(r"\.\.\.|\(\.\.\.\)", heading)]
+    pattern = re.compile(".*?".join(parts), re.DOTALL)
+    return any(pattern.search(text) for text in texts)
+
+
+def test_messages_of_troubleshooting_are_real():
+    texts, page = texts_of(ROOT / "tracejit"), (DOCS / "troubleshooting.md").read_text()
+    shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [one for one in HEADING.findall(page) if not is_said(one, texts + shown)] == []
+    assert not is_said("no such ... message", texts)
+
+
+TEN = ("recompile", "kernel", "loop", "cache", "captured", "NaN", "first call", "reproducible",
+       "checkpoint", "differs from PyTorch")
+
+
+def test_ten_questions_have_headings_of_their_names():
+    rows = re.findall(r"^\| (.+\?) \| \[[^\]]+\]\(([^)]+)\)", (DOCS / "questions.md").read_text(), re.M)
+    assert [word for word, (question, _) in zip(TEN, rows) if word not in question] == []
+    assert len(rows) == 10
+    for question, target in rows:
+        file, _, anchor = target.partition("#")
+        assert anchor in ("", slug(question)), question
+        assert anchor or file.startswith("coming_from/"), question
+
+
+def test_every_page_is_in_the_navigation():
+    lines = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    listed = set(re.findall(r"[\w/]+(?:\.md|/)(?=[\s\]]|$)", lines))
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    lacking = {page for page in pages if not {page, f"{page.rpartition('/')[0]}/"} & listed}
+    gone = {page for page in listed if not (DOCS / page).exists()} - set(MADE) - {"api/"}
+    assert (lacking, gone) == (set(), set())
