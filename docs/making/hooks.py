@@ -41,7 +41,8 @@ def _expanded(nav: list[Any]) -> list[Any]:
         elif entry == "api/":
             found.append({"API": ["api/index.md", *(f"api/{key}.md" for key in names.all_pages())]})
         elif entry.endswith("/"):
-            pages = sorted((ROOT / "docs" / entry).glob("*.md"), key=lambda p: (p.stem != "index", p))
+            pages = sorted((ROOT / "docs" / entry).glob("*.md"),
+                           key=lambda page: (page.stem != "index", page))
             inside = [page.relative_to(ROOT / "docs").as_posix() for page in pages]
             alone = len(nav) == 1 or not inside
             found += inside if alone else [{entry[:-1].replace("_", " ").capitalize(): inside}]
@@ -98,22 +99,7 @@ gets. [Additions](../additions.md) lists what is tracejit's own in one table.
 
 def _section(place: str, members: tuple[str, ...], several: bool) -> str:
     lines = [f"## {place}\n"] if several else []
-    for title, inside in topics(place, members).items():
-        lines += [f"## {title}\n"] if title else []
-        lines += [f"::: {place}.{name}\n" for name in inside]
-    return "\n".join(lines)
-
-
-def topics(place: str, members: tuple[str, ...]) -> dict[str, list[str]]:
-    """Return the names of the package in topics, by the kind of the op; of others in one."""
-    found: dict[str, list[str]] = {}
-    for name in members:
-        title = ""
-        if place == "tracejit" and len(members) > 100:
-            kind = getattr(getattr(names.owner(place), name), "kind", None)
-            title = names.TOPICS.get(kind, "Other functions and types")
-        found.setdefault(title, []).append(name)
-    return dict(sorted(found.items()))
+    return "\n".join([*lines, *(f"::: {place}.{name}\n" for name in members)])
 
 
 def on_post_build(config: Any) -> None:

@@ -4,7 +4,6 @@ In: griffe's static reading of tracejit. Out: the same tree, in which each publi
 is the object that a program gets, with its docstring as Markdown. Called by mkdocstrings.
 """
 
-import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 import griffe
 
 sys.path.insert(0, str(Path(__file__).parent))
-from docstrings import markdown_of  # noqa: E402
-from names import members, owner  # noqa: E402
+from docstrings import markdown_of
+from names import look_up, members, owner
 
 KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: griffe.ParameterKind.positional_only,
@@ -85,8 +84,7 @@ class LiveNames(griffe.Extension):
             found = owner(path)
             self.add_module(pkg, path)
             for name in names:
-                self.put(pkg, path, name, inspect.getattr_static(found, name, None)
-                         if inspect.isclass(found) else getattr(found, name))
+                self.put(pkg, path, name, look_up(found, name))
 
     def add_module(self, pkg: griffe.Module, path: str) -> None:
         """Make a place for names whose module the static reading does not show."""
@@ -116,10 +114,3 @@ class LiveNames(griffe.Extension):
         if place.is_alias:
             place = place.final_target
         place.set_member(name, made)
-
-
-def modules_exist() -> None:
-    """Import what the reference shows: a name that is gone ends the build."""
-    for path in members():
-        importlib.import_module("tracejit")
-        owner(path)

@@ -7,9 +7,29 @@ import functools
 import importlib
 import inspect
 import types
+from collections.abc import Callable
 from typing import Any
 
-# file: (title, what the page holds, {place: names; None: all that are public there})
+
+def letters(first: str, last: str) -> Callable[[str, Any], bool]:
+    """Choose functions that begin with these letters, but for classes and what works in place."""
+    return lambda name, found: (first <= name[0] <= last and not is_in_place(name, found)
+                                and not inspect.isclass(found))
+
+
+def is_in_place(name: str, found: Any) -> bool:
+    return name.endswith("_")
+
+
+def is_other(name: str, found: Any) -> bool:
+    return not is_in_place(name, found)
+
+
+def is_class(name: str, found: Any) -> bool:
+    return inspect.isclass(found)
+
+
+# file: (title, what the page holds, {place: names, or what chooses them; None: all public ones})
 OURS = {
     "tracejit": ("script", "trace", "compare", "no_recompile"),
     "tracejit.jit": ("CompiledFunction", "RecompileError"),
@@ -20,10 +40,22 @@ OURS = {
     "tracejit.config": ("override", "table"),
     "tracejit.datasets": None,
 }
-PAGES: dict[str, tuple[str, str, dict[str, tuple[str, ...] | None]]] = {
-    "tracejit": ("tracejit: functions", "Functions of the package, under PyTorch's names.",
-                 {"tracejit": None}),
-    "tensor": ("tracejit.Tensor", "Methods and attributes of tensors.", {"tracejit.Tensor": None}),
+PAGES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "functions_a_c": ("Functions a to c", "Functions of `tracejit`, under PyTorch's names.",
+                      {"tracejit": letters("a", "c")}),
+    "functions_d_k": ("Functions d to k", "Functions of `tracejit`, continued.",
+                      {"tracejit": letters("d", "k")}),
+    "functions_l_q": ("Functions l to q", "Functions of `tracejit`, continued.",
+                      {"tracejit": letters("l", "q")}),
+    "functions_r_z": ("Functions r to z", "Functions of `tracejit`, continued.",
+                      {"tracejit": letters("r", "z")}),
+    "functions_in_place": ("Functions in place", "Functions that write their first argument.",
+                           {"tracejit": is_in_place}),
+    "types": ("Types", "Classes of `tracejit`.", {"tracejit": is_class}),
+    "tensor": ("tracejit.Tensor", "Methods and attributes of tensors.",
+               {"tracejit.Tensor": is_other}),
+    "tensor_in_place": ("Tensor: in place", "Methods of tensors that write the tensor.",
+                        {"tracejit.Tensor": is_in_place}),
     "nn": ("tracejit.nn", "Layers, containers, losses.", {"tracejit.nn": None}),
     "functional": ("tracejit.nn.functional", "The functions behind layers.",
                    {"tracejit.nn.functional": None}),
@@ -34,7 +66,8 @@ PAGES: dict[str, tuple[str, str, dict[str, tuple[str, ...] | None]]] = {
     "special": ("tracejit.special", "Special functions.", {"tracejit.special": None}),
     "autograd": ("tracejit.autograd", "Gradients.",
                  {"tracejit.autograd": None,
-                  "tracejit.autograd.functional": ("jacobian", "hessian", "vjp", "jvp", "hvp", "vhp"),
+                  "tracejit.autograd.functional":
+                      ("jacobian", "hessian", "vjp", "jvp", "hvp", "vhp"),
                   "tracejit.func": None}),
     "data": ("tracejit.utils.data", "Data sets, samplers and loaders.",
              {"tracejit.utils.data": None}),
@@ -43,10 +76,6 @@ PAGES: dict[str, tuple[str, str, dict[str, tuple[str, ...] | None]]] = {
 }
 FIRST = ("ours", "What is ours", "Names that PyTorch does not have, and the objects behind them.",
          OURS)
-TOPICS = {
-    "pointwise": "Elementwise", "reduction": "Reductions", "movement": "Shapes and views",
-    "creation": "Creation", "random": "Random numbers",
-}
 
 
 def owner(path: str) -> Any:
@@ -74,19 +103,29 @@ def is_public(path: str, name: str, found: Any) -> bool:
     return callable(found) and (home.startswith("tracejit") or hasattr(found, "operands"))
 
 
-def names_of(path: str) -> tuple[str, ...]:
+def names_of(path: str, chosen: Any) -> tuple[str, ...]:
+    """Return the names at a place: those given, or the public ones that are chosen."""
+    if isinstance(chosen, tuple):
+        return chosen
     found = owner(path)
-    names = getattr(found, "__all__", None) or dir(found)
-    look = functools.partial(inspect.getattr_static, found) if inspect.isclass(found) else (
-        functools.partial(getattr, found))
-    return tuple(sorted(n for n in names if is_public(path, n, look(n)))) if names else ()
+    names = dir(found) if inspect.isclass(found) else getattr(found, "__all__", None) or dir(found)
+    here = [(n, look_up(found, n)) for n in sorted(set(names))]
+    return tuple(n for n, one in here
+                 if is_public(path, n, one) and (chosen is None or chosen(n, one)))
+
+
+def look_up(found: Any, name: str) -> Any:
+    """Return what has the name; of a class the descriptor itself."""
+    if inspect.isclass(found):
+        return inspect.getattr_static(found, name)
+    return getattr(found, name)
 
 
 def all_pages() -> dict[str, tuple[str, str, dict[str, tuple[str, ...]]]]:
     """Return {file: (title, text, {place: names})}, with `None` made the names that are there."""
     key, *first = FIRST
     pages = {key: tuple(first), **PAGES}
-    return {file: (title, text, {p: n if n is not None else names_of(p) for p, n in held.items()})
+    return {file: (title, text, {path: names_of(path, chosen) for path, chosen in held.items()})
             for file, (title, text, held) in pages.items()}
 
 

@@ -22,7 +22,7 @@ STYLE = {"svg.hashsalt": "tracejit", "svg.fonttype": "path", "font.size": 10,
 
 
 def svg(figure: Figure) -> str:
-    """Return a figure as SVG: the same text at each build, with places to a hundredth of a point."""
+    """Return a figure as SVG, the same at each build; places have two decimals."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None}, facecolor="white")
     text = re.sub(r'(?<= )(d|x|y)="[^"]*"', lambda found: _rounded(found[0]), out.getvalue())
@@ -61,19 +61,19 @@ def capture() -> str:
         axes.set_ylim(0, 5.4)
         axes.axis("off")
         _box(axes, (0.2, 2.9), (3.1, 2.3), "Your function",
-             "@tracejit.script\ndef score(x, w, k):\n    h = tanh(x * w)\n    return (h * k).sum(1)",
-             BLUE)
+             "@tracejit.script\ndef score(x, w, k):\n    h = tanh(x * w)\n"
+             "    return (h * k).sum(1)", BLUE)
         _box(axes, (4.45, 2.9), (3.1, 2.3), "Graph",
              "%0 = mul(x, w)\n%1 = tanh(%0)\n%2 = mul(%1, k)\n%3 = sum(%2, dims=(1,))", GREEN)
         _box(axes, (8.7, 2.9), (3.1, 2.3), "Kernel",
-             "for row in range(lo, hi):\n  for i in range(n):\n    s += tanh(x*w) * k\n  y[row] = s",
-             ORANGE)
+             "for row in range(lo, hi):\n  for i in range(n):\n"
+             "    s += tanh(x*w) * k\n  y[row] = s", ORANGE)
         _box(axes, (4.45, 0.25), (3.1, 1.75), "Guards",
              "x: float32, 2 dimensions\nw: float32, 1 dimension\nk: any float\nsizes: x[1] == w[0]",
              GREEN)
         _box(axes, (8.7, 0.25), (3.1, 1.75), "Every later call",
-             "Guards hold: run the kernel.\nThey do not: capture again,\nand report() names the cause.",
-             ORANGE, code=False)
+             "Guards hold: run the kernel.\nThey do not: capture again,\n"
+             "and report() names the cause.", ORANGE, code=False)
         _arrow(axes, (3.36, 4.0), (4.4, 4.0), "first call")
         _arrow(axes, (7.6, 4.0), (8.65, 4.0), "fuse, compile")
         _arrow(axes, (6.0, 2.86), (6.0, 2.06), "")
