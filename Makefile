@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour docs clean
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour pages docs clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -113,7 +113,11 @@ gate: $(TEST_ENV)
 	$(PY) -m tests.replay_gate $(BASE)
 
 tour: $(TEST_ENV)
-	$(PYTEST) -q tests/test_tour.py tests/test_design_pages.py tests/test_users_pages.py $(ARGS)
+	$(PYTEST) -q tests/test_tour.py tests/test_design_pages.py $(ARGS)
+
+# The pages for users; `make test` runs these too. UPDATE_GOLDEN=1 writes what their code prints.
+pages: $(TEST_ENV)
+	$(PYTEST) -q tests/test_users_pages.py $(wildcard tests/test_guides.py) $(ARGS)
 
 # The site, in build/site: no network is needed once the extra is there, and a warning is an error.
 # The variable silences a notice of the theme about its successor.

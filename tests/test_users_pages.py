@@ -5,8 +5,10 @@ they print. Tutorials, how-to's and pages for newcomers have tests of their own.
 """
 
 import ast
+import functools
 import os
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -104,25 +106,39 @@ def test_a_dead_link_is_found(tmp_path):
 HEADING = re.compile(r"^### `(.+)`$", re.MULTILINE)
 
 
-def texts_of(root: Path) -> list[str]:
-    """Return the texts in the package's source, with `{}` for what is computed."""
-    trees = (ast.parse(path.read_text()) for path in sorted(root.rglob("*.py")))
-    return [text for tree in trees for node in ast.walk(tree)
+@functools.cache
+def texts_of(source: str) -> list[str]:
+    """Return the texts in a file's source, with `{}` for what is computed."""
+    return [text for node in ast.walk(ast.parse(source))
             if not isinstance(node, ast.FormattedValue) and (text := _text(node)) is not None]
 
 
-def is_said(heading: str, texts: list[str]) -> bool:
-    """Return True if a text holds the parts of the heading between its dots, in order."""
-    parts = [re.escape(part) for part in re.split(r"\.\.\.|\(\.\.\.\)", heading)]
-    pattern = re.compile(".*?".join(parts), re.DOTALL)
-    return any(pattern.search(text) for text in texts)
+def holds(text: str, parts: list[str]) -> bool:
+    """Return True if the text has the parts in order."""
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def is_said(heading: str, sources: list[str]) -> bool:
+    """Return True if a text of a file holds the parts of the heading between its dots."""
+    parts = [part.strip() for part in re.split(r"\(?\.\.\.\)?", heading)]
+    words = [word for part in parts for word in part.split()]
+    likely = (source for source in sources if all(word in source for word in words))
+    return any(holds(text, parts) for source in likely for text in texts_of(source))
 
 
 def test_messages_of_troubleshooting_are_real():
-    texts, page = texts_of(ROOT / "tracejit"), (DOCS / "troubleshooting.md").read_text()
+    sources = [path.read_text() for path in sorted((ROOT / "tracejit").rglob("*.py"))]
+    page = (DOCS / "troubleshooting.md").read_text()
     shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert [one for one in HEADING.findall(page) if not is_said(one, texts + shown)] == []
-    assert not is_said("no such ... message", texts)
+    sources.insert(0, "\n".join(map(repr, shown)))
+    assert [one for one in HEADING.findall(page) if not is_said(one, sources)] == []
+    assert not is_said("no such ... message", sources)
 
 
 TEN = ("recompile", "kernel", "loop", "cache", "captured", "NaN", "first call", "reproducible",
@@ -147,3 +163,10 @@ def test_every_page_is_in_the_navigation():
     lacking = {page for page in pages if not {page, f"{page.rpartition('/')[0]}/"} & listed}
     gone = {page for page in listed if not (DOCS / page).exists()} - set(MADE) - {"api/"}
     assert (lacking, gone) == (set(), set())
+
+
+def test_install_names_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"]) - {"dev", "oracle", "bench"}
+    page = (DOCS / "install.md").read_text()
+    assert {extra for extra in extras if f"| `{extra}` |" not in page} == set()

@@ -33,7 +33,7 @@ def is_class(name: str, found: Any) -> bool:
 OURS = {
     "tracejit": ("script", "trace", "compare", "no_recompile"),
     "tracejit.jit": ("CompiledFunction", "RecompileError"),
-    "tracejit.jit.CompiledFunction": ("report", "graph", "graphs"),
+    "tracejit.jit.CompiledFunction": None,
     "tracejit.debug.report": ("Report", "Recompile", "KernelReport"),
     "tracejit.debug.compare": ("Comparison",),
     "tracejit.debug.compare.Comparison": ("first_bad", "max_ulp", "write_repro"),
@@ -97,7 +97,7 @@ def is_public(path: str, name: str, found: Any) -> bool:
     """Return True for functions, ops and classes of the package that belong to the place."""
     if name.startswith("_") or isinstance(found, types.ModuleType):
         return False
-    if "Tensor" in path:
+    if inspect.isclass(owner(path)):
         return callable(found) or isinstance(found, property)
     home = getattr(found, "__module__", None) or ""
     return callable(found) and (home.startswith("tracejit") or hasattr(found, "operands"))
