@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tracejit.jit import compiled_function
+
 IMPORTS = (ast.Import, ast.ImportFrom)
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -42,6 +44,7 @@ def printed_by(text: str, name: str, **given: object) -> Iterator[tuple[re.Match
     # Graphs and kernels quote the lines they came from, and `script` reads the source.
     lines = only_code(text)
     linecache.cache[name] = (len(text), None, lines, name)
+    compiled_function._segments.clear()  # equal functions of other pages would lend their lines
     # Python compiles calls through names that a file imports differently: the page is one file.
     imports = [s for s in ast.parse("".join(lines)).body if isinstance(s, IMPORTS)]
     namespace: dict[str, object] = {"__name__": f"page {name}", **given}
