@@ -5,7 +5,9 @@ they print. Tutorials, how-to's and pages for newcomers have tests of their own.
 """
 
 import ast
+import doctest
 import functools
+import importlib.util
 import os
 import re
 import tomllib
@@ -163,6 +165,16 @@ def test_every_page_is_in_the_navigation():
     lacking = {page for page in pages if not {page, f"{page.rpartition('/')[0]}/"} & listed}
     gone = {page for page in listed if not (DOCS / page).exists()} - set(MADE) - {"api/"}
     assert (lacking, gone) == (set(), set())
+
+
+def test_docstrings_become_markdown():
+    path = DOCS / "making/docstrings.py"
+    spec = importlib.util.spec_from_file_location("docstrings", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert doctest.testmod(module) == (0, 1)
+    assert module.markdown_of("x[i] * `a*b`\n\n    kept as is") == (
+        "x\\[i\\] \\* `a*b`\n\n```text\nkept as is\n```")
 
 
 def test_install_names_every_extra():

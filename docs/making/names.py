@@ -31,8 +31,8 @@ def is_class(name: str, found: Any) -> bool:
 
 # file: (title, what the page holds, {place: names, or what chooses them; None: all public ones})
 OURS = {
-    "tracejit": ("script", "trace", "compare", "no_recompile"),
-    "tracejit.jit": ("CompiledFunction", "RecompileError"),
+    "tracejit": ("script", "compare", "no_recompile"),
+    "tracejit.jit": ("trace", "CompiledFunction", "RecompileError"),
     "tracejit.jit.CompiledFunction": None,
     "tracejit.debug.report": ("Report", "Recompile", "KernelReport"),
     "tracejit.debug.compare": ("Comparison",),
