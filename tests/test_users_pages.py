@@ -173,8 +173,8 @@ def test_docstrings_become_markdown():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert doctest.testmod(module) == (0, 1)
-    assert module.markdown_of("x[i] * `a*b`\n\n    kept as is") == (
-        "x\\[i\\] \\* `a*b`\n\n```text\nkept as is\n```")
+    assert module.markdown_of("x[i] * `a*b`\n\n    kept as is\n\n>>> 1\n1") == (
+        "x\\[i\\] \\* `a*b`\n\n```text\nkept as is\n```\n\n```pycon\n>>> 1\n1\n```")
 
 
 def test_install_names_every_extra():

@@ -2,15 +2,10 @@
 
 In: a docstring as the package writes them. Out: Markdown. Called by `live_names.py`.
 
->>> print(markdown_of("Scale.\\n\\nby  a factor\\n    of two\\n\\n>>> 1\\n1"))
-Scale.
+>>> print(markdown_of("Scale x * y.\\n\\nby  a factor\\n    of two"))
+Scale x \\* y.
 <BLANKLINE>
 - `by`: a factor of two
-<BLANKLINE>
-```pycon
->>> 1
-1
-```
 """
 
 import re
