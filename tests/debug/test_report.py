@@ -50,7 +50,7 @@ def test_guards_are_one_line_for_each_place(scaled):
         "x: float32, 2 dimensions, requires_grad=False, neither made in inference mode "
         "nor from .data, contiguous")
     assert guards[5] == "factor: float, any value"
-    assert guards[-1].startswith("sizes: in0.size[1] == in1.size[0] (test_report.py:")
+    assert guards[-1].startswith("sizes: x.shape[1] == w.shape[0] (test_report.py:")
 
 
 def test_it_begins_with_a_summary(scaled):
@@ -160,7 +160,7 @@ def test_what_to_do_depends_on_the_cause():
     value, size, kind = f.report().recompiles
     assert (value.path, value.old, value.new) == ("n", "== 1", "2")
     assert "each value of this int needs a program" in value.hint
-    assert size.path.startswith("size s0_0 at ") and "asks about this size" in size.hint
+    assert size.path.startswith("size x.shape[0] at ") and "asks about this size" in size.hint
     assert "of another kind" in kind.hint and kind.path == "x"
 
 

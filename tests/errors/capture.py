@@ -402,7 +402,6 @@ def random_of_python(jit):
 @breaks(
     "the branch runs as Python: it calls cached_function_in_a_side.<locals>.table, and tracejit "
     "cannot see its effects",
-    "Python needs to know if a tensor is true",
 )
 def cached_function_in_a_side(jit):
     @functools.lru_cache

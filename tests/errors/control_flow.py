@@ -453,7 +453,6 @@ def global_assigned(jit):
 @breaks(
     "it: the function reads this builtins.list_iterator, and tracejit cannot see its changes",
     "the branch runs as Python: it calls next, and tracejit cannot see its effects",
-    "Python needs to know if a tensor is true",
 )
 def iterator_consumed(jit):
     it = iter([1.0, 2.0])
@@ -468,7 +467,6 @@ def iterator_consumed(jit):
 @breaks(
     "it: the function reads this builtins.list_iterator, and tracejit cannot see its changes",
     "the branch runs as Python: it consumes a list_iterator made outside it",
-    "Python needs to know if a tensor is true",
 )
 def iterator_unpacked(jit):
     it = iter([1.0, 2.0])
@@ -731,7 +729,6 @@ def which_tensor_is_written(jit):
 
 @breaks(
     "the branch runs as Python: the returned value has different strides in the two cases",
-    "Python needs to know if a tensor is true",
 )
 def layout_depends_on_a_value(jit):
     @jit
@@ -766,7 +763,6 @@ def result_from_data(jit):
 
 @breaks(
     "the branch runs as Python: only one branch returns a value",
-    "Python needs to know if a tensor is true",
 )
 def returns_in_one_case_only(jit):
     class Counted:
@@ -809,7 +805,6 @@ def object_changed_in_place(jit):
 
 @breaks(
     "the branch runs as Python: only one branch leaves the loop",
-    "Python needs to know if a tensor is true",
 )
 def ends_a_loop_within_a_with(jit):
     @jit

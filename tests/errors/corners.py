@@ -383,10 +383,7 @@ def gradient_is_set_by_a_function(jit):
     f(data())
 
 
-@undecided(
-    "it runs itself again, by recursion (at <here>)",
-    "the branch runs as Python: it runs itself again, by recursion",
-)
+@undecided("it runs itself again, by recursion")
 def recursion_in_a_branch(jit):
     def lowered(x, n):
         if x.sum() > 0:  # here
@@ -505,7 +502,7 @@ def view_of_a_variable_is_returned(jit):
 @logged(
     "the loop runs as Python: two parts of the returned value share memory",
     "iterations run one by one: two results of one branch share memory",
-    *["iterations run one by one: only one branch returns a value (at <here>)"] * 6,
+    *["iterations run one by one: only one branch returns a value"] * 6,
 )
 def parts_of_a_returned_value(jit):
     @jit

@@ -24,9 +24,9 @@ from typing import Any
 
 import tracejit as tj
 from tracejit import config
+from tracejit.jit.capture.hints import hint_for
 
 VARYING = re.compile(r"0x[0-9a-f]+|(?<=_)[0-9a-f]{8}_[0-9a-f]{16}")  # addresses, digests
-TRUTH = "Python needs to know if a tensor is true"  # where a tensor decides what runs
 ENTRIES: list[Entry] = []
 
 
@@ -113,6 +113,8 @@ def breaks(*texts: str, jit: Callable = tj.script, fullgraph: bool = True,
            at: Iterable[int] = ()) -> Callable:
     """The program breaks the graph for these reasons, as `report()` prints them.
 
+    Hints are those of `capture/hints.py`; others are written behind the reason, in a line.
+
     fullgraph  where one graph is demanded, the first of them is the error
     at         lines of another file or text, of which the program is made
     """
@@ -123,7 +125,7 @@ def breaks(*texts: str, jit: Callable = tj.script, fullgraph: bool = True,
             capturing = Capturing(jit)
             entry.program(capturing)
             found = capturing.reported("breaks")
-            reasons = [str(b).partition("\n    ")[2].replace("\n    ", "\n") for b in found]
+            reasons = [_with_hint(b.reason, b.hint) for b in found]
             places = {(os.path.abspath(b.file), b.line) for b in found if b.location}
             _equal(entry, {line for file, line in places if file == entry.file}, reasons)
             assert {line for file, line in places if file != entry.file} == set(at)
@@ -133,6 +135,11 @@ def breaks(*texts: str, jit: Callable = tj.script, fullgraph: bool = True,
                 assert entry.normal(str(error)) == entry.normal(str(found[0]))
 
     return _entry(check, texts)
+
+
+def _with_hint(reason: str, hint: str) -> str:
+    """Return a reason, and its hint in a second line unless it is that of `capture/hints.py`."""
+    return reason if hint == hint_for(reason) else f"{reason}\nhint: {hint}"
 
 
 def recompiles(*texts: str, jit: Callable = tj.script) -> Callable:
@@ -172,8 +179,8 @@ def guarded(*texts: str, jit: Callable = tj.script) -> Callable:
 
 
 def undecided(reason: str, *more: str, **options: Any) -> Callable:
-    """A tensor decides what is no part of the graph, for this reason; then its truth is asked."""
-    return breaks(f"the branch runs as Python: {reason}", TRUTH, *more, **options)
+    """A tensor decides what is no part of the graph, for this reason."""
+    return breaks(f"the branch runs as Python: {reason}", *more, **options)
 
 
 def logged(*texts: str, logs: str = "breaks", jit: Callable = tj.script) -> Callable:
@@ -188,7 +195,8 @@ def logged(*texts: str, logs: str = "breaks", jit: Callable = tj.script) -> Call
             where = re.match(rf"\[tracejit {logs}\] (/\S*):(\d+)[^:]*: (.*)", line)
             if where is not None:  # others begin with the function's name
                 assert where[1] == entry.file
-                found.append((int(where[2]), where[3]))
+                reason, _, hint = re.sub(r" \(at \S+:\d+\)", "", where[3]).partition("; hint: ")
+                found.append((int(where[2]), _with_hint(reason, hint)))
         _equal(entry, [line for line, _ in found], [text for _, text in found])
 
     return _entry(check, texts)

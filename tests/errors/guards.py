@@ -173,8 +173,8 @@ def a_leaf_no_more(jit):
 
 
 @recompiles(
-    "size s0_0 at <return x * 2 if x.shape[0] > 3 else x>: s0_0 > 3 -> 2 against 3; the line asks "
-    "about this size; another answer needs another program",
+    "size x.shape[0] at <return x * 2 if x.shape[0] > 3 else x>: x.shape[0] > 3 -> 2 against 3; "
+    "the line asks about this size; another answer needs another program",
 )
 def size_is_asked(jit):
     @jit  # here
@@ -186,8 +186,8 @@ def size_is_asked(jit):
 
 
 @recompiles(
-    "size s0_0 at <return x * 0.4375 + y>: s0_0 == s1_0 -> 3 against 1; the line asks about this "
-    "size; another answer needs another program",
+    "size x.shape[0] at <return x * 0.4375 + y>: x.shape[0] == y.shape[0] -> 3 against 1; the "
+    "line asks about this size; another answer needs another program",
 )
 def sizes_that_were_equal(jit):
     # A number that no other program has: programs that are alike share one, with its first lines.

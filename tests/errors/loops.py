@@ -589,7 +589,7 @@ def index_may_be_out_of_range(jit):
 
 
 @unrolled(
-    "it indexes a tensor out of range (at <if x.sum() > 2:>)",
+    "it indexes a tensor out of range",
 )
 def index_is_out_of_range(jit):
     @jit
@@ -654,9 +654,8 @@ def test_may_fail(jit):
 
 
 @undecided(
-    "the returned value is a Box in one case only (at <here>)",
+    "the returned value is a Box in one case only",
     "the branch runs as Python: the returned value is a Box in one case only",
-    "Python needs to know if a tensor is true",
 )
 def object_is_returned(jit):
     box = Box()
@@ -705,9 +704,8 @@ def returned_view(jit):
 
 
 @undecided(
-    "a result is a view of an outer tensor in one case only (at <here>)",
+    "a result is a view of an outer tensor in one case only",
     "the branch runs as Python: a result is a view of an outer tensor in one case only",
-    "Python needs to know if a tensor is true",
 )
 def returned_view_of_a_variable(jit):
     @jit
@@ -723,9 +721,8 @@ def returned_view_of_a_variable(jit):
 
 
 @undecided(
-    "a result is a view of an outer tensor in one case only (at <here>)",
+    "a result is a view of an outer tensor in one case only",
     "the branch runs as Python: a result is a view of an outer tensor in one case only",
-    "Python needs to know if a tensor is true",
 )
 def returned_that_was_made_outside(jit):
     @jit
@@ -740,9 +737,8 @@ def returned_that_was_made_outside(jit):
 
 
 @undecided(
-    "two results of one branch share memory (at <here>)",
+    "two results of one branch share memory",
     "the branch runs as Python: two results of one branch share memory",
-    "Python needs to know if a tensor is true",
 )
 def returned_parts_share_memory(jit):
     @jit
@@ -757,7 +753,7 @@ def returned_parts_share_memory(jit):
     f(data())
 
 
-@undecided("the returned value may be an outer tensor")
+@undecided("the returned value may be an outer tensor", "Python needs to know if a tensor is true")
 def returned_of_two_tensors(jit):
     @jit
     def f(x, y, z):
@@ -810,8 +806,7 @@ def list_of_another_loop(jit):
 
 
 @undecided(
-    "a result is a view of an outer tensor in one case only (at <b = y if x.sum() > 5 else b "
-    "* 1>)",
+    "a result is a view of an outer tensor in one case only",
 )
 def may_be_a_view(jit):
     @jit
@@ -908,8 +903,7 @@ def body_fails(jit):
 
 
 @unrolled(
-    "the returned value is 'text' in one case and an int computed from tensors in the other (at "
-    '<n = "text" if n == 3 else n + 1>)',
+    "the returned value is 'text' in one case and an int computed from tensors in the other",
 )
 def number_becomes_a_text(jit):
     @jit
@@ -924,8 +918,7 @@ def number_becomes_a_text(jit):
 
 
 @unrolled(
-    "the returned value is 0.5 in one case and an int computed from tensors in the other (at "
-    "<n = n + 0.5 if k > 2 else k>)",
+    "the returned value is 0.5 in one case and an int computed from tensors in the other",
 )
 def number_becomes_a_float(jit):
     @jit

@@ -86,6 +86,7 @@ class Statistics:
     compile_seconds: dict[str, float] = field(default_factory=dict)
     recompiles: list[Recompile] = field(default_factory=list)
     breaks: list[Any] = field(default_factory=list)
+    unrolled: dict[Any, Any] = field(default_factory=dict)  # by line
     segments: dict[int, Any] = field(default_factory=dict)
 
     def keep(self, segment: Any) -> None:
@@ -176,6 +177,7 @@ class Report:
     runs_plainly           reasons why calls do so now, with measured times; [] where they do not
     compile_seconds        by stage
     recompiles, breaks     reasons why a call was not replayed
+    unrolled               loops of 16 and more iterations that the graph holds one by one, and why
     graphs                 captured graphs of all programs
     kernels                launches in the order they run, of all programs
     slowest                those of them that `profile` timed, the slowest first
@@ -200,6 +202,7 @@ class Report:
         self.compile_seconds = dict(statistics.compile_seconds)
         self.recompiles = list(statistics.recompiles)
         self.breaks = list(statistics.breaks)
+        self.unrolled = list(statistics.unrolled.values())
         segments = list(statistics.segments.values())
         self.graphs = [segment.captured for segment in segments]
         self.kernels = [k for segment in segments for k in kernels_of(segment)]
@@ -241,7 +244,8 @@ class Report:
             lines += [f"    {line}" for line in kernel.lines() if self.verbose]
         lines += self._left(self.kernels, _KERNELS, "kernels")
         lines += [f"  runs plainly: {reason}" for reason in self.runs_plainly]
-        for title, causes in (("recompiled", self.recompiles), ("break", self.breaks)):
+        for title, causes in (("recompiled", self.recompiles), ("break", self.breaks),
+                              ("unrolled", self.unrolled)):
             lines += [f"  {title}: {cause}" for cause in self._first(causes, _CAUSES)]
             lines += self._left(causes, _CAUSES, "causes")
         lines += [f"  guard: {guard}" for guard in self.guards if self.verbose]
@@ -316,16 +320,8 @@ def guard_lines(entry: Any) -> list[str]:
                  for place, what in entry.guards.described if what]
     lines = [f"{path}: {', '.join(what for _, what in group)}"
              for path, group in itertools.groupby(described, key=lambda line: line[0])]
-    names = _size_names(entry.segment.captured)
     for guard in entry.segment.guards:
-        text = re.sub(r"\w+", lambda match: names.get(match[0], match[0]), str(guard))
-        lines.append(f"sizes: {text} ({os.path.basename(guard.where)})")
+        where = entry.lines.get(str(guard))
+        at = f" ({os.path.basename(where)})" if where else ""
+        lines.append(f"sizes: {entry.named(guard)}{at}")
     return lines
-
-
-def _size_names(graph: Any) -> dict[str, str]:
-    """Return the printed name of each size symbol, by where a call finds it: `in0.size[1]`."""
-    return {
-        symbol: f"in{number}" if kind == "number" else f"in{number}.{kind}[{dimension}]"
-        for symbol, (kind, number, dimension) in graph.symbol_sources.items()
-    }

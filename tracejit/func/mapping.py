@@ -297,7 +297,7 @@ class Mapping:
     def fold_constant(self, tensor: Any, of_sizes: bool = True) -> None:
         """Do nothing: no code reads the values of samples."""
 
-    def break_graph(self, tensor: Any, reason: str, hint: str = "") -> None:
+    def break_graph(self, tensor: Any, reason: str, hint: str = "", cause: Any = None) -> None:
         if self.has(tensor):
             raise RuntimeError(f"vmap: {reason}, but it has a value for each sample. A mapped "
                                "function must not need these values.")

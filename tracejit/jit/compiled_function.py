@@ -24,7 +24,7 @@ from tracejit.core.memory import forks
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
 from tracejit.debug.report import Recompile, Report, Statistics, guard_lines
 from tracejit.jit.capture.access_path import Source
-from tracejit.jit.capture.breaks import CaptureError, GraphBreak
+from tracejit.jit.capture.breaks import CaptureError, GraphBreak, add_break_to
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
 from tracejit.jit.capture.lift_numbers import Path, changed_numbers
@@ -239,7 +239,11 @@ class CompiledFunction:
         started = pace_of.clock()
         shown = compiling(self.__name__, "recording") if watch else nullcontext()
         with shown, Unprofiled(), packing(None):  # what a replay keeps cannot be packed either
-            result = call.run()
+            try:
+                result = call.run()
+            except BaseException:
+                self._note(call)
+                raise
         self.sources = call.sources
         self.static |= call.tracer.static
         self.filling = call.filled
@@ -252,12 +256,17 @@ class CompiledFunction:
                 logs.emit("guards", "\n".join(lines))
         else:
             pace.took(turn, pace_of.clock() - started)
-        self._note_breaks(call.breaks)
+        self._note(call)
         return result
 
+    def _note(self, call: CaptureSession) -> None:
+        """Keep the breaks of a recording and its long loops for the report."""
+        self._note_breaks(call.breaks)
+        self.statistics.unrolled.update(call.tracer.unrolled)
+
     def _note_breaks(self, breaks: list[GraphBreak]) -> None:
-        self.statistics.breaks.extend(b for b in breaks if b not in self.statistics.breaks)
         for found in breaks:
+            add_break_to(self.statistics.breaks, found)
             logs.emit("breaks", f"{self.__name__}: {found}")
 
     def _record_miss(self, known: list[CacheEntry], arguments: tuple) -> None:

@@ -18,8 +18,8 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.calls import is_harmless
 from tracejit.jit.capture.instructions import Step, steps
-from tracejit.jit.capture.location import is_internal_code
-from tracejit.jit.capture.speculation import SpeculationWatcher, is_installed, is_own_doing
+from tracejit.jit.capture.location import is_installed, is_internal_code
+from tracejit.jit.capture.speculation import SpeculationWatcher, is_own_doing
 
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
 # Modules whose functions give tensors; modules that no user code changes.

@@ -11,17 +11,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracejit.core.eager.recording import active
-from tracejit.jit.capture.location import user_location
+from tracejit.jit.capture.hints import hint_for
+from tracejit.jit.capture.location import (
+    is_library,
+    location_of,
+    user_frame,
+    user_location,
+    written_location,
+)
 from tracejit.jit.ir.graph import Location
+
+_SHOWN = 6  # lines of libraries in a printed break
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Line within a user's line where capture ended: of a library, or of a refused branch."""
+
+    location: Location
+    reason: str
 
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """Reason that a captured function could not be replayed as one program, with line and hint."""
+    """Reason that a captured function could not be replayed as one program, with line and hint.
+
+    inside  lines of libraries that the user's line called, or the line that refused a branch
+    """
 
     reason: str
     location: Location | None
     hint: str = ""
+    inside: tuple[Inside, ...] = ()
 
     @property
     def file(self) -> str:
@@ -33,7 +54,40 @@ class GraphBreak:
 
     def __str__(self) -> str:
         where = f"{self.location}  {self.location.text}" if self.location else "(unknown line)"
-        return f"{where}\n    {self.reason}" + (f"\n    hint: {self.hint}" if self.hint else "")
+        lines = [where, f"    {self.reason}"]
+        for found in self.inside[:_SHOWN]:
+            why = "" if self.reason.endswith(found.reason) else f": {found.reason}"
+            lines.append(f"      in {found.location}  {found.location.text}{why}")
+        if len(self.inside) > _SHOWN:
+            lines.append(f"      and {len(self.inside) - _SHOWN} lines more")
+        return "\n".join(lines + ([f"    hint: {self.hint}"] if self.hint else []))
+
+
+def break_here(reason: str, hint: str = "", cause: RegionRefused | None = None) -> GraphBreak:
+    """Make the record of a break at the user's line that is running.
+
+    cause  refusal of a branch, whose line is named below the user's
+    """
+    location, library = written_location(3)
+    inside = () if library is None else (Inside(library, reason),)
+    if cause is not None and (within := cause.location()) not in (None, location, library):
+        inside += (Inside(within, str(cause)),)  # type: ignore[arg-type]
+    return GraphBreak(reason, location, hint or hint_for(reason), inside)
+
+
+def add_break_to(breaks: list[GraphBreak], found: GraphBreak) -> None:
+    """Add a record, or join it with the record of its line if libraries broke in both."""
+    for k, known in enumerate(breaks):
+        if known.location == found.location and (
+                known.reason == found.reason or _in_library(known) and _in_library(found)):
+            inside = tuple(dict.fromkeys((*known.inside, *found.inside)))
+            breaks[k] = GraphBreak(known.reason, known.location, known.hint, inside)
+            return
+    breaks.append(found)
+
+
+def _in_library(found: GraphBreak) -> bool:
+    return any(is_library(within.location.file) for within in found.inside)
 
 
 class CaptureError(RuntimeError):
@@ -53,22 +107,34 @@ class RegionRefused(BaseException):
     does: so the region remembers its first refusal, and ends with it.
     """
 
-    def __init__(self, reason: str, hint: str = "", is_placed: bool = False):
+    def __init__(self, reason: str, hint: str = "", where: tuple[Any, ...] | None = None):
         super().__init__(reason)
-        self.hint, self.is_placed = hint, is_placed
+        self.given = hint
+        if where is None:
+            frame = user_frame()
+            where = () if frame is None else (frame.f_code, frame.f_lineno)
+        self.where = where  # (code, line); () for nowhere
         region: Any = active.tracer
         if region is not None and getattr(region, "refused", self) is None:
             region.refused = self
 
+    @property
+    def hint(self) -> str:
+        return self.given or hint_for(str(self))
 
-    def at(self, location: Location | None) -> RegionRefused:
-        """Return the refusal of the region around, which names the innermost line only."""
-        here = "" if self.is_placed or location is None else f" (at {location})"
-        return RegionRefused(f"{self}{here}", self.hint, True)
+    def location(self) -> Location | None:
+        """Return the user's line that was refused."""
+        return location_of(*self.where) if self.where else None
 
-    def advice(self) -> str:
-        """Return the reason, followed by the hint if there is one."""
-        return f"{self}; hint: {self.hint}" if self.hint else str(self)
+    def again(self) -> RegionRefused:
+        """Return the refusal of the region around, for the same reason and line."""
+        return RegionRefused(str(self), self.given, self.where or None)
+
+    def advice(self, location: Location | None) -> str:
+        """Return the reason, the line if it is not `location`, and the hint if there is one."""
+        found = self.location()
+        at = f" (at {found})" if found is not None and found != location else ""
+        return f"{self}{at}" + (f"; hint: {self.hint}" if self.hint else "")
 
 
 class InternalError(BaseException):

@@ -65,6 +65,7 @@ from tracejit.jit.capture.plain_arguments import named_plainly, plain_text
 from tracejit.jit.capture.rolled import StackedList
 from tracejit.jit.capture.same_constant import contains_nan, same_constant
 from tracejit.jit.capture.sharing import are_one, known_as, known_ones, may_be_another
+from tracejit.jit.capture.unrolled import Counting, counting, counting_items, counting_while
 from tracejit.jit.capture.unwatched import unwatched
 
 __all__ = [
@@ -110,8 +111,11 @@ def _decide(test: Tensor, refused: RegionRefused) -> bool:
         if known is not None:
             return known
         if tracer.root is not tracer:
-            raise refused.at(user_location())
-        tracer.break_graph(test, f"the branch runs as Python: {refused}", refused.hint)
+            raise refused.again()
+        tracer.break_graph(test, f"the branch runs as Python: {refused}", refused.hint, refused)
+        if type(test) is Tensor and not tracer.mapped:
+            with tracer.paused():  # the break is recorded already
+                return bool(test)
     return bool(test)
 
 
@@ -238,8 +242,8 @@ def value(signal: ControlExit) -> Any:
     return signal.value if is_a(signal, Return) else None
 
 
-_ONE_RETURNS = RegionRefused("only one branch returns a value")
-_ONE_LEAVES = RegionRefused("only one branch leaves the loop")
+_ONE_RETURNS = RegionRefused("only one branch returns a value", where=())
+_ONE_LEAVES = RegionRefused("only one branch leaves the loop", where=())
 
 
 def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
@@ -267,6 +271,7 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
     variables = Variables(names, (body, test), live_out, upward_exposed)
     after = LoopContinuation(orelse, rest, names, live_out, upward_exposed)
     before: TracedExit | None = None  # exit of the iteration before
+    loop = counting_while()
     while True:
         decision = tested(test()) if before is None else _unless(before, test)
         if _deferred(decision):
@@ -277,7 +282,11 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
             else:
                 return after(signal)
         if not decision:
+            if loop is not None:
+                loop.done()
             return after(before)
+        if loop is not None:
+            loop.count += 1
         before, signal = None, body()
         if is_a(signal, Return) or signal is BREAK:
             return after(signal)
@@ -361,16 +370,18 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
     tracer = _recorder()
     rolled = worth_rolling(iterable) if tracer is not None else None
     before: TracedExit | None = None  # exit of the first iteration
-    peeled = False
+    peeled, loop = False, counting_items(iterable) if rolled is None else None
     while rolled is not None:
         try:
             return trace_for(tracer, rolled, body, variables, before)
         except PeelIteration as reason:
             if peeled or not rolled.trip_count >= 1:
                 iterable = _left_plain(rolled, peeled, iterable, reason)
+                loop = counting(str(reason), reason.hint)
                 break
         except RegionRefused as reason:
             iterable = _left_plain(rolled, peeled, iterable, reason)
+            loop = counting(str(reason), reason.hint)
             break
         signal = body(rolled.first())
         if is_a(signal, Return) or signal is BREAK:
@@ -382,14 +393,19 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
         return left
     container = iterated(iterable)
     items = iter(container)
-    return _unrolled(items, body, variables, nested=_is_fresh(items, container))
+    signal = _unrolled(items, body, variables, _is_fresh(items, container), loop)
+    if loop is not None:
+        loop.done()
+    return signal
 
 
 def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variables: Variables,
-              nested: bool = True) -> ControlExit:
+              nested: bool = True, loop: Counting | None = None) -> ControlExit:
     """Run or record `body(item)` for each item. Where only the program knows if the loop goes on,
     record the other iterations as a side of a branch (`nested`)."""
     for item in items:
+        if loop is not None:
+            loop.count += 1
         signal = body(item)
         if is_a(signal, TracedExit) and _deferred(signal.ended):
             others = _others(items) if nested else None
@@ -399,8 +415,8 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
                     return _nested(signal, others, body, variables) if left else signal
             except RegionRefused as reason:
                 nested = False
-                logs.emit("breaks", f"{user_location(4)}: iterations run one by one: "
-                                    f"{reason.advice()}")
+                line = user_location(4)
+                logs.emit("breaks", f"{line}: iterations run one by one: {reason.advice(line)}")
         signal = resolve_exit(signal)
         if is_a(signal, Return) or signal is BREAK:
             return signal
@@ -446,7 +462,8 @@ def _others(items: Iterator[Any]) -> Iterator[Any] | None:
 
 def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
     """Log why a loop is not rolled, and return the items that are left."""
-    logs.emit("breaks", f"{user_location(3)}: the loop runs as Python: {reason.advice()}")
+    line = user_location(3)
+    logs.emit("breaks", f"{line}: the loop runs as Python: {reason.advice(line)}")
     return rolled.plainly() if peeled else iterable
 
 

@@ -176,6 +176,7 @@ class GuardSet:
         exec(compile(self.source, "<guards>", "exec"), namespace)  # our own text, made above
         self.check: Callable[[tuple], Any] = namespace["check"]
         sources = [x if is_a(x, Source) else None for x in inputs]
+        self.input_texts = [_written(x) for x in inputs]  # as the user writes them
         lines = Lines(self.lines, self.spans, self.aliases, must_differ, plain)
         names_of = [self.variables[id(source)] for source in self.sources]
         self.fast_guards = FastGuards(
@@ -613,3 +614,9 @@ def try_read_from(source: Source, arguments: tuple) -> Any:
         return read_from(source, arguments)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
         return ABSENT
+
+
+def _written(given: Any) -> str:
+    """Return the text of a graph input: of its source, or of a number's. Return "" for others."""
+    source = given if is_a(given, Source) else getattr(given, "source", None)
+    return source.text if source is not None else ""

@@ -34,6 +34,7 @@ _CAPTURING = tuple(os.path.join(PACKAGE, "jit", room) + os.sep for room in ("cap
 _CALLS = os.path.join(PACKAGE, "jit", "capture", "signature.py")
 _SIZES = os.path.join("tracejit", "jit", "ir", "sizes.py")
 INSTALLED = os.path.dirname(os.path.dirname(numpy.__file__)) + os.sep
+_LIBRARIES = (INSTALLED, os.path.dirname(os.__file__) + os.sep, "<frozen ")
 COMPILERS = ("cupy", "jax", "jaxlib", "llvmlite", "numba", "numba_cuda", "numexpr", "taichi",
              "triton", "warp")  # fmt: skip
 _COMPILERS = tuple(INSTALLED + name + os.sep for name in COMPILERS)
@@ -58,6 +59,16 @@ def is_internal_code(code: CodeType) -> bool:
 def is_of_compiler(code: CodeType) -> bool:
     """Return True for code of a compiler such as numba, which runs on the user's behalf."""
     return code.co_filename.startswith(_COMPILERS)
+
+
+def is_installed(code: CodeType) -> bool:
+    """Return True if code belongs to Python's library or an installed package."""
+    return is_library(code.co_filename)
+
+
+def is_library(filename: str) -> bool:
+    """Return True if a file belongs to Python's library or an installed package."""
+    return filename.startswith(_LIBRARIES)
 
 
 def _is_einops(filename: str) -> bool:
@@ -117,14 +128,41 @@ def user_location(depth: int = 2) -> Location | None:
     frame = user_frame(depth)
     if frame is None:
         return None
-    code, line = frame.f_code, frame.f_lineno
+    found = location_of(frame.f_code, frame.f_lineno)
+    if _naming_modules.get():
+        return found._replace(module=_module_name(sys._getframe(depth)))
+    return found
+
+
+def location_of(code: CodeType, line: int) -> Location:
+    """Return file, line and text of a line of a code object."""
     found = _seen.get((code, line))
     if found is None:
         text = linecache.getline(code.co_filename, line).strip()
         found = _seen[code, line] = Location(code.co_filename, line, text, code.co_name)
-    if _naming_modules.get():
-        return found._replace(module=_module_name(sys._getframe(depth)))
     return found
+
+
+def written_location(depth: int = 2) -> tuple[Location | None, Location | None]:
+    """Return the user's line that is running, and the line of a library that it has called.
+
+    Code that was installed counts as a library's. If the captured function itself is such code,
+    its innermost line is the user's.
+    """
+    inner = user_frame(depth)
+    frame = inner
+    while frame is not None and frame.f_code.co_filename != _CALLS:
+        code = frame.f_code
+        if not (is_installed(code) or is_internal_code(code) or is_of_compiler(code)):
+            break
+        frame = frame.f_back
+    else:
+        frame = inner
+    if frame is None or inner is None:
+        return None, None
+    found = location_of(frame.f_code, frame.f_lineno)
+    below = None if frame is inner else location_of(inner.f_code, inner.f_lineno)
+    return found, below
 
 
 @contextlib.contextmanager

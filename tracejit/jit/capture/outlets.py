@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
+from tracejit.jit.capture.location import is_installed
 from tracejit.jit.capture.looking import ByClass, attribute_of, bases_of, is_a, names_in
-from tracejit.jit.capture.speculation import is_installed
 
 _READS = ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild", "format")
 _SETTINGS = ("disable", "basicConfig", "shutdown", "captureWarnings", "addLevelName",

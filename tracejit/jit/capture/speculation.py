@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import gc
 import inspect
-import os
 import sys
 import threading
 from types import CodeType, FrameType
 from typing import Any
-
-import numpy as np
 
 from tracejit.core.memory import forks
 from tracejit.core.memory.reliances import holds
 from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.instructions import steps
 from tracejit.jit.capture.library_effects import changes_objects
-from tracejit.jit.capture.location import is_internal_code
+from tracejit.jit.capture.location import is_installed, is_internal_code
 from tracejit.jit.capture.source import is_converted
 from tracejit.jit.capture.unwatched import WATCHING, PutAside
 
@@ -33,8 +30,6 @@ _EFFECTS = (
     "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
     "DICT_MERGE", "BEFORE_WITH", "SEND", "RAISE_VARARGS",
 )  # fmt: skip
-_INSTALLED = tuple({os.path.dirname(os.path.dirname(str(np.__file__))) + os.sep,
-                    os.path.dirname(os.__file__) + os.sep, "<frozen "})
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _harmless: dict[CodeType, bool] = {}
 _MOST = 4096
@@ -128,11 +123,6 @@ def is_own_doing(frame: FrameType) -> bool:
     if caller is None or not is_installed(frame.f_code):
         return False
     return is_internal_code(caller.f_code) or is_installed(caller.f_code)
-
-
-def is_installed(code: CodeType) -> bool:
-    """Return True if code belongs to Python's library or an installed package."""
-    return code.co_filename.startswith(_INSTALLED)
 
 
 def is_raised_by_user(error: BaseException) -> bool:

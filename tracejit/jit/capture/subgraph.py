@@ -233,10 +233,11 @@ class SubgraphTracer(Tracer):
         outer = self.copies.get(memory)
         return super().repeats(memory) if outer is None else self.parent.repeats(outer)
 
-    def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+    def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "",
+                    cause: RegionRefused | None = None) -> None:
         raise RegionRefused(reason, hint)
 
-    def add_break(self, reason: str, hint: str = "") -> None:
+    def add_break(self, reason: str, hint: str = "", cause: RegionRefused | None = None) -> None:
         raise RegionRefused(reason, hint)
 
     def flush(self) -> None:

@@ -33,7 +33,14 @@ from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.select_at import select_at
 from tracejit.core.ops.types import TensorType
 from tracejit.jit.capture import flush, host_reads, value_checks
-from tracejit.jit.capture.breaks import CaptureError, GraphBreak, RegionRefused, leaked
+from tracejit.jit.capture.breaks import (
+    CaptureError,
+    GraphBreak,
+    RegionRefused,
+    add_break_to,
+    break_here,
+    leaked,
+)
 from tracejit.jit.capture.escapes import remains
 from tracejit.jit.capture.fold import fold_constant, run_on_constants
 from tracejit.jit.capture.identities import IdentityReads
@@ -109,6 +116,7 @@ class Tracer:
         self.static = static  # one program per exact shape
         self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
+        self.unrolled: dict[Any, Any] = {}  # UnrolledLoops, by their lines
         self.only_once = True  # each break lies in a function whose result a cache keeps
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
@@ -460,9 +468,12 @@ class Tracer:
         None."""
         return fold_constant(self, tensor, of_sizes)
 
-    def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "") -> None:
+    def break_graph(self, tensor: Tensor | None, reason: str, hint: str = "",
+                    cause: RegionRefused | None = None) -> None:
         """Add a break and run what was recorded: a value is needed now."""
-        self.add_break(*with_unread(reason, hint) if self.root.reads_source else (reason, hint))
+        if cause is None and self.root.reads_source:
+            reason, hint = with_unread(reason, hint)
+        self.add_break(reason, hint, cause)
         self.flush()
         if self.lifted:  # flush ran nothing, but what is known of lifted tensors is over
             self.start()
@@ -478,16 +489,15 @@ class Tracer:
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
         self.root.asked[ask, what] = None
 
-    def add_break(self, reason: str, hint: str = "") -> None:
+    def add_break(self, reason: str, hint: str = "", cause: RegionRefused | None = None) -> None:
         """Record why this call cannot be replayed. Raise if the user asked for one graph, or in a
         trial."""
         if self.speculation_depth:
             raise RegionRefused(reason, hint)
-        found = GraphBreak(reason, user_location(), hint)
+        found = break_here(reason, hint, cause)
         kept = self.root.cached
         self.only_once = self.only_once and kept is not None and kept.runs()
-        if found not in self.breaks:
-            self.breaks.append(found)
+        add_break_to(self.breaks, found)
         if self.fullgraph:
             raise CaptureError(str(found))
 

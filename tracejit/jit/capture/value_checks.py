@@ -19,9 +19,8 @@ from tracejit.core.memory.allocator import memory_limit
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import hint, overflows
 from tracejit.core.ops.types import INTEGER
-from tracejit.jit.capture.breaks import GraphBreak
+from tracejit.jit.capture.breaks import add_break_to, break_here
 from tracejit.jit.capture.inputs import values_of
-from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.ir.extract import extract
@@ -72,7 +71,7 @@ def run_eagerly(tracer: Any, op: Op, operands: tuple, attributes: dict) -> Any:
     """Add a break, end the segment and run the op as eager mode does: usually that raises."""
     # If the function catches the exception, what follows depends on it.
     what = "the function raises an exception" if op.name == "raise_if" else f"{op.name} fails"
-    tracer.breaks.append(GraphBreak(f"{what} for these values", user_location(3)))
+    add_break_to(tracer.breaks, break_here(f"{what} for these values"))
     return run_now(tracer, op, operands, attributes)
 
 

@@ -416,6 +416,7 @@ class CacheEntryBuilder:
         conditional_versions = [(primal[m.input], flag) for m, flag in self.conditional_versions]
         contents = self._contents(primal)
         placed = [*results, *self.lines.between()]
+        scope = tracer.graph.scope  # `finish` starts another graph
         roots = finish(tracer, inputs, concrete, placed, fresh, extra)
         segment = self.call.segments[-1]
         entry = CacheEntry(
@@ -429,6 +430,7 @@ class CacheEntryBuilder:
             [(primal[m.input], m.data_writes) for m in written if m.data_writes],
             self.state.kept.calls,
             contents,
+            {str(guard): guard.where for guard in scope.guards},
         )
         with tracer.paused():
             if backward is not None and joint is not None:

@@ -7,6 +7,7 @@ user's. Called by `CompiledFunction`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,6 +50,10 @@ class ReplayFailed(Exception):
     function for its own error."""
 
 
+# Where a module holds what the user's code calls `module.weight`.
+_HELD = re.compile(r"\._(?:parameters|buffers|modules)\['(\w+)'\]")
+
+
 @dataclass
 class CacheEntry:
     """Captured program of a function, and what a replay does around it."""
@@ -73,6 +78,8 @@ class CacheEntry:
     data_versions: Sequence[tuple[int, int]] = ()
     kept: Sequence[MemoizedCall | MemoizedResults] = ()  # cached calls whose results it depends on
     contents: Sequence[KnownContents] = ()  # contents of inputs that the program depends on
+    # the user's lines of the size guards, by their text: equal functions share `segment`
+    lines: dict[str, str] = field(default_factory=dict)
     catches: bool = False  # the function may catch an error that the program raises
     # the first item of `kept` or `contents` that differed in the last `find`
     other: MemoizedCall | MemoizedResults | KnownContents | None = None
@@ -429,6 +436,21 @@ class CacheEntry:
         for number, draws in self.rng_advances if values is not inputs else ():
             inputs[number].give_back(values[number], evaluate(draws, bound.sizes))
 
+    def size_names(self) -> dict[str, str]:
+        """Return each size symbol as the user writes it: `x.shape[1]`."""
+        texts = self.guards.input_texts
+        names = {}
+        for symbol, (kind, number, dimension) in self.segment.graph.symbol_sources.items():
+            text = texts[number] if number < len(texts) and texts[number] else f"in{number}"
+            of = {"number": "", "size": f".shape[{dimension}]"}.get(kind, f".stride({dimension})")
+            names[symbol] = _HELD.sub(r".\1", text) + of
+        return names
+
+    def named(self, sizes: Any) -> str:
+        """Return the text of a size or a guard with sizes as the user writes them."""
+        names = self.size_names()
+        return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), str(sizes))
+
     def guard_failure(self, arguments: tuple) -> GuardFailure:
         """Return the reason why this entry does not serve a call."""
         found = self.guards.check(arguments)
@@ -438,9 +460,10 @@ class CacheEntry:
         guard = self.segment.failing_guard(inputs)
         if guard is not None:
             values = self.segment.sizes(inputs)
+            where = self.lines.get(str(guard))
             return GuardFailure(
-                f"size {guard.left} at {guard.where}",
-                str(guard),
+                f"size {self.named(guard.left)}" + (f" at {where}" if where else ""),
+                self.named(guard),
                 f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}",
             )
         if len({id(inputs[n]) for n, _ in self.rng_advances}) < len(self.rng_advances):

@@ -1,0 +1,85 @@
+"""Long loops that the graph holds iteration by iteration, for `report().unrolled`.
+
+In: a loop of rewritten code that is no node, the reason. Out: an `UnrolledLoop` of its line and
+length, once it ran. Called by `control.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import Any
+
+from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.location import user_location
+from tracejit.jit.capture.looking import is_a, is_exactly, name_of_class
+from tracejit.jit.ir.graph import Location
+
+LONG = 16  # iterations from which a loop is reported
+OF_NUMBERS = "a number of Python's decides when it ends"
+_STACK = "loop over `tracejit.stack(items)`, which becomes one loop"
+_TENSOR = "use `for k in range(n)`, or test a tensor"
+
+
+@dataclass(frozen=True)
+class UnrolledLoop:
+    """Loop whose iterations are in the graph one by one: its line, its length and the reason.
+
+    It is no break. The graph and its kernels are as long as the loop.
+    """
+
+    location: Location | None
+    length: int
+    reason: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.location}  {self.location.text}" if self.location else "(unknown line)"
+        hint = f"\n    hint: {self.hint}" if self.hint else ""
+        return f"{where}\n    {self.length} iterations one by one: {self.reason}{hint}"
+
+
+class Counting:
+    """Count of a loop's iterations while they are recorded one by one."""
+
+    def __init__(self, reason: str, hint: str):
+        self.reason, self.hint, self.count = reason, hint, 0
+        self.tracer: Any = active.tracer
+        self.graph = self.tracer.graph
+        self.nodes = len(self.graph.nodes)
+
+    def done(self) -> None:
+        """Note the loop if it is long, and each iteration recorded an op."""
+        tracer = self.tracer
+        recorded = tracer is active.tracer and (
+            tracer.graph is not self.graph or len(tracer.graph.nodes) - self.nodes >= self.count)
+        if self.count < LONG or not recorded:
+            return
+        location = user_location(3)
+        known = tracer.root.unrolled.get(location)
+        if known is None or known.length < self.count:
+            tracer.root.unrolled[location] = UnrolledLoop(
+                location, self.count, self.reason, self.hint)
+
+
+def counting(reason: str, hint: str = "") -> Counting | None:
+    """Return a count for a loop that begins; None if nothing is recorded."""
+    return None if active.tracer is None else Counting(reason, hint)
+
+
+def counting_while() -> Counting | None:
+    """Return a count for a `while` whose test is no tensor."""
+    return counting(OF_NUMBERS, _TENSOR)
+
+
+def counting_items(iterable: Any) -> Counting | None:
+    """Return a count for a `for` over what becomes no loop of the graph."""
+    if active.tracer is None:
+        return None
+    function = getattr(iterable, "function", None)
+    inner = iterable.arguments if function in (builtins.enumerate, builtins.zip) else (iterable,)
+    # Sequences of the user's are not asked: their methods would run.
+    tensors = any(is_exactly(x, (list, tuple)) and x and is_a(x[0], Tensor) for x in inner)
+    kind = name_of_class(type(next((x for x in inner if not is_a(x, Tensor)), iterable)))
+    return counting(f"it goes over a {kind.removeprefix('builtins.')}", _STACK if tensors else "")
