@@ -38,7 +38,7 @@ def from_file(path):
 
 def test_what_was_made_of_a_text():
     text = told(made(TEXT))
-    assert "Python needs to know if a tensor is true; tracejit cannot read the source of f" in text
+    assert "the source of f cannot be read" in text
     assert "<string>" in text and "hint: define it with `def` in a file" in text
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_was_edited_since(tmp_path, edited, cause):
 
 def test_a_function_that_is_called(tmp_path):
     inner = made(TEXT)
-    assert "cannot read the source of f" in told(lambda x: inner(x))
+    assert "the source of f cannot be read" in told(lambda x: inner(x))
 
 
 def test_where_the_source_is_known_nothing_is_said():
@@ -75,7 +75,7 @@ def test_where_the_source_is_known_nothing_is_said():
 
     with pytest.raises(CaptureError) as error:
         tj.script(g, fullgraph=True)(tj.ones(2))
-    assert "cannot read" not in str(error.value)
+    assert "cannot be read" not in str(error.value)
 
 
 def test_trace_reads_no_source_and_blames_none():

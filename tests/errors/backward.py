@@ -365,8 +365,7 @@ def history_from_outside_in_a_result(jit):
     f(leaf())  # here
 
 
-@breaks("the result's backward gives a sparse gradient; call backward() inside the captured "
-        "function")
+@breaks("the result's backward gives a sparse gradient")
 def sparse_gradient(jit):
     table = tj.nn.Embedding(3, 2, sparse=True)
 

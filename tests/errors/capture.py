@@ -92,6 +92,26 @@ def item_is_a_size(jit):
     f(data())
 
 
+@breaks("the function calls item(), and its number is a bound of range()")
+def item_is_a_bound(jit):
+    @jit
+    def f(x, n):
+        for k in range(n.item()):  # here
+            x = x + k
+        return x
+
+    f(data(), tj.tensor(3))
+
+
+@breaks("the function calls item(), and its number is needed at once by roll()")
+def item_is_a_shift(jit):
+    @jit
+    def f(x, n):
+        return x.roll(n.item())  # here
+
+    f(data(), tj.tensor(1))
+
+
 @breaks("the function calls tolist()")
 def tolist(jit):
     @jit

@@ -234,7 +234,8 @@ def continue_out_of_a_with(jit):
 @raises(
     tj.CaptureError,
     "<here>  if x.sum() > 0:  # here\n    the branch runs as Python: both branches raise an "
-    "exception",
+    "exception\n    hint: raise before the write, or return a flag and raise outside the captured "
+    "function",
     plainly=False,
 )
 def both_sides_raise(jit):

@@ -202,6 +202,20 @@ def logged(*texts: str, logs: str = "breaks", jit: Callable = tj.script) -> Call
     return _entry(check, texts)
 
 
+def long(*texts: str) -> Callable:
+    """The program unrolls long loops, which the report lists with these reasons and hints."""
+
+    def check(entry: Entry) -> None:
+        with config.override(mode="graph"):
+            capturing = Capturing()
+            entry.program(capturing)
+            found = capturing.reported("unrolled")
+        _equal(entry, [loop.location.line for loop in found],
+               [str(loop).partition("\n    ")[2].replace("\n    ", "\n") for loop in found])
+
+    return _entry(check, texts)
+
+
 def unrolled(reason: str) -> Callable:
     """A loop is no part of the graph, for this reason, and its iterations are."""
     return logged(f"the loop runs as Python: {reason}")

@@ -6,7 +6,7 @@ import contextlib
 
 import tracejit as tj
 from tests.errors.control_flow import Box, Tagged, data, leaf
-from tests.errors.entries import logged, undecided, unrolled
+from tests.errors.entries import logged, long, undecided, unrolled
 
 N = 16  # iterations, enough to be worth a loop of the graph where their number is known
 
@@ -1089,3 +1089,53 @@ def iterations_that_fail(jit):
 
     with contextlib.suppress(ValueError):
         f(data())
+
+
+# -- long loops ------------------------------------------------------------------------------------
+
+
+@long(
+    "16 iterations one by one: it goes over a list\nhint: loop over `tracejit.stack(items)`, which "
+    "becomes one loop",
+)
+def list_of_tensors(jit):
+    @jit
+    def f(x, items):
+        for item in items:  # here
+            x = x * item
+        return x
+
+    f(data(), [data()] * N)
+    f(data(), [data()] * (N - 1))
+
+
+@long(
+    "16 iterations one by one: a number of Python's decides when it ends\nhint: use `for k in "
+    "range(n)`, or test a tensor",
+)
+def counted_by_python(jit):
+    @jit
+    def f(x):
+        k = 0
+        while k < N:  # here
+            x = x * 1.5
+            k += 1
+        while k < 2 * N:  # of numbers alone
+            k += 1
+        return x
+
+    f(data())
+
+
+@long(
+    "20 iterations one by one: it writes a slice of a tensor in place\nhint: append the row to a "
+    "list, and `tracejit.stack` the list behind the loop",
+)
+def rows_that_are_written(jit):
+    @jit
+    def f(x):
+        for row in x:  # here
+            row.add_(1)
+        return x
+
+    f(rows(20))

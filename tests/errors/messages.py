@@ -107,6 +107,14 @@ def reached(known: Iterable[Template], texts: Iterable[str]) -> set[str]:
     return found
 
 
+def shown() -> list[str]:
+    """Return the texts that programs show: of the tables, and hints, which `test_hints.py` has."""
+    from tests.errors.test_errors import ENTRIES
+    from tracejit.jit.capture.hints import CURES
+
+    return [text for entry in ENTRIES for text in entry.texts] + [hint for hint, _ in CURES]
+
+
 def listed() -> list[str]:
     """Return the messages that no program reaches, as listed; `#` begins a reason."""
     lines = LIST.read_text().splitlines()
@@ -115,14 +123,13 @@ def listed() -> list[str]:
 
 def main() -> None:
     """Print what is neither reached nor listed, and what is listed and should not be."""
-    from tests.errors.test_errors import ENTRIES
-
     known, expected = templates(), listed()
-    seen = reached(known, [text for entry in ENTRIES for text in entry.texts])
+    texts = shown()
+    seen = reached(known, texts)
     for template in known:
         if template.text not in seen and template.text not in expected:
             print(f"{template.where}: {template.text!r}")
-    print(f"{len(ENTRIES)} programs; of {len(known)} messages they reach {len(seen)}")
+    print(f"{len(texts)} texts; of {len(known)} messages they reach {len(seen)}")
 
 
 if __name__ == "__main__":

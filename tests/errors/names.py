@@ -41,7 +41,8 @@ def graph_of_wrong_arguments(jit):
 @raises(
     tj.CaptureError,
     "f has no single graph:\n<return x * x.tolist()[0]>  return x * x.tolist()[0]\n    the "
-    "function calls tolist()",
+    "function calls tolist()\n    hint: compute with tensors, and convert the result outside "
+    "the captured function",
     plainly=False,
 )
 def no_single_graph(jit):

@@ -182,8 +182,7 @@ class _Differentiation:
             {place: partial(self._arrive, place) for place in self.cuts},
         )
         found = map(grad_of, (*task.targets.values(), *self.arrived.values()))
-        must_be_dense(found, "gives a sparse gradient; call backward() inside the captured "
-                             "function")
+        must_be_dense(found, "gives a sparse gradient")
         return task
 
     def _arrive(self, place: TapeEdge, grad: Any) -> Any:

@@ -59,7 +59,7 @@ class GraphBreak:
             why = "" if self.reason.endswith(found.reason) else f": {found.reason}"
             lines.append(f"      in {found.location}  {found.location.text}{why}")
         if len(self.inside) > _SHOWN:
-            lines.append(f"      and {len(self.inside) - _SHOWN} lines more")
+            lines.append(f"      ... {len(self.inside) - _SHOWN} more")
         return "\n".join(lines + ([f"    hint: {self.hint}"] if self.hint else []))
 
 

@@ -377,11 +377,11 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
         except PeelIteration as reason:
             if peeled or not rolled.trip_count >= 1:
                 iterable = _left_plain(rolled, peeled, iterable, reason)
-                loop = counting(str(reason), reason.hint)
+                loop = counting(str(reason), reason.given or None)
                 break
         except RegionRefused as reason:
             iterable = _left_plain(rolled, peeled, iterable, reason)
-            loop = counting(str(reason), reason.hint)
+            loop = counting(str(reason), reason.given or None)
             break
         signal = body(rolled.first())
         if is_a(signal, Return) or signal is BREAK:
@@ -415,8 +415,10 @@ def _unrolled(items: Iterator[Any], body: Callable[[Any], ControlExit], variable
                     return _nested(signal, others, body, variables) if left else signal
             except RegionRefused as reason:
                 nested = False
-                line = user_location(4)
-                logs.emit("breaks", f"{line}: iterations run one by one: {reason.advice(line)}")
+                if logs.enabled("breaks"):
+                    line = user_location(4)
+                    logs.emit("breaks", f"{line}: iterations run one by one: "
+                                        f"{reason.advice(line)}")
         signal = resolve_exit(signal)
         if is_a(signal, Return) or signal is BREAK:
             return signal
@@ -462,8 +464,9 @@ def _others(items: Iterator[Any]) -> Iterator[Any] | None:
 
 def _left_plain(rolled: LoopIterable, peeled: bool, iterable: Any, reason: RegionRefused) -> Any:
     """Log why a loop is not rolled, and return the items that are left."""
-    line = user_location(3)
-    logs.emit("breaks", f"{line}: the loop runs as Python: {reason.advice(line)}")
+    if logs.enabled("breaks"):
+        line = user_location(3)
+        logs.emit("breaks", f"{line}: the loop runs as Python: {reason.advice(line)}")
     return rolled.plainly() if peeled else iterable
 
 

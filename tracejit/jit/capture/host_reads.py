@@ -26,6 +26,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.pointwise_record import cast, copy
 from tracejit.core.ops.record import REGISTRY
 from tracejit.core.ops.types import bool_, float64
+from tracejit.jit.capture.location import public_caller
 from tracejit.jit.capture.looking import is_a, is_exactly, stands_in
 from tracejit.jit.capture.plain_attributes import PlainAttributes
 from tracejit.jit.capture.runtime_numbers import INFIX, evaluate
@@ -60,10 +61,11 @@ class AfterSym(PlainAttributes):
     def __class__(self) -> type:
         return self.kind
 
-    def concretize(self, reason: str = "needed at once") -> Any:
+    def concretize(self, reason: str = "") -> Any:
         """Return the value. The segment ends here if that is not known yet, nor constant."""
         if self.known is UNKNOWN:
             if active.tracer is not None and not _are_constants(active.tracer, self):
+                reason = reason or f"needed at once{_asking()}"
                 active.tracer.break_graph(None, "the function calls item(), and its number is "
                                                 f"{reason}")
             tracer: Any = active.tracer
@@ -99,6 +101,12 @@ class AfterSym(PlainAttributes):
 
     def __reduce__(self) -> tuple:
         return (self.kind, (self.concretize("copied"),))
+
+
+def _asking() -> str:
+    """Return ` by f()` for the function of tracejit's that the user's code called; else ""."""
+    name = public_caller()
+    return f" by {name}()" if name else ""
 
 
 class AfterSymNumber(AfterSym):

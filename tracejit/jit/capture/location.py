@@ -100,6 +100,19 @@ def user_frame(depth: int = 1) -> FrameType | None:
     return frame
 
 
+def public_caller() -> str:
+    """Return the name of the function of tracejit's that the user's code has called, or ""."""
+    frame: FrameType | None = sys._getframe(1)
+    name = ""
+    while frame is not None and is_internal_code(frame.f_code):
+        code = frame.f_code
+        named = getattr(frame.f_globals.get(code.co_name), "__code__", None) is code
+        if named and not code.co_filename.startswith(_CAPTURING) and code.co_name[0] != "_":
+            name = code.co_name
+        frame = frame.f_back
+    return name
+
+
 def is_asked_by_user() -> bool:
     """Return True if the user's code, not tracejit's (as its printing), asks what a size is."""
     frame: FrameType | None = sys._getframe(2)

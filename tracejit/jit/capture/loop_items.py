@@ -16,6 +16,7 @@ from tracejit.core.eager.subclasses import kept_class, of_class
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.shapes import same_structure
 from tracejit.jit.capture.breaks import RegionRefused
+from tracejit.jit.capture.host_reads import AfterSymInt
 from tracejit.jit.capture.looking import is_a, is_exactly
 from tracejit.jit.capture.loop_numbers import GraphSymInt, LoopIndex, as_tensor, known_to_graph
 from tracejit.jit.capture.scalars import CallSymInt
@@ -77,9 +78,16 @@ def _over_range_call(arguments: tuple) -> LoopIterable | None:
     if not all(type(x) is int or type(x) is SymInt for x in arguments):
         if not all(is_exactly(x, (int, SymInt)) or is_a(x, CallSymInt) for x in arguments):
             return None
-        arguments = tuple(x if type(x) is SymInt else x.__index__() for x in arguments)
+        arguments = tuple(x if type(x) is SymInt else _bound(x) for x in arguments)
     start, stop, step = (0, arguments[0], 1) if len(arguments) == 1 else (*arguments, 1)[:3]
     return over_range(start, stop, step) if type(step) is int and step else None
+
+
+def _bound(x: Any) -> int:
+    """Return a number among the arguments of `range` as a plain int."""
+    if type(x) is AfterSymInt:
+        x = x.concretize("a bound of range()")
+    return x.__index__()  # type: ignore[no-any-return]
 
 
 def over_range(start: Any, stop: Any, step: int) -> LoopIterable:

@@ -10,10 +10,9 @@ import linecache
 import os
 from types import CodeType, FrameType
 
+from tracejit.jit.capture.hints import DEFINED
 from tracejit.jit.capture.location import user_frame
 from tracejit.jit.capture.source import candidates, is_left_unread
-
-HINT = "define it with `def` in a file that does not change, or use `tracejit.where`"
 
 
 def with_unread(reason: str, hint: str) -> tuple[str, str]:
@@ -24,7 +23,7 @@ def with_unread(reason: str, hint: str) -> tuple[str, str]:
     ('it is asked', 'do not')
     """
     unread = why_unread(user_frame())
-    return (reason, hint) if unread is None else (f"{reason}; {unread}", hint or HINT)
+    return (reason, hint) if unread is None else (f"{unread}; {reason}", hint or DEFINED)
 
 
 def why_unread(frame: FrameType | None) -> str | None:
@@ -35,7 +34,7 @@ def why_unread(frame: FrameType | None) -> str | None:
     """
     if frame is None or not is_left_unread(frame.f_code):
         return None
-    return f"tracejit cannot read the source of {frame.f_code.co_name}: {_cause(frame)}"
+    return f"the source of {frame.f_code.co_name} cannot be read: {_cause(frame)}"
 
 
 def _cause(frame: FrameType) -> str:

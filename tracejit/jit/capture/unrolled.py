@@ -12,6 +12,7 @@ from typing import Any
 
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
+from tracejit.jit.capture.hints import hint_for
 from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a, is_exactly, name_of_class
 from tracejit.jit.ir.graph import Location
@@ -43,7 +44,7 @@ class UnrolledLoop:
 class Counting:
     """Count of a loop's iterations while they are recorded one by one."""
 
-    def __init__(self, reason: str, hint: str):
+    def __init__(self, reason: str, hint: str | None):
         self.reason, self.hint, self.count = reason, hint, 0
         self.tracer: Any = active.tracer
         self.graph = self.tracer.graph
@@ -57,14 +58,18 @@ class Counting:
         if self.count < LONG or not recorded:
             return
         location = user_location(3)
+        hint = hint_for(self.reason) if self.hint is None else self.hint
         known = tracer.root.unrolled.get(location)
         if known is None or known.length < self.count:
             tracer.root.unrolled[location] = UnrolledLoop(
-                location, self.count, self.reason, self.hint)
+                location, self.count, self.reason, hint)
 
 
-def counting(reason: str, hint: str = "") -> Counting | None:
-    """Return a count for a loop that begins; None if nothing is recorded."""
+def counting(reason: str, hint: str | None = "") -> Counting | None:
+    """Return a count for a loop that begins; None if nothing is recorded.
+
+    `hint`: None for that of the reason, which is looked up once the loop proves long.
+    """
     return None if active.tracer is None else Counting(reason, hint)
 
 
