@@ -69,10 +69,11 @@ def break_here(reason: str, hint: str = "", cause: RegionRefused | None = None) 
     cause  refusal of a branch, whose line is named below the user's
     """
     location, library = written_location(3)
-    inside = () if library is None else (Inside(library, reason),)
-    if cause is not None and (within := cause.location()) not in (None, location, library):
-        inside += (Inside(within, str(cause)),)  # type: ignore[arg-type]
-    return GraphBreak(reason, location, hint or hint_for(reason), inside)
+    inside = [] if library is None else [Inside(library, reason)]
+    refused = None if cause is None else cause.location()
+    if refused is not None and refused not in (location, library):
+        inside.append(Inside(refused, str(cause)))
+    return GraphBreak(reason, location, hint or hint_for(reason), tuple(inside))
 
 
 def add_break_to(breaks: list[GraphBreak], found: GraphBreak) -> None:

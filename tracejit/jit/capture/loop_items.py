@@ -87,7 +87,7 @@ def _bound(x: Any) -> int:
     """Return a number among the arguments of `range` as a plain int."""
     if type(x) is AfterSymInt:
         x = x.concretize("a bound of range()")
-    return x.__index__()  # type: ignore[no-any-return]
+    return x.__index__()
 
 
 def over_range(start: Any, stop: Any, step: int) -> LoopIterable:

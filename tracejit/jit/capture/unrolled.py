@@ -46,14 +46,14 @@ class Counting:
 
     def __init__(self, reason: str, hint: str | None):
         self.reason, self.hint, self.count = reason, hint, 0
-        self.tracer: Any = active.tracer
-        self.graph = self.tracer.graph
-        self.nodes = len(self.graph.nodes)
+        tracer: Any = active.tracer
+        self.tracer, self.graph = tracer, tracer.graph
+        self.nodes = len(tracer.graph.nodes)
 
     def done(self) -> None:
         """Note the loop if it is long, and each iteration recorded an op."""
-        tracer = self.tracer
-        recorded = tracer is active.tracer and (
+        tracer: Any = active.tracer
+        recorded = tracer is self.tracer and (
             tracer.graph is not self.graph or len(tracer.graph.nodes) - self.nodes >= self.count)
         if self.count < LONG or not recorded:
             return
