@@ -104,3 +104,12 @@ def test_so_does_one_that_is_asked_in_a_branch_of_the_graph(question):
     for rows, n in [(2, 0.5), (3, 0.75), (1, 1.25), (2, 3), (5, 4), (3, 0)]:
         x = tracejit.arange(1.0, rows + 1)
         assert captured(x, n).tolist() == called(x, n).tolist(), (rows, n)
+
+
+def test_a_size_has_no_attributes_of_the_compiler():
+    def f(x):
+        size = x.shape[0]
+        return x * (1 if hasattr(size, "terms") else 2) * (getattr(size, "scope", None) or 3)
+
+    for jit in (tracejit.script, tracejit.trace):
+        assert jit(f)(tracejit.ones(2)).tolist() == [6.0, 6.0]

@@ -272,23 +272,23 @@ def exception_with_a_value(jit):
     f(data())
 
 
-@undecided("the function calls item()", "the function calls item()")
+@undecided("the function calls item()")
 def value_is_needed(jit):
     @jit
     def f(x):
         if x.sum() > 0:  # here
-            x = x * float(x[0])  # here
+            x = x * float(x[0])
         return x + 1
 
     f(data())
 
 
-@undecided("the function calls item()", "the function calls item()")
+@undecided("the function calls item()")
 def item_in_a_side(jit):
     @jit
     def f(x):
         if x.sum() > 0:  # here
-            x = x * x[0].item()  # here
+            x = x * x[0].item()
         return x + 1
 
     f(data())
@@ -564,18 +564,14 @@ def backward_in_a_side(jit):
     f(data())
 
 
-@undecided(
-    "it runs backward() through history from outside",
-    "backward() runs through history from before the call\nhint: detach the input, or compute it "
-    "inside the captured function",
-)
+@undecided("it runs backward() through history from outside")
 def history_outside_in_a_side(jit):
     w = leaf()
 
     @jit
     def f(x, loss):
         if x.sum() > 0:  # here
-            g, = tj.autograd.grad(loss, w, retain_graph=True)  # here
+            g, = tj.autograd.grad(loss, w, retain_graph=True)
             return x * g
         return x * 2
 
@@ -681,14 +677,12 @@ def overlapping_memory(jit):
 @undecided(
     "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
     "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
-    "the shape of nonzero's result depends on a tensor's values\nhint: keep the shape: "
-    "tracejit.where(mask, x, 0), x.masked_fill(...), or sums weighted by the mask",
 )
 def shape_depends_on_values(jit):
     @jit
     def f(x):
         if x.sum() > 0:  # here
-            y = tj.nonzero(x)  # here
+            y = tj.nonzero(x)
         else:
             y = x
         return y.sum()
@@ -862,16 +856,12 @@ def schedule_steps(jit):
     f(data())
 
 
-@undecided(
-    "it runs manual_seed, which changes objects",
-    "the function seeds a generator\nhint: make, seed and save generators outside the captured "
-    "function",
-)
+@undecided("it runs manual_seed, which changes objects")
 def seeded_in_a_side(jit):
     @jit
     def f(x):
         if x.sum() > 0:  # here
-            tj.manual_seed(0)  # here
+            tj.manual_seed(0)
         return x * 2
 
     f(data())

@@ -653,10 +653,7 @@ def test_may_fail(jit):
     f(data(), rows()[:, 0])
 
 
-@undecided(
-    "the returned value is a Box in one case only",
-    "the branch runs as Python: the returned value is a Box in one case only",
-)
+@undecided("the returned value is a Box in one case only")
 def object_is_returned(jit):
     box = Box()
 
@@ -664,7 +661,7 @@ def object_is_returned(jit):
     def f(x):
         while x.sum() < 9:  # here
             x = x + 1
-            if x.sum() > 5:  # here
+            if x.sum() > 5:
                 return box
         return x
 
@@ -703,16 +700,13 @@ def returned_view(jit):
     f(data())
 
 
-@undecided(
-    "a result is a view of an outer tensor in one case only",
-    "the branch runs as Python: a result is a view of an outer tensor in one case only",
-)
+@undecided("a result is a view of an outer tensor in one case only")
 def returned_view_of_a_variable(jit):
     @jit
     def f(x):
         x = x * 1
         while x.sum() < 9:  # here
-            if x.sum() > 5:  # here
+            if x.sum() > 5:
                 return x[:1]
             x = x + 1
         return x
@@ -720,15 +714,12 @@ def returned_view_of_a_variable(jit):
     f(data())
 
 
-@undecided(
-    "a result is a view of an outer tensor in one case only",
-    "the branch runs as Python: a result is a view of an outer tensor in one case only",
-)
+@undecided("a result is a view of an outer tensor in one case only")
 def returned_that_was_made_outside(jit):
     @jit
     def f(x, y):
         while x.sum() < 9:  # here
-            if x.sum() > 5:  # here
+            if x.sum() > 5:
                 return y[0]
             x = x + 1
         return x
@@ -736,16 +727,13 @@ def returned_that_was_made_outside(jit):
     f(data(), data())
 
 
-@undecided(
-    "two results of one branch share memory",
-    "the branch runs as Python: two results of one branch share memory",
-)
+@undecided("two results of one branch share memory")
 def returned_parts_share_memory(jit):
     @jit
     def f(x):
         while x.sum() < 9:  # here
             x = x + 1
-            if x.sum() > 5:  # here
+            if x.sum() > 5:
                 y = x * 2
                 return y, y[:]
         return x, x

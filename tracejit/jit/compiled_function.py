@@ -31,6 +31,7 @@ from tracejit.jit.capture.lift_numbers import Path, changed_numbers
 from tracejit.jit.capture.script import rewritten
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.speculation import is_raised_by_user
+from tracejit.jit.capture.unrolled import note_loop
 from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
@@ -262,7 +263,8 @@ class CompiledFunction:
     def _note(self, call: CaptureSession) -> None:
         """Keep the breaks of a recording and its long loops for the report."""
         self._note_breaks(call.breaks)
-        self.statistics.unrolled.update(call.tracer.unrolled)
+        for loop in call.tracer.unrolled.values():
+            note_loop(self.statistics.unrolled, loop)
 
     def _note_breaks(self, breaks: list[GraphBreak]) -> None:
         for found in breaks:

@@ -77,8 +77,13 @@ def break_here(reason: str, hint: str = "", cause: RegionRefused | None = None) 
 
 
 def add_break_to(breaks: list[GraphBreak], found: GraphBreak) -> None:
-    """Add a record, or join it with the record of its line if libraries broke in both."""
+    """Add a record, or join it with the record of its line if libraries broke in both.
+
+    A line that refused a branch breaks again when the branch runs: the branch's record names it.
+    """
     for k, known in enumerate(breaks):
+        if any(found.location == within.location for within in known.inside):
+            return
         if known.location == found.location and (
                 known.reason == found.reason or _in_library(known) and _in_library(found)):
             inside = tuple(dict.fromkeys((*known.inside, *found.inside)))

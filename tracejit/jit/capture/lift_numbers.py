@@ -47,12 +47,15 @@ from tracejit.jit.capture.plain_arguments import plain_numbers
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.state import ReachableState
 from tracejit.jit.capture.watcher import CONVERSIONS, CodeNames, names_of
+from tracejit.jit.ir.sizes import SymInt
 
 _NUMBERS = (int, float)
 _SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 # Modules whose C classes take plain numbers alone.
 _MAKES_OF_NUMBERS = ("decimal", "datetime", "array", "ctypes")
 TELL_INTS = {"type", "int"}  # `type(n) is int`
+# Attributes of a symbolic size that no int has: code that asks for them must get plain ints.
+OF_SIZES = frozenset(name for name in dir(SymInt) if name[0] != "_" and not hasattr(int, name))
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 _methods: ByClass[frozenset[CodeNames]] = ByClass()
 

@@ -70,6 +70,7 @@ from tracejit.jit.capture.strides import (
     strides,
 )
 from tracejit.jit.capture.unread_source import with_unread
+from tracejit.jit.capture.unrolled import UnrolledLoop
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.ir.sizes import SymInt
@@ -116,7 +117,7 @@ class Tracer:
         self.static = static  # one program per exact shape
         self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
-        self.unrolled: dict[Any, Any] = {}  # UnrolledLoops, by their lines
+        self.unrolled: dict[Any, UnrolledLoop] = {}  # by their lines
         self.only_once = True  # each break lies in a function whose result a cache keeps
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}

@@ -59,10 +59,14 @@ class Counting:
             return
         location = user_location(3)
         hint = hint_for(self.reason) if self.hint is None else self.hint
-        known = tracer.root.unrolled.get(location)
-        if known is None or known.length < self.count:
-            tracer.root.unrolled[location] = UnrolledLoop(
-                location, self.count, self.reason, hint)
+        note_loop(tracer.root.unrolled, UnrolledLoop(location, self.count, self.reason, hint))
+
+
+def note_loop(loops: dict[Any, UnrolledLoop], loop: UnrolledLoop) -> None:
+    """Keep a loop by its line; of several runs the longest."""
+    known = loops.get(loop.location)
+    if known is None or known.length < loop.length:
+        loops[loop.location] = loop
 
 
 def counting(reason: str, hint: str | None = "") -> Counting | None:

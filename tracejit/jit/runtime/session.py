@@ -51,6 +51,7 @@ from tracejit.jit.capture.host_program import concretize_for_callee, give_up, se
 from tracejit.jit.capture.known_contents import stays
 from tracejit.jit.capture.known_reads import OF_FILTERS
 from tracejit.jit.capture.lift_numbers import (
+    OF_SIZES,
     TELL_INTS,
     NumberLifter,
     Path,
@@ -377,7 +378,9 @@ class CaptureSession:
                     state.kept.codes.add(code)
                 self.catches |= _CATCHING is None or _CATCHING in code.co_code[::2]
                 self.tracer.identities.add_names(names, self.reads_source)
-                self.tracer.static |= not self.reads_source and names.globals >= TELL_INTS
+                if not self.reads_source:
+                    self.tracer.static |= names.globals >= TELL_INTS or not (
+                        names.uncertain.isdisjoint(OF_SIZES))
             for name in sorted(names.globals):
                 container = frame.f_globals
                 state.add_root("global", container, name, container.get(name, ABSENT), name)
