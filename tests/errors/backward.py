@@ -547,3 +547,49 @@ def result_that_retains_its_gradient(jit):
         return y
 
     f(data())  # here
+
+
+# -- branches that run custom Functions ------------------------------------------------------------
+
+
+class Cubed(tj.autograd.Function):
+    """A Function that may be part of a branch."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 3
+
+
+def cubed(jit):
+    """Capture a function that runs it in a branch."""
+    return jit(lambda x: Cubed.apply(x) * x if x.sum() > 0 else x * 3)
+
+
+@raises(
+    RuntimeError,
+    "tracejit: cannot differentiate the gradient of a compiled branch or loop that runs custom "
+    "Functions or hooks. Call the function without capture.",
+    plainly=False,
+)
+def second_backward_through_a_function_in_a_branch(jit):
+    x = leaf()
+    g, = tj.autograd.grad(cubed(jit)(x).sum(), x, create_graph=True)
+    g.sum().backward()  # here
+
+
+@raises(
+    RuntimeError,
+    "tracejit: a tensor was written between a captured call and its backward, which runs a branch "
+    "or a loop again and needs the old value. Write the tensor after the backward, or call the "
+    "function without capture.",
+    plainly=False,
+)
+def data_written_before_a_branch_runs_again(jit):
+    x = leaf()
+    y = cubed(jit)(x).sum()
+    x.data.add_(1)
+    y.backward()  # here
