@@ -198,6 +198,18 @@ def test_the_longest_run_of_a_loop_is_listed():
     assert loop.length == 30
 
 
+def test_loops_of_mapped_functions_have_no_graph_of_their_own():
+    def long(x):
+        for item in [1.0] * 20:
+            x = x * item
+        return x
+
+    def f(x):
+        return tj.func.vmap(long)(x)
+
+    assert tj.script(f)(tj.ones(2, 2)).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
 # -- sizes -----------------------------------------------------------------------------------------
 
 

@@ -69,12 +69,18 @@ def note_loop(loops: dict[Any, UnrolledLoop], loop: UnrolledLoop) -> None:
         loops[loop.location] = loop
 
 
+def _records() -> bool:
+    """Return True if a graph is recorded; a mapped function has none of its own."""
+    tracer: Any = active.tracer
+    return tracer is not None and not tracer.mapped
+
+
 def counting(reason: str, hint: str | None = "") -> Counting | None:
     """Return a count for a loop that begins; None if nothing is recorded.
 
     `hint`: None for that of the reason, which is looked up once the loop proves long.
     """
-    return None if active.tracer is None else Counting(reason, hint)
+    return Counting(reason, hint) if _records() else None
 
 
 def counting_while() -> Counting | None:
@@ -84,7 +90,7 @@ def counting_while() -> Counting | None:
 
 def counting_items(iterable: Any) -> Counting | None:
     """Return a count for a `for` over what becomes no loop of the graph."""
-    if active.tracer is None:
+    if not _records():
         return None
     function = getattr(iterable, "function", None)
     inner = iterable.arguments if function in (builtins.enumerate, builtins.zip) else (iterable,)
