@@ -64,7 +64,9 @@ def version_of(package: str) -> str:
 
 def packages() -> Finding:
     """Import each package that tracejit needs."""
-    texts, missing, failing = [], [], []
+    texts: list[str] = []
+    missing: list[str] = []
+    failing: list[str] = []
     for name in NEEDED:
         version = version_of(name)
         try:
