@@ -256,7 +256,7 @@ class LoopBuilder:
         init = parent.traced(full_of(None, (), False, bool_, happened.device)).read()
         known = region.graph.input(init.type, source="written")
         with speculate(region), no_grad():
-            either = region.tensor_of(known) | happened  # type: ignore[operator]
+            either = region.tensor_of(known) | happened
             return Carried(init, known, region.traced(either).read())
 
     def _flag(self, memory: FunctionalStorage) -> bool | Tensor:

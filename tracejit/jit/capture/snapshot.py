@@ -348,4 +348,4 @@ def _address(x: Any) -> int | None:
     """Return the address of a covered tensor's elements; None for other objects."""
     if not is_a(x, Tensor):
         return None
-    return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
+    return x._storage.ptr + x._offset * x._dtype.itemsize

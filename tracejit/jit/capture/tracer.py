@@ -318,7 +318,7 @@ class Tracer:
             # the write has counted in the Storage alone
             counter = self.version_counters.get(id(tensor._storage))
             if counter is not None:
-                counter.count = tensor._storage.version  # type: ignore[union-attr]
+                counter.count = tensor._storage.version
             return
         tracked = is_grad_enabled() and (tensor._requires_grad or value._requires_grad)
         family = counting_family(tensor)

@@ -220,7 +220,7 @@ def _texts() -> Any:
 def address_of(x: Any, held: list[array]) -> int:
     """Return the address of an input's elements. A number gets a cell, which `held` keeps alive."""
     if isinstance(x, Tensor):
-        return x._storage.ptr + x._offset * x._dtype.itemsize  # type: ignore[union-attr]
+        return x._storage.ptr + x._offset * x._dtype.itemsize
     kind = "d" if type(x) is float else "q"
     cell = array(kind, (x,) if type(x) in (float, int) else x.tolist())
     held.append(cell)

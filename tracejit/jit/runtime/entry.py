@@ -345,7 +345,7 @@ class CacheEntry:
             for k, strides in self.strided_outputs:
                 roots[k] = laid_out(roots[k], substitute(strides, bound.sizes))
         for k, count in self.versions:
-            roots[k]._storage.version = count  # type: ignore[union-attr]
+            roots[k]._storage.version = count
         if self.data_versions:
             self._count_data(values)
         if self.conditional_versions:

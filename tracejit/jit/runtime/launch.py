@@ -205,7 +205,7 @@ def _know_addresses(inputs: Sequence[Any]) -> None:
     """Let Storages compute their addresses, which they then keep."""
     for x in inputs:
         if isinstance(x, Tensor):
-            x._storage.ptr  # type: ignore[union-attr]  # noqa: B018
+            x._storage.ptr  # noqa: B018
 
 
 def _failed(frame: Any, state: bool, failure: Callable[..., Exception]) -> Exception:
@@ -244,7 +244,7 @@ def _has_run(names: dict[str, Any]) -> bool:
         frame.clear_status()
         return False
     tensors = [x for x in names["inputs"] if isinstance(x, Tensor)]
-    return all(x._storage._ptr is not None for x in tensors)  # type: ignore[union-attr]
+    return all(x._storage._ptr is not None for x in tensors)
 
 
 def _outputs(names: dict[str, Any]) -> list[Any]:

@@ -1,0 +1,59 @@
+# Written by `make stubs` from the source beside it. Do not edit.
+# mypy: ignore-errors
+from builtins import bool as _bool
+from builtins import float as _float
+from builtins import int as _int
+from builtins import str as _str
+from collections.abc import Sequence
+from typing import Any
+import tracejit
+from tracejit.nn import functional as F
+from tracejit.nn import init as init
+from tracejit.nn.module import Module as Module
+from tracejit.nn.parameter import Parameter as Parameter
+from tracejit.nn.module import Module as _Module
+from tracejit.nn.parameter import Parameter as _Parameter
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager.tensor import _DType, _Device
+
+
+
+class LayerNorm(Module):
+    def __init__(self, normalized_shape: _int | Sequence[_int], eps: _float=1e-05, elementwise_affine: _bool=True, bias: _bool=True, device: _Device=None, dtype: _DType=None) -> None: ...
+    def reset_parameters(self) -> None: ...
+    def forward(self, input: Tensor) -> Tensor: ...
+    def extra_repr(self) -> _str: ...
+    eps: _float
+    elementwise_affine: _bool
+class GroupNorm(Module):
+    def __init__(self, num_groups: _int, num_channels: _int, eps: _float=1e-05, affine: _bool=True, device: _Device=None, dtype: _DType=None, *, bias: _bool=True) -> None: ...
+    def reset_parameters(self) -> None: ...
+    def forward(self, input: Tensor) -> Tensor: ...
+    def extra_repr(self) -> _str: ...
+    num_groups: _int
+    num_channels: _int
+    eps: _float
+    affine: _bool
+class RMSNorm(Module):
+    def __init__(self, normalized_shape: _int | Sequence[_int], eps: _float | None=None, elementwise_affine: _bool=True, device: _Device=None, dtype: _DType=None) -> None: ...
+    def reset_parameters(self) -> None: ...
+    def forward(self, x: Tensor) -> Tensor: ...
+    def extra_repr(self) -> _str: ...
+    eps: _float | None
+    elementwise_affine: _bool
+class CrossMapLRN2d(Module):
+    def __init__(self, size: _int, alpha: _float=0.0001, beta: _float=0.75, k: _float=1) -> None: ...
+    def forward(self, input: Tensor) -> Tensor: ...
+    def extra_repr(self) -> _str: ...
+    size: _int
+    alpha: _float
+    beta: _float
+    k: _float
+class LocalResponseNorm(Module):
+    def __init__(self, size: _int, alpha: _float=0.0001, beta: _float=0.75, k: _float=1.0) -> None: ...
+    def forward(self, input: Tensor) -> Tensor: ...
+    def extra_repr(self) -> _str: ...
+    size: _int
+    alpha: _float
+    beta: _float
+    k: _float
