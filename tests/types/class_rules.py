@@ -20,11 +20,13 @@ def __init__(self, input_size: _int, hidden_size: _int, num_layers: _int = 1,
              {more}bias: _bool = True, batch_first: _bool = False, dropout: _float = 0.0,
              bidirectional: _bool = False, {last}device: _Device = None,
              dtype: _DType = None) -> None: ..."""
-_STATE = "def forward(self, input: {input}, hx: Tensor | None = None) -> _tuple[{input}, Tensor]: ..."
+# A packed sequence gives one, which a checker cannot say without refusing sound programs.
+_STATE = ("def forward(self, input: Tensor | _PackedSequence, hx: {state} | None = None"
+          ") -> _tuple[Tensor | _Any, {state}]: ...")
 _ITEMS = """\
-@_overload
+@overload
 def __getitem__(self, index: slice) -> _Self: ...
-@_overload
+@overload
 def __getitem__(self, index: _int) -> _Module: ..."""
 _DECODED = "def __getitem__(self, index: _int) -> _Module: ..."
 
@@ -44,22 +46,19 @@ BY_HAND: dict[str, str] = {
     "containers.py:ModuleDict.items": "def items(self) -> _ItemsView[_str, _Module]: ...",
     "containers.py:ModuleDict.values": "def values(self) -> _ValuesView[_Module]: ...",
     "containers.py:Sequential.__init__": """\
-@_overload
+@overload
 def __init__(self, *args: _Module) -> None: ...
-@_overload
+@overload
 def __init__(self, arg: _dict[_str, _Module], /) -> None: ...""",
     "containers.py:Sequential.forward": "def forward(self, input: _Any) -> Tensor: ...",
     "linear.py:Identity.__init__": "def __init__(self, *args: _Any, **kwargs: _Any) -> None: ...",
-    "linear.py:Identity.forward": "def forward(self, input: _T) -> _T: ...",
     "recurrent.py:RNN.__init__": _RECURRENT.format(
         more="nonlinearity: _str = ..., ", last=""),
     "recurrent.py:LSTM.__init__": _RECURRENT.format(more="", last="proj_size: _int = 0, "),
     "recurrent.py:GRU.__init__": _RECURRENT.format(more="", last=""),
-    "recurrent.py:RNN.forward": _STATE.format(input="_S"),
-    "recurrent.py:GRU.forward": _STATE.format(input="_S"),
-    "recurrent.py:LSTM.forward":
-        "def forward(self, input: _S, hx: _tuple[Tensor, Tensor] | None = None"
-        ") -> _tuple[_S, _tuple[Tensor, Tensor]]: ...",
+    "recurrent.py:RNN.forward": _STATE.format(state="Tensor"),
+    "recurrent.py:GRU.forward": _STATE.format(state="Tensor"),
+    "recurrent.py:LSTM.forward": _STATE.format(state="_tuple[Tensor, Tensor]"),
     "recurrent_cells.py:LSTMCell.forward":
         "def forward(self, input: Tensor, hx: _tuple[Tensor, Tensor] | None = None"
         ") -> _tuple[Tensor, Tensor]: ...",
@@ -70,12 +69,12 @@ def forward(self, query: Tensor, key: Tensor, value: Tensor,
             is_causal: _bool = False) -> _tuple[Tensor, Tensor | _Any]: ...""",
     "transformer.py:TransformerEncoderLayer.__init__": "",
     "module_conversion.py:Conversion.to": """\
-@_overload
+@overload
 def to(self, device: _Device = ..., dtype: _DType = ..., non_blocking: _bool = ...,
        *, memory_format: _Any = ...) -> _Self: ...
-@_overload
+@overload
 def to(self, dtype: _DType, non_blocking: _bool = ...) -> _Self: ...
-@_overload
+@overload
 def to(self, tensor: Tensor, non_blocking: _bool = ...) -> _Self: ...""",
     "parameter.py:Parameter.__new__":
         "def __new__(cls, data: Tensor | None = None, requires_grad: _bool = True) -> _Self: ...",

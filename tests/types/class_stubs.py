@@ -114,7 +114,7 @@ class _Stub:
                 x.annotation = ast.Name(self._type(x, defaults.get(x), forward))
         for x in filter(None, (given.vararg, given.kwarg)):
             x.annotation = ast.Name(_written(x.annotation))
-        for x, value in defaults.items():
+        for value in defaults.values():
             if not isinstance(value, ast.Constant):
                 _replace(given, value, ast.Constant(...))
         result = _written(node.returns) if node.returns is not None else "_Any"

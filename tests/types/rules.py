@@ -10,18 +10,21 @@ from __future__ import annotations
 import re
 
 _FROM = {
+    "contextlib": "AbstractContextManager",
     "builtins": "bool bytes complex dict float int list object range str tuple type",
     "collections.abc": "Callable ItemsView Iterator KeysView Sequence ValuesView",
     "typing": "Any Generic Literal NamedTuple NoReturn ParamSpec Protocol Self SupportsIndex "
-              "TypeAlias TypeVar overload",
+              "TypeAlias TypeVar",
     "tracejit.core.eager.metadata": "layout memory_format",
     "tracejit.core.eager.size": "Size", "tracejit.core.memory": "device",
     "tracejit.core.ops.generators": "Generator", "tracejit.core.ops.types": "dtype",
-    "tracejit": "return_types",
+    "tracejit": "return_types", "tracejit.nn.utils.rnn": "PackedSequence",
 }
 IMPORTS = {f"_{name}": f"from {module} import {name} as _{name}"
            for module, names in _FROM.items() for name in names.split()}
-IMPORTS |= {"_np": "import numpy as _np", "_Ellipsis": "from types import EllipsisType as _Ellipsis"}
+IMPORTS |= {"_np": "import numpy as _np",
+            "_Ellipsis": "from types import EllipsisType as _Ellipsis",
+            "overload": "from typing import overload"}  # jedi knows it by this name only
 # Defined in the stub of `Tensor`, for all.
 ALIASES = {
     "_Array": "_np.ndarray[_Any, _Any]",
@@ -35,9 +38,10 @@ ALIASES = {
     "_Key": '"_SupportsIndex | slice | _Ellipsis | Tensor | _Array | _list[_Any]'
             ' | _tuple[_Any, ...] | _range | None"',
 }
-VARIABLES = {"_P": '_ParamSpec("_P")', "_R": '_TypeVar("_R")', "_S": '_TypeVar("_S")',
-             "_T": '_TypeVar("_T")', "_R_co": '_TypeVar("_R_co", covariant=True)'}
-_NAME = re.compile(r"(?<![\w.])_[A-Za-z]\w*")
+VARIABLES = {"_P": '_ParamSpec("_P")', "_R": '_TypeVar("_R")',
+             "_F": '_TypeVar("_F", bound=_Callable[..., _Any])',
+             "_R_co": '_TypeVar("_R_co", covariant=True)'}
+_NAME = re.compile(r"(?<![\w.])(?:_[A-Za-z]\w*|overload\b)")
 
 
 def with_imports(body: str, imports: list[str], home: bool = False) -> str:
@@ -54,10 +58,11 @@ def with_imports(body: str, imports: list[str], home: bool = False) -> str:
     return "\n".join([*lines, *dict.fromkeys(imports), "", *front, "", body, ""])
 
 
-_TENSOR = """input tensor tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 A B L LU pivots M
-x y x1 x2 a b weight target targets index indices mask condition src source input1 input2 tau theta
-grid query key value_states v real imag abs angle boundaries sorted_sequence elements test_elements
-hx w_ih w_hh b_ih b_hh window log_probs input_lengths target_lengths anchor positive negative
+_TENSOR = """\
+input tensor tensor1 tensor2 mat mat1 mat2 vec vec1 vec2 batch1 batch2 A B L LU pivots M x y x1 x2
+a b weight target targets index indices mask condition src source input1 input2 tau theta grid
+query key value_states v real imag abs angle boundaries sorted_sequence elements test_elements hx
+w_ih w_hh b_ih b_hh window log_probs input_lengths target_lengths anchor positive negative
 running_mean running_var pos_weight weights fweights aweights sorter prepend append LU_data
 LU_pivots attn_mask in_proj_weight in_proj_bias bias_k bias_v out_proj_weight out_proj_bias
 key_padding_mask q_proj_weight k_proj_weight v_proj_weight static_k static_v bias linear_weight
@@ -66,8 +71,8 @@ count compressed_indices plain_indices ccol_indices row_indices crow_indices col
 _random_samples self out other_tensor h_0 c_0 src_mask tgt tgt_mask memory memory_mask
 src_key_padding_mask tgt_key_padding_mask memory_key_padding_mask""".split()
 _OPERAND = "other exponent min max value fill_value".split()
-_INTS = """kernel_size stride padding dilation output_size output_padding dims order normalized_shape
-padding_size""".split()
+_INTS = """kernel_size stride padding dilation output_size output_padding dims order
+normalized_shape padding_size""".split()
 
 PARAMETERS: dict[str, str] = {
     **dict.fromkeys(_TENSOR, "Tensor"),
@@ -124,7 +129,8 @@ PLACES: dict[str, str] = {
     "unravel_index.shape": "_int | _Ints", "is_set_to.tensor": "Tensor",
     "segment_reduce.axis": "_int", "index.positions": "_Any", "new_full.fill_value": "_Number",
     "fill_diagonal_.fill_value": "_Number", "full_like.fill_value": "_Number | Tensor",
-    "norm.p": "_float | _str", "renorm.p": "_float", "renorm_.p": "_float", "cond.p": "_float | _str",
+    "norm.p": "_float | _str", "renorm.p": "_float", "renorm_.p": "_float",
+    "cond.p": "_float | _str",
     "is_tensor.obj": "_object", "is_storage.obj": "_object", "normalize.dim": "_IntOrInts",
     "pad.value": "_float", "threshold.value": "_float", "gaussian_nll_loss.var": "Tensor | _float",
     "frobenius_norm.dim": "_IntOrInts", "random_.from": "_int", "type.dtype": "_DType | _str",

@@ -76,6 +76,8 @@ class _Renamed(ast.NodeTransformer):
         text = ast.unparse(node)
         if text == "np.ndarray":
             return ast.Name("_Array")
+        if node.attr in self.known and node.attr != "dtype":
+            return ast.Name(self.known[node.attr])
         return ast.Name(self.owner.name_of(node.attr, _resolved(text, self.scope)))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -163,6 +165,7 @@ class Writer:
     def __init__(self, module: str, annotations: Annotations) -> None:
         self.module, self.annotations = module, annotations
         self.method = module == "Tensor"
+        self.of_tensors = not module.startswith(("tracejit.jit", "tracejit.compiler"))
 
     def lines(self, name: str, function: Any, kind: str = "") -> list[str]:
         """Return the statements that declare a function."""
@@ -204,7 +207,7 @@ class Writer:
         lines = [self._statement(name, bound, text, result) for text, result in given]
         if len(lines) == 1:
             return lines
-        return [line for statement in lines for line in ("@_overload", statement)]
+        return [line for statement in lines for line in ("@overload", statement)]
 
     def _statement(self, name: str, bound: str, text: str, result: str) -> str:
         inside = ", ".join(part for part in (bound, text) if part)
@@ -245,7 +248,7 @@ class Writer:
             written = place
         elif record_of(function) is not None and bare in ("other", "n", "max", "min", "value"):
             written = "_Operand"
-        elif "_Any" in source and not source.startswith("_Callable"):
+        elif self.of_tensors and "_Any" in source and not source.startswith("_Callable"):
             written = rules.PARAMETERS.get(bare, source)
             if source == "_Sequence[_Any]" and written == "_IntOrInts":
                 written = "_Sequence[_int]"
@@ -262,6 +265,8 @@ class Writer:
         return "_Sequence[Tensor] | None"
 
     def _result(self, name: str, function: Any) -> str:
+        if inspect.isgeneratorfunction(inspect.unwrap(function)) and not self.method:
+            return "_AbstractContextManager[None]"
         if name in rules.RESULTS:
             return rules.RESULTS[name]
         key = f"linalg_{name}" if self.module == "tracejit.linalg" else name
@@ -274,7 +279,7 @@ class Writer:
         annotation = inspect.signature(function).return_annotation
         source = self.annotations.text(annotation, function, result=True)
         if source == "_Any" or annotation is EMPTY:
-            return "Tensor"
+            return "Tensor" if self.of_tensors else "_Any"
         if source == "_tuple[_Any, ...]":
             return "_tuple[Tensor, ...]"
         return source

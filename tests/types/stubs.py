@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tracejit
-from tests.types import rules
+from tests.types import by_hand, rules
 from tests.types.class_stubs import class_stubs
 from tests.types.signatures import (
     Annotations,
@@ -29,57 +29,56 @@ from tracejit.core.eager.metadata import layout, memory_format
 from tracejit.core.ops.types import dtype
 
 ROOT = Path(__file__).resolve().parents[2]
+# Modules whose own annotations say more than a signature does here.
+TYPED = ("tracejit.jit.compiled_function", "tracejit.debug.compare", "tracejit.serialization",
+         "tracejit.func.vmap", "tracejit.nn.attention_function")
 FIRST = '''\
 # Written by `make stubs` from the records of ops and the public functions. Do not edit.
 # mypy: disable-error-code="override,overload-overlap,misc,type-arg,assignment"
 # mypy: disable-error-code="overload-cannot-match,no-redef,valid-type,attr-defined"
 '''
 TENSOR = "from tracejit.core.eager.tensor import Tensor as Tensor"
-# Written by hand, for what no signature says.
-BY_HAND = {
-    "trace": '''\
-@_overload
-def trace(input: Tensor) -> Tensor: ...
-@_overload
-def trace(fn: _Callable[_P, _R], example_inputs: _Any = ..., *, dynamic: _bool | None = ...,
-          fullgraph: _bool = ..., numerics: _str | None = ..., mode: _str | None = ...,
-          check_trace: _bool = ..., check_inputs: _Any = ..., check_tolerance: _float = ...,
-          strict: _bool = ..., example_kwarg_inputs: _dict[_str, _Any] | None = ...,
-          ) -> CompiledFunction[_P, _R]: ...''',
-    "vmap": "from tracejit.func import vmap as vmap",
-    "compile": "from tracejit.compiler import compile as compile",
-    "script": "from tracejit.jit import script as script",
-    "no_recompile": "from tracejit.jit.compiled_function import no_recompile as no_recompile",
-    "compare": "from tracejit.debug.compare import compare as compare",
-    "save": "from tracejit.serialization import save as save",
-    "load": "from tracejit.serialization import load as load",
-}
-FUNCTIONS = ("tracejit.nn.functional", "tracejit.linalg", "tracejit.fft", "tracejit.special")
+FUNCTIONS = ("tracejit.nn.functional", "tracejit.linalg", "tracejit.fft", "tracejit.special",
+             "tracejit.jit", "tracejit.compiler")
 
 
-def top_level() -> str:
-    """Return the stub of `tracejit` itself."""
-    notes, body, imports, modules = Annotations(), [], [], []
-    writer = Writer("tracejit", notes)
-    for name in sorted(public_names(tracejit)):
-        value = getattr(tracejit, name)
-        if isinstance(value, types.ModuleType):
-            modules.append(f"from tracejit import {name} as {name}")
-        elif name in BY_HAND:
-            (imports if BY_HAND[name].startswith("from") else body).append(BY_HAND[name])
+def module_stub(module: str) -> str:
+    """Return the stub of a module of functions; classes come from where they are written."""
+    notes, body, imports = Annotations(), [], [TENSOR, *by_hand.IMPORTS.get(module, [])]
+    room = importlib.import_module(module)
+    writer = Writer(module, notes)
+    for name in sorted(public_names(room)):
+        value = getattr(room, name)
+        given = by_hand.STATEMENTS.get((module, name))
+        if given is not None:
+            (imports if given.startswith("from ") else body).append(given)
+        elif isinstance(value, types.ModuleType):
+            if module == "tracejit" or value.__name__ == f"{module}.{name}":
+                imports.append(f"from {module} import {name} as {name}")
         elif isinstance(value, type):
-            body.append(_class_line(name, value, imports))
+            body += _class_line(name, value, imports)
         elif callable(value) and not isinstance(value, dtype):
-            body += writer.lines(name, value)
+            body += _function(module, name, value, writer, imports)
         else:
-            body.append(f"{name}: {_constant(name, value)}")
-    body = [line for line in body if line]
-    return _file(notes, ["__version__: _str", *body], [TENSOR, *imports, *modules])
+            body.append(f"{name}: {_constant(value)}")
+    if module == "tracejit":
+        body.insert(0, "__version__: _str")
+    return _file(notes, body, imports)
+
+
+def _function(module: str, name: str, value: Any, writer: Writer, imports: list[str]) -> list[str]:
+    """Declare a function; one that is not made by decorators is taken from its own file."""
+    home = inspect.unwrap(value).__module__ if inspect.isfunction(value) else ""
+    if home and home != module and not home.startswith("tracejit.core") and home in TYPED:
+        imports.append(f"from {home} import {value.__name__} as {name}")
+        return []
+    return writer.lines(name, value)
 
 
 def public_names(module: Any) -> Iterator[str]:
     """Yield the names that a module shows, without those it only uses itself."""
-    for name in dir(module):
+    names = dir(module) if module in (tracejit, tracejit.jit) else None
+    for name in names or getattr(module, "__all__", dir(module)):
         value = getattr(module, name) if is_public(name) else None
         if value is None and name != "newaxis" or is_typing(value) or name == "annotations":
             continue
@@ -89,17 +88,17 @@ def public_names(module: Any) -> Iterator[str]:
             yield name
 
 
-def _class_line(name: str, value: type, imports: list[str]) -> str:
+def _class_line(name: str, value: type, imports: list[str]) -> list[str]:
     if type(value).__name__ == "TensorType":  # as annotations, the older names are all tensors
-        return f"{name} = Tensor"
+        return [f"{name} = Tensor"]
     if type(value).__name__ in ("StorageType", "AbsentType"):
-        return f"{name}: _Any"
+        return [f"{name}: _Any"]
     if value is not tracejit.Tensor:
         imports.append(f"from {value.__module__} import {value.__name__} as {name}")
-    return ""
+    return []
 
 
-def _constant(name: str, value: Any) -> str:
+def _constant(value: Any) -> str:
     if isinstance(value, dtype):
         return "_dtype"
     for kind, text in ((layout, "_layout"), (memory_format, "_memory_format"), (float, "_float"),
@@ -107,20 +106,6 @@ def _constant(name: str, value: Any) -> str:
         if isinstance(value, kind):
             return text
     return "_Any"
-
-
-def functions_of(module: str) -> str:
-    """Return the stub of a module of functions."""
-    notes, body, imports = Annotations(), [], []
-    room = importlib.import_module(module)
-    writer = Writer(module, notes)
-    for name in sorted(public_names(room)):
-        value = getattr(room, name)
-        if isinstance(value, type):
-            imports.append(f"from {value.__module__} import {value.__name__} as {name}")
-        elif callable(value):
-            body += writer.lines(name, value)
-    return _file(notes, body, [TENSOR, *imports])
 
 
 def tensor() -> str:
@@ -179,12 +164,13 @@ def _file(notes: Annotations, body: list[str], imports: list[str], home: bool = 
 def all_stubs() -> dict[str, str]:
     """Return the text of every stub by its path in the repository."""
     found = {
-        "tracejit/__init__.pyi": top_level(),
+        "tracejit/__init__.pyi": module_stub("tracejit"),
         "tracejit/core/eager/tensor.pyi": tensor(),
         "tracejit/return_types.pyi": results(),
     }
     for module in FUNCTIONS:
-        found[module.replace(".", "/") + ".pyi"] = functions_of(module)
+        package = "/__init__" if module == "tracejit.jit" else ""
+        found[module.replace(".", "/") + package + ".pyi"] = module_stub(module)
     return found | class_stubs(ROOT)
 
 

@@ -12,6 +12,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+__all__ = ["CompiledFunction", "RecompileError", "load", "no_recompile", "save", "script",
+           "script_if_tracing", "trace", "trace_module"]
+
 importlib.import_module("tracejit.jit.annotations")  # the module is not the future feature
 _LATER = {
     **dict.fromkeys(
@@ -159,6 +162,10 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
     raise NotImplementedError("jit.load: TorchScript files hold code, which tracejit does not "
                               "run; make the module from its source, and load its state_dict with "
                               "tracejit.load")
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name in {*__all__, *_LATER, *_RENAMED} if not name.startswith("_"))
 
 
 def __getattr__(name: str) -> Any:

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import threading
 import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from tracejit import config, logs
 from tracejit.config import flags
@@ -62,10 +72,13 @@ class RecompileError(RuntimeError):
     """
 
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 Way = str  # a mode, and " eager" for exact numerics: compared at each call
 
 
-class CompiledFunction:
+class CompiledFunction(Generic[P, R]):
     """Captured function. Calling it gives what the plain function would give.
 
     >>> import tracejit
@@ -87,14 +100,14 @@ class CompiledFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         *,
         dynamic: bool | None = None,
         fullgraph: bool = False,
         numerics: str | None = None,
         mode: str | None = None,
         read_source: bool = True,
-    ):
+    ) -> None:
         if mode is not None and mode not in _MODES:
             raise ValueError(f"mode: expected one of {', '.join(_MODES)}; got {mode!r}")
         if numerics not in (None, "fast", "eager"):
@@ -121,7 +134,7 @@ class CompiledFunction:
         self.full: set[Way] = set()  # where no more programs are made
 
     # -- a call -----------------------------------------------------------------------------------
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         way = self.mode or _flags["mode"]
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
         plainly = active.tracer is not None or ever.op_by_op and active.op_by_op
@@ -319,7 +332,7 @@ class CompiledFunction:
         entries = [entry for _, entry in self.entries]
         return Report(self.__name__, self.statistics, entries, plainly, verbose)
 
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+    def graph(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
         """Return the graph that serves these arguments, captured on copies of them if there is none
         yet.
 
@@ -394,8 +407,21 @@ class CompiledFunction:
         dunders = [name for name in dir(type(self)) if name.startswith("__")]
         return sorted({*own, *dunders, "graph", "graphs", "profile", "report"})
 
+    def __repr__(self) -> str:
+        """Name the function and its place: `<tracejit.script of step at train.py:12>`."""
+        decorator = "script" if self.read_source else "trace"
+        name = getattr(self.function, "__qualname__", self.__name__).rpartition("<locals>.")[2]
+        code = getattr(self.function, "__code__", None)
+        place = f" at {os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
+        return f"<tracejit.{decorator} of {name}{place}>"
+
     # -- being a method, a copy, a pickle
     # --------------------------------------------------------------
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> CompiledFunction[P, R]: ...
+    @overload
+    def __get__(self: CompiledFunction[Concatenate[Any, Q], R], instance: object,
+                owner: type | None = None) -> _Bound[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _Bound(self, instance)
 
@@ -413,14 +439,23 @@ class CompiledFunction:
         return {name: getattr(self, name) for name in names}
 
 
-class _Bound:
+class _Bound(Generic[P, R]):
     """Captured method bound to its instance."""
 
-    def __init__(self, compiled: CompiledFunction, instance: Any):
+    def __init__(self, compiled: Any, instance: Any) -> None:
         self.__func__, self.__self__ = compiled, instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__func__(self.__self__, *args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return cast(R, self.__func__(self.__self__, *args, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"<bound method {self.__func__!r}>"
+
+    if TYPE_CHECKING:  # what `__getattr__` passes on, for editors
+        graphs: dict[str, str]
+
+        def report(self, verbose: bool = False) -> Report: ...
+        def graph(self, *args: P.args, **kwargs: P.kwargs) -> Graph: ...
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__func__, name)

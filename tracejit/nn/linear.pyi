@@ -1,7 +1,6 @@
 # Written by `make stubs` from the source beside it. Do not edit.
 # mypy: ignore-errors
 from typing import Any as _Any
-from typing import TypeVar as _TypeVar
 from builtins import bool as _bool
 from builtins import int as _int
 from builtins import str as _str
@@ -17,7 +16,6 @@ from tracejit.nn.parameter import Parameter as _Parameter
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.tensor import _DType, _Device
 
-_T = _TypeVar("_T")
 
 
 class Linear(Module):
@@ -41,7 +39,7 @@ class Bilinear(Module):
     bias: _Parameter
 class Identity(Module):
     def __init__(self, *args: _Any, **kwargs: _Any) -> None: ...
-    def forward(self, input: _T) -> _T: ...
+    def forward(self, input: Tensor) -> Tensor: ...
 class Flatten(Module):
     def __init__(self, start_dim: _int=1, end_dim: _int=...) -> None: ...
     def forward(self, input: Tensor) -> Tensor: ...

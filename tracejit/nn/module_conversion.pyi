@@ -5,8 +5,8 @@ from typing import Self as _Self
 from builtins import bool as _bool
 from builtins import dict as _dict
 from builtins import int as _int
-from typing import overload as _overload
 from builtins import str as _str
+from typing import overload
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -35,12 +35,12 @@ class Conversion:
     _buffers: _dict[_str, _Any]
     _modules: _dict[_str, _Any]
     def _apply(self, convert: Callable[[_Any], _Any]) -> _Self: ...
-    @_overload
+    @overload
     def to(self, device: _Device = ..., dtype: _DType = ..., non_blocking: _bool = ...,
            *, memory_format: _Any = ...) -> _Self: ...
-    @_overload
+    @overload
     def to(self, dtype: _DType, non_blocking: _bool = ...) -> _Self: ...
-    @_overload
+    @overload
     def to(self, tensor: Tensor, non_blocking: _bool = ...) -> _Self: ...
     def _tj_cast(self, kind: _DType) -> _Any: ...
     def float(self) -> _Self: ...

@@ -1,7 +1,7 @@
 # Written by `make stubs` from the source beside it. Do not edit.
 # mypy: ignore-errors
 from typing import Any as _Any
-from typing import TypeVar as _TypeVar
+from tracejit.nn.utils.rnn import PackedSequence as _PackedSequence
 from builtins import bool as _bool
 from builtins import dict as _dict
 from builtins import float as _float
@@ -25,7 +25,6 @@ from tracejit.nn.parameter import Parameter as _Parameter
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.tensor import _DType, _Device
 
-_S = _TypeVar("_S")
 
 
 _STEPS: _Any
@@ -61,18 +60,18 @@ class RNN(RNNBase):
                  nonlinearity: _str = ..., bias: _bool = True, batch_first: _bool = False, dropout: _float = 0.0,
                  bidirectional: _bool = False, device: _Device = None,
                  dtype: _DType = None) -> None: ...
-    def forward(self, input: _S, hx: Tensor | None = None) -> _tuple[_S, Tensor]: ...
+    def forward(self, input: Tensor | _PackedSequence, hx: Tensor | None = None) -> _tuple[Tensor | _Any, Tensor]: ...
 class LSTM(RNNBase):
     def __init__(self, input_size: _int, hidden_size: _int, num_layers: _int = 1,
                  bias: _bool = True, batch_first: _bool = False, dropout: _float = 0.0,
                  bidirectional: _bool = False, proj_size: _int = 0, device: _Device = None,
                  dtype: _DType = None) -> None: ...
-    def forward(self, input: _S, hx: _tuple[Tensor, Tensor] | None = None) -> _tuple[_S, _tuple[Tensor, Tensor]]: ...
+    def forward(self, input: Tensor | _PackedSequence, hx: _tuple[Tensor, Tensor] | None = None) -> _tuple[Tensor | _Any, _tuple[Tensor, Tensor]]: ...
 class GRU(RNNBase):
     def __init__(self, input_size: _int, hidden_size: _int, num_layers: _int = 1,
                  bias: _bool = True, batch_first: _bool = False, dropout: _float = 0.0,
                  bidirectional: _bool = False, device: _Device = None,
                  dtype: _DType = None) -> None: ...
-    def forward(self, input: _S, hx: Tensor | None = None) -> _tuple[_S, Tensor]: ...
+    def forward(self, input: Tensor | _PackedSequence, hx: Tensor | None = None) -> _tuple[Tensor | _Any, Tensor]: ...
 def _check_options(mode: _str, hidden_size: _Any, num_layers: _int, dropout: _Any, proj_size: _int) -> None: ...
 def _check_dimensions(mode: _str, input: _Any, given: State | None) -> None: ...

@@ -18,9 +18,9 @@ class Cube(Function):
         return x**3
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return 3 * x * x * grads[0]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x: Tensor = ctx.saved_tensors[0]
+        return 3 * x * x * grad
 
 
 def whiten(x: Tensor) -> tuple[Tensor, Tensor]:

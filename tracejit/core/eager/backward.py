@@ -7,7 +7,7 @@ Called by users as `tensor.backward()`, `autograd.backward` and `autograd.grad`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracejit.core.eager.conditional_grad import ConditionalGrad
 from tracejit.core.eager.engine import Root, TapeEdge, Task
@@ -20,6 +20,9 @@ from tracejit.core.eager.tape import refresh
 from tracejit.core.ops import creation
 from tracejit.core.ops.shapes import known_same_shape, numel, shape_text
 from tracejit.core.ops.types import COMPLEX, FLOATING, TensorType
+
+if TYPE_CHECKING:
+    from tracejit.core.eager.tensor import Tensor
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
@@ -58,7 +61,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple[Tensor, ...]:
     """Return the gradients of the sum of `outputs` (weighted by `grad_outputs`) with respect to
     `inputs`; no `.grad` changes.
 

@@ -226,7 +226,7 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **named: Any) -> Any:
         """Return gradients of the inputs (None where there is none) from gradients of the
         outputs."""
         raise NotImplementedError("You must implement either the backward or vjp method for your "
@@ -236,7 +236,7 @@ class Function(metaclass=FunctionMeta):
     vjp = backward  # another name, under which it may be defined
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, *grad_inputs: Any, **named: Any) -> Any:
         """Return tangents of the outputs from tangents of the inputs, for forward mode."""
         raise NotImplementedError("You must implement the jvp function for custom "
                                   "autograd.Function to use it with forward mode AD.")

@@ -18,7 +18,7 @@ from tracejit import cuda
 from tracejit.core.eager.recording import active
 from tracejit.core.ops.generators import Generator
 from tracejit.utils.data.collate import default_collate, default_convert
-from tracejit.utils.data.dataset import IterableDataset
+from tracejit.utils.data.dataset import IterableDataset, Samples
 from tracejit.utils.data.fetching import MapFetcher, StreamFetcher
 from tracejit.utils.data.parallel import ParallelIterator, Pool
 from tracejit.utils.data.sampler import (
@@ -79,7 +79,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Samples[T_co] | Iterable[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable | None = None,
@@ -99,7 +99,7 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
@@ -176,7 +176,7 @@ class DataLoader(Generic[T_co]):
     def _fetcher_class(self) -> Any:
         return StreamFetcher if self._stream else MapFetcher
 
-    def __iter__(self) -> Iterator[T_co]:
+    def __iter__(self) -> Iterator[Any]:
         self._tell_recorder()
         if self.pin_memory and not cuda.is_available():
             warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then "

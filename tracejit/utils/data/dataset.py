@@ -12,12 +12,19 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops.generators import Generator, default_generator
 from tracejit.core.ops.random import randperm
 
 T_co = TypeVar("T_co", covariant=True)
+
+
+class Samples(Protocol[T_co]):
+    """Object that gives samples by number: a dataset, a list."""
+
+    def __getitem__(self, index: Any, /) -> T_co: ...
 
 
 class Dataset(Generic[T_co]):
@@ -61,7 +68,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co], ABC):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Sample `i` is `(tensor[i], ...)` of tensors whose first sizes agree.
 
     Raises AssertionError where they do not.
@@ -71,12 +78,12 @@ class TensorDataset(Dataset[tuple]):
     (tensor(1), tensor([1., 1.]))
     """
 
-    def __init__(self, *tensors: Any) -> None:
+    def __init__(self, *tensors: Tensor) -> None:
         if any(t.size(0) != tensors[0].size(0) for t in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
@@ -197,11 +204,11 @@ class Subset(Dataset[T_co]):
     'd'
     """
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Samples[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: Any) -> T_co:
         # Some code asks a subset for a list of samples, if its dataset takes lists.
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
@@ -222,10 +229,10 @@ def samples_of(dataset: Any, indices: Sequence[Any]) -> list:
 
 
 def random_split(
-    dataset: Any,
+    dataset: Samples[T_co],
     lengths: Sequence[int | float],
     generator: Generator | None = default_generator,
-) -> list[Subset]:
+) -> list[Subset[T_co]]:
     """Subsets of the given lengths, or fractions, that share no sample, drawn at random.
 
     Fractions sum to 1; what rounding down leaves over goes to the first subsets, one sample each.
@@ -236,14 +243,15 @@ def random_split(
     >>> [len(part) for part in parts], sorted(i for part in parts for i in part.indices)
     ([7, 3], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
+    whole: Any = dataset
     total = sum(lengths)
     counts = list(lengths)
     # Lengths are taken for fractions if they sum to 1, [1] included: all of the dataset.
     if math.isclose(total, 1) and total <= 1:
-        counts = _counts(lengths, len(dataset))
-    if sum(counts) != len(dataset):
+        counts = _counts(lengths, len(whole))
+    if sum(counts) != len(whole):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = randperm(len(dataset), generator=generator).tolist()
+    order = randperm(len(whole), generator=generator).tolist()
     ends = itertools.accumulate(counts)
     return [Subset(dataset, order[end - n : end]) for n, end in zip(counts, ends)]
 
