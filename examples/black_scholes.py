@@ -61,7 +61,7 @@ def options(count: int) -> list[np.ndarray]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="ten thousand options")
     count = 10_000 if parser.parse_args(argv).quick else 1_000_000
 

@@ -59,7 +59,7 @@ def fit(steps: int, compiled: bool) -> list[float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
     steps = STEPS // 10 if parser.parse_args(argv).quick else STEPS
 

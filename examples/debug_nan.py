@@ -86,7 +86,7 @@ def anomaly_report() -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer steps")
     steps = 4 if parser.parse_args(argv).quick else 20
 

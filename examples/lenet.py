@@ -26,9 +26,10 @@ def images(folder, train):
     if folder:
         data = MNIST(folder, train)
         return data.data.unsqueeze(1).float() / 255, data.targets
-    data = Digits(train)
-    small = data.data.unsqueeze(1).float() / data.full
-    return F.interpolate(small, size=(28, 28), mode="bilinear", align_corners=False), data.targets
+    digits = Digits(train)
+    small = digits.data.unsqueeze(1).float() / digits.full
+    large = F.interpolate(small, size=(28, 28), mode="bilinear", align_corners=False)
+    return large, digits.targets
 
 
 class LeNet(nn.Module):

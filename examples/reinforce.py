@@ -48,7 +48,8 @@ class Task:
 
     def play(self, rng):
         """States, pushes and who was in play, as arrays of (steps, carts)."""
-        carts, seen = CartPoles(CARTS, rng), []
+        carts = CartPoles(CARTS, rng)
+        seen: list[tuple[np.ndarray, ...]] = []
         while carts.alive.any() and len(seen) < LONGEST:
             state, alive = carts.state.astype(np.float32), carts.alive.copy()
             with tracejit.no_grad():

@@ -63,11 +63,12 @@ class Task:
 def go_on(task, steps, compiled):
     """Losses of so many more steps."""
     step = tracejit.script(task.step) if compiled else task.step
-    losses = []
+    losses: list[float] = []
     for batch in task.batches():
         if len(losses) == steps:
-            return losses
+            break
         losses.append(step(*batch).item())
+    return losses
 
 
 def resumed(data, steps, compiled, path: Path):

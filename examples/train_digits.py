@@ -226,7 +226,7 @@ def verdict(runs: list[Run], quick: bool) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="three epochs, no accuracy asked")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--plot", type=Path, default=Path("out/train_digits.png"))

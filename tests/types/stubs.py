@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +77,20 @@ def _function(module: str, name: str, value: Any, writer: Writer, imports: list[
     return writer.lines(name, value)
 
 
+@cache
+def _fresh_names(module: str) -> list[str]:
+    """Return what a module shows right after its import: later ones add submodules."""
+    code = f"import {module} as m; print(*dir(m))"
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, text=True,
+                          capture_output=True).stdout.split()
+
+
 def public_names(module: Any) -> Iterator[str]:
     """Yield the names that a module shows, without those it only uses itself."""
-    names = dir(module) if module in (tracejit, tracejit.jit) else None
-    for name in names or getattr(module, "__all__", dir(module)):
+    names = getattr(module, "__all__", dir(module))
+    if module in (tracejit, tracejit.jit):
+        names = _fresh_names(module.__name__)
+    for name in names:
         value = getattr(module, name) if is_public(name) else None
         if value is None and name != "newaxis" or is_typing(value) or name == "annotations":
             continue
@@ -113,7 +125,7 @@ def tensor() -> str:
     notes, body = Annotations(), []
     writer = Writer("Tensor", notes)
     kind = tracejit.Tensor
-    for name in sorted(set(dir(kind)) - _OF_OBJECT):
+    for name in sorted(set(dir(kind)) - OF_OBJECT):
         raw = inspect.getattr_static(kind, name)
         if isinstance(raw, property):
             body += _property(name, raw, notes)
@@ -130,7 +142,7 @@ def tensor() -> str:
     return _file(notes, lines, [state], home=True)
 
 
-_OF_OBJECT = set("""__annotations__ __class__ __dict__ __dir__ __doc__ __getattribute__ __getstate__
+OF_OBJECT = set("""__annotations__ __class__ __dict__ __dir__ __doc__ __getattribute__ __getstate__
 __init__ __init_subclass__ __module__ __reduce__ __setattr__ __delattr__ __sizeof__ __slots__
 __subclasshook__ __weakref__ __array_priority__""".split())
 
