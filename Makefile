@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour pages docs clean
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour pages docs clean stubs
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -105,6 +105,10 @@ bench: $(VENV)/.has-bench
 golden: $(TEST_ENV)
 	UPDATE_GOLDEN=1 $(PYTEST) -q tests/golden $(ARGS)
 	git --no-pager diff --stat -- tests/golden
+
+# The stubs that editors and type checkers read, from the records and the public functions.
+stubs: $(TEST_ENV)
+	$(PY) -m tests.types.stubs
 
 # What two commits compile: graphs, guards and kernels must be the same but for the names of
 # tests/replay_names.txt.

@@ -38,9 +38,9 @@ class Run:
         return 1e3 * sorted(self.seconds)[len(self.seconds) // 10]
 
 
-def arguments(text: str, steps: int, quick: int) -> argparse.ArgumentParser:
+def arguments(text: str | None, steps: int, quick: int) -> argparse.ArgumentParser:
     """The options of a training example: `steps` as a rule, `quick` with --quick."""
-    parser = argparse.ArgumentParser(description=text.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(text or "").split("\n")[0])
     parser.add_argument("--steps", type=int, help=f"training steps, {steps} unless told")
     parser.add_argument("--quick", action="store_true", help=f"{quick} steps, no target asked")
     parser.add_argument("--eager", action="store_true", help="only eagerly")

@@ -8,6 +8,7 @@ from tracejit.core.ops.generators import Generator as _Generator
 from typing import Literal as _Literal
 from typing import NoReturn as _NoReturn
 from typing import ParamSpec as _ParamSpec
+from typing import Protocol as _Protocol
 from collections.abc import Sequence as _Sequence
 from tracejit.core.eager.size import Size as _Size
 from typing import TypeVar as _TypeVar
@@ -29,7 +30,6 @@ from tracejit.sparse.compressed import CompressedTensor as _CompressedTensor
 from tracejit.sparse.tensor import SparseTensor as _SparseTensor
 from tracejit.core.eager.tensor import Tensor as Tensor
 import sys
-from tracejit.jit import _M
 from tracejit.jit.capture.breaks import CaptureError as CaptureError
 from tracejit.jit.compiled_function import CompiledFunction as CompiledFunction
 from tracejit.core.memory.devices import DeviceUnavailable as DeviceUnavailable
@@ -802,11 +802,18 @@ def tile(input: Tensor, *sizes: _int) -> Tensor: ...
 @overload
 def tile(input: Tensor, dims: _Ints) -> Tensor: ...
 def topk(input: Tensor, k: _int | Tensor, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: _Sequence[Tensor] | None = None) -> _return_types.topk: ...
+class _Module(_Protocol):
+    @property
+    def _parameters(self) -> _Any: ...
+    @property
+    def forward(self) -> _Any: ...
+
+_M = _TypeVar("_M", bound=_Module)
 @overload
 def trace(input: Tensor) -> Tensor: ...
-if sys.platform == "jedi":
+if sys.version_info[0] < 3:
     @overload
-    def trace(fn: _M, example_inputs: _Any = None, *, dynamic: _bool | None = None, fullgraph: _bool = False, numerics: _str | None = None, mode: _str | None = None, check_trace: _bool = True, check_inputs: _Any = None, check_tolerance: _float = 1e-05, strict: _bool = True, example_kwarg_inputs: _dict[_str, _Any] | None = None) -> _M | CompiledFunction[..., _Any]: ...
+    def trace(fn: _M, example_inputs = None, *, dynamic = None, fullgraph = False, numerics = None, mode = None, check_trace = True, check_inputs = None, check_tolerance = 1e-05, strict = True, example_kwarg_inputs = None) -> _M | CompiledFunction[..., _Any]: ...
 @overload
 def trace(fn: _M, example_inputs: _Any = None, *, dynamic: _bool | None = None, fullgraph: _bool = False, numerics: _str | None = None, mode: _str | None = None, check_trace: _bool = True, check_inputs: _Any = None, check_tolerance: _float = 1e-05, strict: _bool = True, example_kwarg_inputs: _dict[_str, _Any] | None = None) -> _M: ...
 @overload

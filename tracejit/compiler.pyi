@@ -5,6 +5,7 @@
 from typing import Any as _Any
 from collections.abc import Callable as _Callable
 from typing import ParamSpec as _ParamSpec
+from typing import Protocol as _Protocol
 from typing import TypeVar as _TypeVar
 from builtins import bool as _bool
 from builtins import dict as _dict
@@ -13,7 +14,6 @@ from typing import overload
 from tracejit.core.eager.tensor import Tensor as Tensor
 import sys
 from tracejit.jit.compiled_function import CompiledFunction
-from tracejit.jit import _Decorator, _M
 
 _P = _ParamSpec("_P")
 _R = _TypeVar("_R")
@@ -21,9 +21,27 @@ _F = _TypeVar("_F", bound=_Callable[..., _Any])
 
 def allow_in_graph(fn: _F) -> _F: ...
 def assume_constant_result(fn: _F) -> _F: ...
-if sys.platform == "jedi":
+class _Module(_Protocol):
+    @property
+    def _parameters(self) -> _Any: ...
+    @property
+    def forward(self) -> _Any: ...
+
+_M = _TypeVar("_M", bound=_Module)
+
+class _Decorator(_Protocol):
+    if sys.version_info[0] < 3:
+        @overload
+        def __call__(self, fn_or_module: _M, /) -> _M | CompiledFunction[..., _Any]: ...
     @overload
-    def compile(model: _M, *, fullgraph: _bool = False, dynamic: _bool | None = None, backend: _Any = 'inductor', mode: _str | None = None, options: _dict[_str, _Any] | None = None, disable: _bool = False, numerics: _str | None = None) -> _M | CompiledFunction[..., _Any]: ...
+    def __call__(self, fn_or_module: _M, /) -> _M: ...
+    @overload
+    def __call__(self, fn_or_module: _Callable[_P, _R], /) -> CompiledFunction[_P, _R]: ...
+if sys.version_info[0] < 3:
+    @overload
+    def compile(model: _M, *, fullgraph = False, dynamic = None, backend = 'inductor', mode = None, options = None, disable = False, numerics = None) -> _M | CompiledFunction[..., _Any]: ...
+    @overload
+    def compile(model: None = None, *, fullgraph = False, dynamic = None, backend = 'inductor', mode = None, options = None, disable = False, numerics = None) -> _Decorator: ...
 @overload
 def compile(model: _M, *, fullgraph: _bool = False, dynamic: _bool | None = None, backend: _Any = 'inductor', mode: _str | None = None, options: _dict[_str, _Any] | None = None, disable: _bool = False, numerics: _str | None = None) -> _M: ...
 @overload

@@ -5,6 +5,8 @@ In: nothing. Out: texts by module and name, which `stubs.py` puts in place of wh
 
 from __future__ import annotations
 
+import re
+
 _SCRIPT = "dynamic: _bool | None = None, fullgraph: _bool = False, numerics: _str | None = None, " \
           "mode: _str | None = None"
 _TRACE = "example_inputs: _Any = None, *, " + _SCRIPT + (
@@ -20,16 +22,17 @@ _IMPORT = "from tracejit.jit.compiled_function import CompiledFunction as Compil
 def _overloads(name: str, first: str, rest: str, bound: str = "", bare: bool = True) -> str:
     """Declare a decorator: modules stay modules, functions become compiled functions.
 
-    jedi takes the first overload and no other. It gets one with both answers, behind a test that
-    type checkers know to be false.
+    jedi takes the first overload that it cannot rule out. It gets two of its own, with both answers
+    and without types of options, behind a test that type checkers know to be false.
     """
     rows = [("{first}: _M, {rest}", "_M"),
             ("{first}: _Callable[_P, _R], {rest}", "CompiledFunction[_P, _R]")]
     if bare and not bound:
         rows.append(("{first}: None = None, {rest}", "_Decorator"))
-    for_jedi = ("{first}: _M, {rest}", "_M | CompiledFunction[..., _Any]")
-    lines = ['if sys.platform == "jedi":']
-    lines += [f"    {line}" for line in _statement(name, first, rest, bound, for_jedi)]
+    untyped = re.sub(r": [^,=]*(?:\[[^]]*\])?[^,=]* =", " =", rest)
+    lines = ["if sys.version_info[0] < 3:"]
+    for row in [("{first}: _M, {rest}", "_M | CompiledFunction[..., _Any]"), *rows[2:]]:
+        lines += [f"    {line}" for line in _statement(name, first, untyped, bound, row)]
     for row in rows:
         lines += _statement(name, first, rest, bound, row)
     return "\n".join(lines)
@@ -41,7 +44,7 @@ def _statement(name: str, first: str, rest: str, bound: str, row: tuple[str, str
 
 
 _DECORATOR = _overloads("__call__", "fn_or_module", "/", "self, ").replace("\n", "\n    ")
-PROTOCOLS = f'''\
+_MODULES = '''\
 class _Module(_Protocol):
     @property
     def _parameters(self) -> _Any: ...
@@ -49,7 +52,9 @@ class _Module(_Protocol):
     def forward(self) -> _Any: ...
 
 _M = _TypeVar("_M", bound=_Module)
-
+'''
+PROTOCOLS = f'''\
+{_MODULES}
 class _Decorator(_Protocol):
     {_DECORATOR}
 '''
@@ -57,11 +62,12 @@ STATEMENTS: dict[tuple[str, str], str] = {
     ("tracejit.jit", "script"):
         PROTOCOLS + _overloads("script", "fn_or_module", "*, " + _SCRIPT),
     ("tracejit.jit", "trace"): _overloads("trace", "fn", _TRACE),
-    ("tracejit.compiler", "compile"): _overloads("compile", "model", "*, " + _COMPILE),
+    # again, as jedi takes no private name from another stub
+    ("tracejit.compiler", "compile"): PROTOCOLS + _overloads("compile", "model", "*, " + _COMPILE),
     ("tracejit", "script"): "from tracejit.jit import script as script",
     ("tracejit", "compile"): "from tracejit.compiler import compile as compile",
     ("tracejit", "trace"):
-        "@overload\ndef trace(input: Tensor) -> Tensor: ...\n"
+        _MODULES + "@overload\ndef trace(input: Tensor) -> Tensor: ...\n"
         + _overloads("trace", "fn", _TRACE, bare=False),
 }
 for _module, _names in (("tracejit.jit", "export unused script_if_tracing script_method interface"),
@@ -71,7 +77,6 @@ for _module, _names in (("tracejit.jit", "export unused script_if_tracing script
         STATEMENTS[_module, _name] = f"def {_name}({_first}: _F) -> _F: ..."
 IMPORTS: dict[str, list[str]] = {
     "tracejit.jit": ["import sys"],
-    "tracejit.compiler": ["import sys", _IMPORT.replace(" as CompiledFunction", ""),
-                          "from tracejit.jit import _Decorator, _M"],
-    "tracejit": ["import sys", "from tracejit.jit import _M"],
+    "tracejit.compiler": ["import sys", _IMPORT.replace(" as CompiledFunction", "")],
+    "tracejit": ["import sys"],
 }

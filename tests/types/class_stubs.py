@@ -7,6 +7,7 @@ methods that return the module say so. Called by `stubs.py`.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from tests.types import class_rules, rules
@@ -22,11 +23,13 @@ _PLAIN |= {"dtype": "_DType", "device": "_Device", "Any": "_Any"}
 
 def class_stubs(root: Path) -> dict[str, str]:
     """Return the stubs of the layers' files by path."""
-    found = {}
-    for name in class_rules.FILES:
-        source = root / f"tracejit/nn/{name}.py"
-        found[f"tracejit/nn/{name}.pyi"] = _Stub(f"{name}.py", source.read_text()).text()
-    return found
+    folder = root / "tracejit/nn"
+    layers = [path for path in [*folder.glob("*.py"), folder / "attention/__init__.py"]
+              if re.search(r"^    def forward\(", path.read_text(), re.MULTILINE)]
+    files = {*layers, *(folder / f"{name}.py" for name in class_rules.FILES)}
+    return {path.with_suffix(".pyi").relative_to(root).as_posix():
+            _Stub(path.relative_to(folder).as_posix(), path.read_text()).text()
+            for path in sorted(files)}
 
 
 class _Annotations(ast.NodeTransformer):

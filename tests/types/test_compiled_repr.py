@@ -37,7 +37,8 @@ def test_trace_and_local_functions() -> None:
 
 
 def test_methods() -> None:
-    shown = f"<tracejit.script of Net.twice at {FILE}:{line_of('@tracejit.script(fullgraph=True)')}>"
+    line = line_of("@tracejit.script(fullgraph=True)")
+    shown = f"<tracejit.script of Net.twice at {FILE}:{line}>"
     assert repr(Net.twice) == shown
     assert repr(Net().twice) == f"<bound method {shown}>"
 

@@ -11,7 +11,7 @@ jedi = pytest.importorskip("jedi")
 IMPORT = "import tracejit\n"
 STEP = '''\
 import tracejit
-@tracejit.script{options}
+@tracejit.{decorator}
 def step(x: tracejit.Tensor) -> tracejit.Tensor:
     return x
 '''
@@ -61,10 +61,9 @@ def test_types_of_expressions(expression: str, kind: str) -> None:
     assert inferred(expression) == [kind]
 
 
-@pytest.mark.parametrize("options", ["", "(fullgraph=True)"])
-def test_captured_functions_offer_their_report(options: str) -> None:
-    assert {"report", "graph", "graphs"} <= completions(STEP.format(options=options) + "step.")
-
-
-def test_calls_of_captured_functions_give_tensors() -> None:
-    assert "sum" in completions(STEP.format(options="") + "step(1).")
+@pytest.mark.parametrize("decorator", ["script", "script(fullgraph=True)", "compile",
+                                       "compile(mode='default')", "jit.trace"])
+def test_captured_functions_offer_their_report(decorator: str) -> None:
+    source = STEP.format(decorator=decorator)
+    assert {"report", "graph", "graphs"} <= completions(source + "step.")
+    assert "sum" in completions(source + "step(1).")

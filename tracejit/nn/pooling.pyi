@@ -10,6 +10,7 @@ from builtins import tuple as _tuple
 from typing import Any
 from tracejit.nn import functional as F
 from tracejit.nn.module import Module as Module
+from tracejit.nn.unpooling import MaxUnpool1d as MaxUnpool1d, MaxUnpool2d as MaxUnpool2d, MaxUnpool3d as MaxUnpool3d
 from tracejit.nn.module import Module as _Module
 from tracejit.nn.parameter import Parameter as _Parameter
 from tracejit.core.eager.tensor import Tensor
@@ -83,20 +84,6 @@ class LPPool2d(_LPPoolNd):
     def forward(self, input: Tensor) -> Tensor: ...
 class LPPool3d(_LPPoolNd):
     def forward(self, input: Tensor) -> Tensor: ...
-class _MaxUnpoolNd(Module):
-    dimensions: _int
-    def __init__(self, kernel_size: _IntOrInts, stride: _IntOrInts | None=None, padding: _IntOrInts | _str=0) -> None: ...
-    def _each(self, value: _Any) -> _tuple[_Any, ...]: ...
-    def extra_repr(self) -> _str: ...
-class MaxUnpool1d(_MaxUnpoolNd):
-    dimensions: _int
-    def forward(self, input: Tensor, indices: Tensor, output_size: _IntOrInts | None=None) -> Tensor: ...
-class MaxUnpool2d(_MaxUnpoolNd):
-    dimensions: _int
-    def forward(self, input: Tensor, indices: Tensor, output_size: _IntOrInts | None=None) -> Tensor: ...
-class MaxUnpool3d(_MaxUnpoolNd):
-    dimensions: _int
-    def forward(self, input: Tensor, indices: Tensor, output_size: _IntOrInts | None=None) -> Tensor: ...
 class _FractionalMaxPool(Module):
     dimensions: _int
     _random_samples: _Any
