@@ -102,4 +102,4 @@ class _Forward(_Protocol[_P, _R_co]):
 }
 # Files of `nn` without a layer; those with one are found.
 FILES = """module_conversion module_listing module_state containers parameter init
-parameter_containers utils/clip_grad utils/convert_parameters""".split()
+parameter_containers lazy lazy_batch_norm utils/clip_grad utils/convert_parameters""".split()

@@ -25,7 +25,8 @@ def class_stubs(root: Path) -> dict[str, str]:
     """Return the stubs of the layers' files by path."""
     folder = root / "tracejit/nn"
     layers = [path for path in [*folder.glob("*.py"), folder / "attention/__init__.py"]
-              if re.search(r"^    def forward\(", path.read_text(), re.MULTILINE)]
+              if path.stem != "module_backward"
+              and re.search(r"^    def forward\(", path.read_text(), re.MULTILINE)]
     files = {*layers, *(folder / f"{name}.py" for name in class_rules.FILES)}
     return {path.with_suffix(".pyi").relative_to(root).as_posix():
             _Stub(path.relative_to(folder).as_posix(), path.read_text()).text()
