@@ -57,7 +57,6 @@ from tracejit.debug.compare import compare as compare
 from tracejit.compiler import compile as compile
 from tracejit import compiler as compiler
 from tracejit import config as config
-from tracejit import core as core
 from tracejit import cpu as cpu
 from tracejit import cuda as cuda
 from tracejit import datasets as datasets
@@ -235,7 +234,6 @@ def blackman_window(window_length: _int, periodic: _bool = True, *, dtype: _DTyp
 def block_diag(*tensors: _Tensors) -> Tensor: ...
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 bool: _dtype
-bool_: _dtype
 def broadcast_shapes(*shapes: _Any) -> _Size: ...
 def broadcast_tensors(*tensors: _Tensors) -> _tuple[Tensor, ...]: ...
 @overload

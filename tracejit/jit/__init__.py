@@ -164,10 +164,6 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
                               "tracejit.load")
 
 
-def __dir__() -> list[str]:
-    return sorted(name for name in {*__all__, *_LATER, *_RENAMED} if not name.startswith("_"))
-
-
 def __getattr__(name: str) -> Any:
     """Load what stands in other files, when it is asked for."""
     wanted = _RENAMED.get(name, name)

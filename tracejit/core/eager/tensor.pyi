@@ -168,6 +168,7 @@ class Tensor(_TensorState):
     _output_nr: _int
     @property
     def _python_dispatch(self) -> _Any: ...
+    _repr_html_: _Any
     _requires_grad: _Any
     _selected: _Any
     _shape: _Any

@@ -63,7 +63,7 @@ def _copied(inputs: Sequence[Any], kept: list[Any]) -> list[int]:
     memory: dict[int, np.ndarray] = {}
     found = []
     for x in inputs:
-        if not isinstance(x, Tensor) or not x._storage.nbytes:  # type: ignore[union-attr]
+        if not isinstance(x, Tensor) or not x._storage.nbytes:
             found.append(address_of(x, kept))
             continue
         storage: Any = x._storage
