@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("TRACEJIT_TRACEBACKS", "full")  # a failing test shows where we failed
+
 import pytest
 
 from tests.shares import mark_the_rest

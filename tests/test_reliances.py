@@ -9,7 +9,7 @@ import tracejit.jit.capture.memoized_calls  # noqa: F401  (insides are known onc
 from tracejit.core.memory import reliances
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ["caches", "instructions", "proxies", "references", "referrers"]
+NAMES = ["caches", "handlers", "instructions", "proxies", "references", "referrers"]
 USES = re.compile(r"""
     sys\.(getrefcount|_getframe|setprofile|settrace)|gc\.get_refer|pythonapi|memory_words|f_lasti
     |\bco_code\b|co_positions|\bimport\ dis\b|_is_owned|_at_fork_reinit|_lru_cache_wrapper

@@ -37,6 +37,9 @@ from tracejit.core.ops.absent_types import (
     uint16, uint32, uint64,
 )  # fmt: skip
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.eager import tracebacks as _tracebacks
+from tracejit.core.ops import sealing as _sealing
+from tracejit.core.ops.record import Op as _Op
 from tracejit.core.eager.assertions import _assert, _assert_async
 from tracejit.core.eager.construction import as_tensor, from_dlpack, from_numpy, tensor
 from tracejit.core.eager.conditions import (
@@ -364,3 +367,7 @@ def numel(input: Tensor) -> Any:
     6
     """
     return input.numel()
+
+
+# Errors that leave these functions show the user's frames.
+_sealing.seal_all({"record": _Op, **vars(autograd), **vars(random), **globals()})

@@ -30,6 +30,7 @@ T = TypeVar("T")
 MODES = ("eager", "graph", "python", "compiled")
 NUMERICS = ("fast", "eager")
 TARGETS = ("native", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+TRACEBACKS = ("short", "full")
 ARTIFACTS = {
     "guards": "what each captured program assumes, and which guard failed",
     "recompiles": "why a call needed a new program, or a new binding of one",
@@ -228,6 +229,10 @@ class Flags:
         "TRACEJIT_NUM_THREADS", 0, "worker threads; 0: affinity and cgroup quota decide", low=0
     )
     logs = _listing("TRACEJIT_LOGS", ARTIFACTS, "artifacts written to stderr, comma separated")
+    tracebacks = Flag(
+        "TRACEJIT_TRACEBACKS", lambda: "short", _one_of(TRACEBACKS), _one_of(TRACEBACKS),
+        "short: errors show the user's frames and a note; full: tracejit's frames, too",
+    )
     print_after = _listing(
         "TRACEJIT_PRINT_AFTER", PASSES, "print the graph after these passes, comma separated"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tracejit.core.ops import numpy_names as _numpy_names
 from tracejit.core.ops import out as _out
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.fourier import (
     fft,
     fft2,
@@ -42,3 +43,5 @@ __all__ = [
     "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+_sealing.seal_all(globals())

@@ -13,6 +13,7 @@ from typing import Any
 
 import tracejit
 import tracejit.ops
+from tracejit.core.ops import sealing as _sealing
 
 _defined: dict[str, CustomOpDef] = {}
 
@@ -150,3 +151,5 @@ def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None 
                     **options: Any) -> Any:
     """Register an op's function for a device."""
     return _found(op).register_kernel(device_types, func)
+
+_sealing.seal_all(globals())

@@ -7,6 +7,7 @@ In: matrices, and stacks of them, as tensors. Out: tensors. The functions are in
 from __future__ import annotations
 
 from tracejit.core.ops import out as _out
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.linalg import matmul
 from tracejit.core.ops.linalg_checks import LinAlgError
 from tracejit.core.ops.linalg_determinants import det, slogdet
@@ -40,3 +41,5 @@ from tracejit.core.ops.tensor_products import (
 )
 
 globals().update(_out.with_out(globals(), _out.LINALG))
+
+_sealing.seal_all(globals())

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops import logarithms, order_statistics, pointwise, reduction, scan
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops import softmax as _softmax
 from tracejit.core.ops.linalg_norms import vector_norm
 from tracejit.core.ops.movement import broadcast_to
@@ -274,3 +275,5 @@ def logaddexp(input: Any, other: Any, *, dtype: dtype | None = None, input_mask:
     found = logarithms.logaddexp(_bounded(input, input_mask, "logaddexp"),
                                  _bounded(other, other_mask, "logaddexp"))
     return convert(found, dtype or input.dtype)
+
+_sealing.seal_all(globals())

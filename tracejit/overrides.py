@@ -17,6 +17,7 @@ from tracejit.core.eager import overridable
 from tracejit.core.eager.subclasses import exempt_getters
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import overriding
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.overriding import asking, carries
 
 __all__ = [
@@ -242,3 +243,6 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 
 _has_torch_function = has_torch_function
+
+
+_sealing.seal_all(globals())

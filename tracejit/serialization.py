@@ -27,6 +27,7 @@ from tracejit.core.memory import (
     as_device,
     device,
 )
+from tracejit.core.ops import sealing as _sealing
 from tracejit.saving import archive, foreign, legacy, legacy_writing
 from tracejit.saving.names import StorageType
 from tracejit.saving.options import (
@@ -359,3 +360,5 @@ def _tell_recorder(event: str) -> None:
     if active.tracer is not None:
         active.tracer.break_graph(None, f"the function {event}",
                                   "save and load outside the captured function")
+
+_sealing.seal_all(globals())

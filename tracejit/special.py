@@ -11,6 +11,7 @@ tensor([0.0000, 3.1781])
 from __future__ import annotations
 
 from tracejit.core.ops import out as _out
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.bessel_functions import (
     airy_ai,
     bessel_j0,
@@ -71,3 +72,5 @@ __all__ = [
     "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spherical_bessel_j0", "xlog1py",
     "xlogy", "zeta",
 ]  # fmt: skip
+
+_sealing.seal_all(globals())

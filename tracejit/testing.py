@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.core.eager.construction import as_tensor
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.pointwise import isclose
 from tracejit.core.ops.random_tensors import make_tensor
 from tracejit.core.ops.types import (
@@ -262,3 +263,5 @@ def _text_of_differences(a: Tensor, b: Tensor, close: Tensor, rtol: float, atol:
         lines.append(f"Greatest {name} difference: {found.flatten()[first].item()} at index "
                      f"{at}{allowed}")
     return "\n".join(lines)
+
+_sealing.seal_all(globals())

@@ -50,8 +50,8 @@ def home_of_nobody(jit):
 @raises(
     AttributeError,
     "no flag named 'modes'; did you mean mode? flags: mode, numerics, target, cache_dir, "
-    "num_threads, logs, print_after, progress, verify_passes, check_nans, max_entries, "
-    "max_bindings, max_segments, max_segment_nodes",
+    "num_threads, logs, tracebacks, print_after, progress, verify_passes, check_nans, "
+    "max_entries, max_bindings, max_segments, max_segment_nodes",
 )
 def unknown_flag(jit):
     with config.override(modes="graph"):  # here

@@ -13,6 +13,7 @@ from typing import Any
 from tracejit.core.eager.backward import grad
 from tracejit.core.eager.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from tracejit.core.eager.state import TensorState
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.creation import eye, zeros_like
 from tracejit.core.ops.joining import stack
 
@@ -324,3 +325,6 @@ def _check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: 
     if strategy == "forward-mode" and not vectorize:
         raise NotImplementedError("jacobian: `strategy=\"forward-mode\"` is only there with "
                                   "`vectorize=True`")
+
+
+_sealing.seal_all(globals())

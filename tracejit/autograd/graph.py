@@ -19,6 +19,7 @@ from tracejit.core.eager.nodes import GradientEdge, Node, RemovableHandle, edge_
 from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.saved import KeptHistory, Unsaved, packing, version_of
 from tracejit.core.eager.writing import bump_version
+from tracejit.core.ops import sealing as _sealing
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
            "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu",
@@ -269,3 +270,6 @@ class _Handles(RemovableHandle):
     def remove(self) -> None:
         for handle in self.handles:
             handle.remove()
+
+
+_sealing.seal_all(globals())

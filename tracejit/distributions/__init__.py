@@ -3,6 +3,7 @@
 Random numbers are those of tracejit's generators, the same eagerly and captured.
 """
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.distributions import constraints, kl_cross_formulas, kl_formulas, transforms
 from tracejit.distributions.bernoulli import Bernoulli
 from tracejit.distributions.beta import Beta
@@ -90,3 +91,5 @@ __all__ = [
     "Wishart", "biject_to", "constraints", "identity_transform", "kl_cross_formulas",
     "kl_divergence", "kl_formulas", "register_kl", "transform_to", "transforms",
 ]  # fmt: skip
+
+_sealing.seal_all(globals())

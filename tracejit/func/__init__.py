@@ -6,6 +6,7 @@ In: functions of tensors, and modules. Out: functions. `derivatives.py` has grad
 and `mapping_rules.py`.
 """
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.func.batch_norm import replace_all_batch_norm_modules_
 from tracejit.func.derivatives import grad, grad_and_value, jvp, linearize, vjp
 from tracejit.func.functional_call import functional_call, stack_module_state
@@ -16,3 +17,5 @@ __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+_sealing.seal_all(globals(), nested=True)

@@ -12,6 +12,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.core.ops import sealing as _sealing
+
 __all__ = ["CompiledFunction", "RecompileError", "load", "no_recompile", "save", "script",
            "script_if_tracing", "trace", "trace_module"]
 
@@ -178,3 +180,6 @@ def __dir__() -> list[str]:
     own = ("annotations", "load", "save", "script", "script_if_tracing", "trace", "trace_module")
     public = [name for name in (*own, *_LATER, *_RENAMED) if not name.startswith("_")]
     return sorted([*public, "__doc__", "__file__", "__name__", "__path__"])
+
+
+_sealing.seal_all(globals())

@@ -1,5 +1,6 @@
 """Layers, containers, parameters, losses and what goes with them, under PyTorch's names."""
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.linear_cross_entropy import LinearCrossEntropyOptions
 from tracejit.nn import functional, init, utils
 from tracejit.nn.activation import (
@@ -212,3 +213,5 @@ __all__ = [
     "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
     "common_types", "factory_kwargs", "functional", "grad", "init", "modules", "utils",
 ]  # fmt: skip
+
+_sealing.seal_all(globals())

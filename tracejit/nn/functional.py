@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tracejit.core.ops import out as _out
 from tracejit.core.ops import overriding as _overriding
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.activations import (
     elu,
     gelu,
@@ -169,3 +170,5 @@ from tracejit.nn.attention_function import multi_head_attention_forward
 
 globals().update(_out.with_out(globals(), _out.FUNCTIONAL))
 globals().update(_overriding.answering_all(globals()))
+
+_sealing.seal_all(globals())

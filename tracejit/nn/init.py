@@ -16,6 +16,7 @@ import numpy as np
 
 import tracejit
 from tracejit.core.eager.modes import no_grad
+from tracejit.core.ops import sealing as _sealing
 
 _GAINS = {
     "linear": 1.0,
@@ -358,3 +359,5 @@ eye, dirac = _older(eye_), _older(dirac_)
 xavier_uniform, xavier_normal = _older(xavier_uniform_), _older(xavier_normal_)
 kaiming_uniform, kaiming_normal = _older(kaiming_uniform_), _older(kaiming_normal_)
 orthogonal, sparse = _older(orthogonal_), _older(sparse_)
+
+_sealing.seal_all(globals())

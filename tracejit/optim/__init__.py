@@ -1,5 +1,6 @@
 """Optimizers and learning rate schedules, with PyTorch's names and formulas."""
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.optim import lr_scheduler, swa_utils
 from tracejit.optim.adadelta import Adadelta, Rprop
 from tracejit.optim.adafactor import Adafactor
@@ -19,3 +20,5 @@ __all__ = [
     "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler",
     "swa_utils",
 ]  # fmt: skip
+
+_sealing.seal_all(globals())

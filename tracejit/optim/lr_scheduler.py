@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.jit.capture.scalars import applied
 from tracejit.optim.combined_schedules import ChainedScheduler, SequentialLR
 from tracejit.optim.cyclic import CosineAnnealingWarmRestarts, CyclicLR
@@ -428,3 +429,5 @@ class CosineAnnealingLR(LRScheduler):
 
     def _height(self, epoch: int) -> float:
         return 1 + applied("cos", math.pi * epoch / self.T_max)
+
+_sealing.seal_all(globals())

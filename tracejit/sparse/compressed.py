@@ -14,6 +14,7 @@ from tracejit.core.eager.construction import as_tensor
 from tracejit.core.eager.metadata import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from tracejit.core.eager.size import Size
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.creation import arange, zeros
 from tracejit.core.ops.indexing import repeat_interleave
 from tracejit.core.ops.joining import cat, stack
@@ -269,3 +270,5 @@ def sparse_bsc_tensor(*arguments: Any, **named: Any) -> NoReturn:
     """Raise NotImplementedError: blocks are not kept here."""
     raise NotImplementedError("sparse_bsc_tensor(): blocks are not kept here; use "
                               "sparse_csc_tensor")
+
+_sealing.seal_all(globals())

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.core.ops import overriding
+from tracejit.core.ops import overriding, sealing
 from tracejit.core.ops.gates import Gate, stand
 from tracejit.core.ops.record import Op
 
@@ -239,4 +239,5 @@ def _through_gate(self: Op, *operands: Any, **attributes: Any) -> Any:
 
 
 def _stand_records() -> None:
+    sealing.seal(_through_gate)  # type: ignore[arg-type]
     Op.__call__ = _through_gate  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from tracejit.core.ops import overriding
+from tracejit.core.ops import overriding, sealing
 from tracejit.core.ops.overriding import PLAIN, asking, carriers, has_carrier, inside
 
 _ARGUMENT = "the gate"  # constant of the template that the gate replaces
@@ -172,5 +172,6 @@ def _gate_code(code: CodeType, gate: Gate) -> CodeType:
         template = next(c for c in around.co_consts if isinstance(c, CodeType))
         _templates[count] = template
     constants = tuple(gate if c == _ARGUMENT else c for c in template.co_consts)
-    return template.replace(co_name=code.co_name, co_qualname=code.co_qualname,
-                            co_freevars=code.co_freevars, co_consts=constants)
+    return sealing.sealed(template.replace(
+        co_name=code.co_name, co_qualname=code.co_qualname, co_freevars=code.co_freevars,
+        co_consts=constants))

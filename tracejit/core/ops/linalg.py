@@ -151,7 +151,7 @@ def matmul(input: Any, other: Any) -> Any:
 
     RuntimeError if the sizes do not fit, if an operand is 0-dim, or if dtypes differ.
     """
-    must_be_tensors("matmul", ("other",), (other,))
+    must_be_tensors("matmul", ("input", "other"), (input, other))
     if _is_sparse(input) or _is_sparse(other):
         return _with_sparse(input, other)
     a, b = len(input.shape), len(other.shape)

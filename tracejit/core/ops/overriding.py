@@ -9,6 +9,7 @@ a class where a function fails on its object, or when a class of tensors is made
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 import warnings
@@ -192,8 +193,42 @@ def instead(function: Any, arguments: tuple, named: dict) -> Any:
         stand_gates()
         gate = gates.get(function)
     if gate is None:
+        refusal = None if inside(sys._getframe(2)) else _no_tensor(function, arguments)
+        if refusal is not None:
+            raise TypeError(refusal) from None
         raise  # noqa: PLE0704 - what the caller caught goes on
     return gate.answer(arguments, named)
+
+
+_NOT_A_NUMBER = ("expected a number, got ", "result_type: expected", "unsupported operand type")
+
+
+def _no_tensor(function: Any, arguments: tuple) -> str | None:
+    """Return PyTorch's error for a first argument that is no tensor, if that is why a call failed.
+
+    Functions do not look at each argument first; they fail where they use it.
+    """
+    error = sys.exc_info()[1]
+    x = arguments[0] if arguments else None
+    if not arguments or hasattr(type(x), "dispatch"):
+        return None
+    if isinstance(error, AttributeError):
+        failed = error.obj is x or type(x).__module__ == "numpy"
+    else:
+        failed = isinstance(error, TypeError) and (
+            str(error).startswith(_NOT_A_NUMBER) or "at least one tensor among" in str(error))
+    if not failed or _first_operand(function) != "input":
+        return None
+    kind = "numpy." * (type(x).__module__ == "numpy") + type(x).__name__
+    return f"{function.__name__}(): argument 'input' (position 1) must be Tensor, not {kind}"
+
+
+def _first_operand(function: Any) -> str:
+    operands = getattr(function, "operands", None)
+    if operands is None:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        operands = code.co_varnames[:code.co_argcount] if code is not None else ()
+    return operands[0] if operands else ""
 
 
 def by_operand(method: Any, left: Any, right: Any) -> Any:

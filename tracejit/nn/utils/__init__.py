@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.nn.utils import parametrizations, parametrize, rnn
 from tracejit.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -36,3 +37,5 @@ def __getattr__(name: str) -> Any:
     if name == "stateless":  # it brings in derivatives
         return importlib.import_module("tracejit.nn.utils.stateless")
     raise AttributeError(f"module 'tracejit.nn.utils' has no attribute {name!r}")
+
+_sealing.seal_all(globals())

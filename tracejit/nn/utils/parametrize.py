@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.nn.containers import ModuleDict, ModuleList
 from tracejit.nn.module import Module
 from tracejit.nn.parameter import Parameter
@@ -353,3 +354,6 @@ def transfer_parametrizations_and_params(
             place = "original" if source.is_tensor else f"original{k}"
             setattr(made, place, original)
     return to_module
+
+
+_sealing.seal_all(globals())

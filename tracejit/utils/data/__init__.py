@@ -1,5 +1,6 @@
 """Datasets, and the loader that makes batches of them; PyTorch's `torch.utils.data`."""
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.utils.data.collate import default_collate, default_convert
 from tracejit.utils.data.dataloader import DataLoader
 from tracejit.utils.data.dataset import (
@@ -31,3 +32,5 @@ __all__ = [
     "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
     "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+
+_sealing.seal_all(globals())

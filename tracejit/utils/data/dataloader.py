@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from tracejit import cuda
 from tracejit.core.eager.recording import active
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.generators import Generator
 from tracejit.utils.data.collate import default_collate, default_convert
 from tracejit.utils.data.dataset import IterableDataset, Samples
@@ -296,3 +297,6 @@ def _warn_of_many(workers: int) -> None:
             "DataLoader is going to create. Please be aware that excessive worker creation might "
             "get DataLoader running slow or even freeze, lower the worker number to avoid "
             "potential slowness/freeze if necessary.", stacklevel=3)
+
+
+_sealing.seal_all(globals())

@@ -14,6 +14,7 @@ import weakref
 from collections import deque
 from typing import Any, NamedTuple, NoReturn
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.utils.data import worker
 from tracejit.utils.data.sampler import fresh_seed
 
@@ -190,3 +191,6 @@ def _shut_down(workers: list[Worker], owner: int) -> None:
             each.process.join()
         each.tasks.close()
     workers.clear()
+
+
+_sealing.seal_all(globals())

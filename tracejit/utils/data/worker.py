@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.tracebacks import hide
 from tracejit.core.memory import Storage, set_num_threads, storage_of_array
 from tracejit.core.ops.generators import MASK, manual_seed
 
@@ -63,6 +64,7 @@ class RaisedInWorker:
 
     def __init__(self, error: BaseException, worker: int) -> None:
         self.kind: Any = type(error)
+        hide(error)
         text = "".join(traceback.format_exception(error))
         self.text = f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\n" \
                     f"Original {text}"
