@@ -9,14 +9,12 @@ from __future__ import annotations
 import copy
 import functools
 import os
-import re
 import threading
 import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -33,11 +31,11 @@ from tracejit.config import flags
 from tracejit.core.eager.recording import active, ever
 from tracejit.core.eager.saved import packing
 from tracejit.core.eager.traceback_notes import add_context
-from tracejit.core.eager.tracebacks import is_ours
 from tracejit.core.memory import forks
 from tracejit.core.ops import sealing
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
 from tracejit.debug.report import Recompile, Report, Statistics, guard_lines
+from tracejit.jit.call_notes import notes_of
 from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.breaks import CaptureError, GraphBreak, add_break_to
 from tracejit.jit.capture.changing_constants import ChangingConstants
@@ -490,30 +488,5 @@ def no_recompile() -> Iterator[None]:
         _forbidden.depth -= 1
 
 
-# What a note says of an error, by the method of `CompiledFunction` that was at work.
-_WORK = {"_capture": "capturing", "_instead": "replaying"}
-
-
-def _at_work(entry: TracebackType) -> str | None:
-    """Return "while capturing step (train.py:12)" for the entry of a call's frame."""
-    inner = entry.tb_next
-    if entry.tb_frame.f_code is not _CALL.__code__ or inner is None:
-        return None
-    work = _WORK.get(inner.tb_frame.f_code.co_name)
-    if work is None:
-        return None
-    called = entry.tb_frame.f_locals["self"]
-    function = getattr(called.function, "__func__", called.function)
-    code = getattr(function, "__code__", None)
-    name = called.__name__
-    if name == "forward" and hasattr(called.function, "__self__"):
-        name = type(called.function.__self__).__name__
-    if code is None or is_ours(code):
-        return f"while {work} {name}"
-    file = re.sub(r"<ipython-input-(\d+)-.*>", r"In[\1]", os.path.basename(code.co_filename))
-    return f"while {work} {name} ({file}:{code.co_firstlineno})"
-
-
 sealing.seal_all(globals())
-_CALL = CompiledFunction.__call__
-add_context(_at_work)
+add_context(notes_of(CompiledFunction.__call__.__code__))
