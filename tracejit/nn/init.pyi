@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tracejit
 from tracejit.core.eager.modes import no_grad as no_grad
+from tracejit.core.ops import sealing as _sealing
 from tracejit.nn.module import Module as _Module
 from tracejit.nn.parameter import Parameter as _Parameter
 from tracejit.core.eager.tensor import Tensor
