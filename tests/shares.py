@@ -38,6 +38,7 @@ SAMPLED = {
     "tests/capture/test_survivors_reads.py": 3,
     "tests/capture/test_threads.py": 3,
     "tests/distributions/test_captured.py": 3,
+    "tests/errors/test_hints.py": 3,
     "tests/distributions/test_distributions_oracle.py": 4,
     "tests/eager/test_origins_oracle.py": 3,
     "tests/eager/test_storages_captured.py": 3,

@@ -232,6 +232,7 @@ class Flags:
     tracebacks = Flag(
         "TRACEJIT_TRACEBACKS", lambda: "short", _one_of(TRACEBACKS), _one_of(TRACEBACKS),
         "short: errors show the user's frames and a note; full: tracejit's frames, too",
+        values=", ".join(TRACEBACKS),
     )
     print_after = _listing(
         "TRACEJIT_PRINT_AFTER", PASSES, "print the graph after these passes, comma separated"

@@ -57,6 +57,7 @@ def test_the_steps(tmp_path):
     assert (tmp_path / "image").stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.full
 def test_the_dockerfile(tmp_path):
     """Each stage is a folder; ENV, COPY, RUN and CMD do there what docker would."""
     (tmp_path / "context").mkdir()

@@ -45,7 +45,9 @@ def findings(done):
     return {row["subject"]: row for row in json.loads(done.stdout)["findings"]}
 
 
-@pytest.mark.parametrize("name", ["numpy", "llvmlite", "numba", "ml_dtypes", "scipy"])
+@pytest.mark.parametrize("name", [
+    "numpy", "numba", *(pytest.param(name, marks=pytest.mark.full)
+                        for name in ("llvmlite", "ml_dtypes", "scipy"))])
 def test_the_doctor_starts_without_a_package(without, name):
     done = command("doctor", "--json", path=without(name))
     found = findings(done)
@@ -166,11 +168,17 @@ def test_the_status_of_the_program_is_ours(tmp_path, text, status, error):
     assert (done.returncode, done.stderr) == (status, error)
 
 
+def _hears_ctrl_c():
+    """A shell's job in the background ignores the signal, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_is_a_line(tmp_path):
     path = script(tmp_path, "import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     running = subprocess.Popen(
         [sys.executable, "-m", "tracejit", "run", path], stdout=subprocess.PIPE, cwd=ROOT,
         stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=_hears_ctrl_c,
     )  # fmt: skip
     assert running.stdout.readline() == "ready\n"
     running.send_signal(signal.SIGINT)

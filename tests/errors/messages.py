@@ -59,7 +59,8 @@ def _texts(node: ast.AST, raised: bool = False, kept: bool = True) -> Iterator[t
     """Texts that are raised, and others that are prose: no docstrings, code or lists of names."""
     text = _text(node)
     if text is not None:
-        if kept and (raised or PROSE.search(text) and not CODE.search(text)):
+        prose = PROSE.search(text) and not CODE.search(text) and not text.startswith("<")  # a repr
+        if kept and (raised or prose):
             yield node.lineno, text  # type: ignore[attr-defined]
         for part in getattr(node, "values", ()):
             if isinstance(part, ast.FormattedValue) and not isinstance(part.value, ast.Constant):

@@ -413,3 +413,20 @@ def test_the_hook_itself_never_raises(monkeypatch):
     monkeypatch.setattr(tracebacks, "shorten", fails)
     error = caught(wrong)
     assert type(error) is RuntimeError and error.__context__ is None
+
+
+def test_a_deep_recursion_through_layers_shows_the_users_frames_alone():
+    class Deep(tracejit.nn.Module):
+        def forward(self, n):
+            if n == 0:
+                raise ValueError("bottom")
+            return self(n - 1)
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    try:
+        with config.override(tracebacks="short"), pytest.raises(ValueError) as found:
+            Deep()(700)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(traceback.extract_tb(found.value.__traceback__)) == 702

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tracejit
 from tests.runtime.programs import ADD_ONE, chain, kernel, run
 from tracejit import config
 from tracejit.jit.ir.graph import Location
@@ -37,3 +38,32 @@ def test_the_first_nan_is_found_with_its_line(mode, n):
         x[5] = np.nan
         with pytest.raises(NanFound, match="read a NaN and wrote one, in element 5"):
             run(executable, binding, x)
+
+
+def test_a_program_made_without_the_check_does_not_serve_a_call_with_it():
+    f = tracejit.script(lambda x: x.sqrt() * 2)
+    x = tracejit.tensor([-1.0])
+    for _ in range(2):
+        assert f(x).isnan().all()
+        with config.override(check_nans=True), pytest.raises(FloatingPointError, match="sqrt"):
+            f(x)
+    assert f(tracejit.ones(1)).tolist() == [2]
+
+
+def test_a_step_that_wrote_before_the_nan_is_blamed_for_its_own_line():
+    """The update of `w` is not left half done, and no second run begins from it."""
+    w = tracejit.tensor([0.0, 4.0], requires_grad=True)
+    optimizer = tracejit.optim.SGD([w], lr=0.1)
+
+    @tracejit.script
+    def step(x):
+        optimizer.zero_grad()
+        loss = ((w * x).sqrt() * x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    found = pytest.raises(FloatingPointError, match="made the first NaN")
+    with config.override(check_nans=True), found:
+        step(tracejit.tensor([0.0, 1.0]))
+    assert w.tolist() == [0, 4]

@@ -98,7 +98,7 @@ def screen(text):
 
 
 @pytest.mark.parametrize("call", [CALL, IN_THREAD], ids=["main thread", "another thread"])
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.full), "2"])
 def test_a_long_compile_shows_its_stage_and_kernels(tmp_path, call, threads):
     written = on_terminal(tmp_path, call, TRACEJIT_NUM_THREADS=threads)
     shown = re.findall(r"tracejit compiles layer: (.*?), [\d.]+ s", written)

@@ -78,7 +78,8 @@ class RecompileError(RuntimeError):
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
-Way = str  # a mode, and " eager" for exact numerics: compared at each call
+# A mode, " nans" where programs look for NaN, " eager" for exact numerics: compared at each call.
+Way = str
 
 
 class CompiledFunction(Generic[P, R]):
@@ -143,6 +144,8 @@ class CompiledFunction(Generic[P, R]):
         plainly = active.tracer is not None or ever.op_by_op and active.op_by_op
         if plainly or way == "eager":
             return self.function(*args, **kwargs)
+        if _flags["check_nans"]:
+            way += " nans"
         if (self.numerics or _flags["numerics"]) == "eager":
             way += " eager"
         signature, arguments = self.signature, args
@@ -300,8 +303,8 @@ class CompiledFunction(Generic[P, R]):
 
     def _compile(self, graph: Graph, way: Way) -> CompiledGraph:
         """Return the compiled form of a graph, shared by everything with the same structure."""
-        mode, _, exact = way.partition(" ")
-        numerics = exact or "fast"
+        mode = way.partition(" ")[0]
+        numerics = "eager" if way.endswith(" eager") else "fast"
         assumed = tuple(map(str, graph.scope.guards))
         key = (digest(graph), assumed, mode, numerics, config.cache_key())
         with _segments_lock:
@@ -464,7 +467,8 @@ class _Bound(Generic[P, R]):
         return getattr(self.__func__, name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *dir(self.__func__)})
+        dunders = [name for name in object.__dir__(self) if name.startswith("__")]
+        return sorted({*dunders, *dir(self.__func__)})
 
 
 def _rebuild(function: Any, options: dict[str, Any]) -> CompiledFunction:

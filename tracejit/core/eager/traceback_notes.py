@@ -24,8 +24,8 @@ _call answer ask disabled torch_function __torch_function__ _through_gate __get_
 _WRONG_CALL = re.compile(r"unexpected keyword argument|missing \d+ required|positional argument"
                          r"|multiple values for argument")
 # What an error of these kinds says is PyTorch's text or the user's mistake; others may be ours.
-_EXPECTED = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OSError,
-             MemoryError, Warning, ImportError, AssertionError)
+_EXPECTED = (ArithmeticError, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError,
+             OSError, MemoryError, Warning, ImportError, AssertionError)
 _contexts: list[Callable[[TracebackType], str | None]] = []
 
 

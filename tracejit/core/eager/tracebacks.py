@@ -9,6 +9,7 @@ and debuggers keep every frame.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")  # folders in the library's that hold others' code
 _FULL_UNDER = ("bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy")
 _SIGNALS = (StopIteration, StopAsyncIteration)
+_FRESH = 300  # entries that are looked at where an error leaves one function: the outer ones
 
 
 def leaving() -> None:
@@ -43,7 +45,8 @@ def leaving() -> None:
         return
     frame = sys._getframe(1)
     caller = frame.f_back
-    if frame.f_code.co_name == "__getattr__":  # `hasattr` asks often, and drops the error
+    asks = frame.f_code.co_name == "__getattr__" and isinstance(error, AttributeError)
+    if asks and sys.gettrace() is None:  # `hasattr` asks often, and drops the error
         if caller is not None and not is_ours(caller.f_code):
             error.__traceback__ = None
         return
@@ -66,11 +69,12 @@ def hide(error: BaseException) -> bool:
 
 def shorten(error: BaseException, caller: FrameType | None) -> None:
     """Hide our frames in an exception's traceback and chain, and add the note."""
-    trace = error.__traceback__
-    entries = [(entry, hidden) for entry, hidden in _marked(trace)]
-    ours = bool(entries) and entries[-1][1]
-    text = traceback_notes.of(error, entries)
-    error.__traceback__ = _visible(entries)
+    entries = list(itertools.islice(_marked(error.__traceback__), _FRESH))
+    # The inner functions that the error left before have gone through what lies behind.
+    rest = entries[-1][0].tb_next if len(entries) == _FRESH else None
+    ours = rest is None and bool(entries) and entries[-1][1]
+    text = traceback_notes.of(error, entries if rest is None else [*entries, (rest, False)])
+    error.__traceback__ = _visible(entries, rest)
     _unchain(error, ours)
     if text and not traceback_notes.is_in_doctest(caller):
         traceback_notes.add(error, text)
@@ -124,10 +128,12 @@ def _is_below(code: CodeType) -> bool:
     return name.startswith(_STDLIB) and not name[len(_STDLIB):].startswith(_PACKAGES)
 
 
-def _visible(entries: list[tuple[TracebackType, bool]]) -> TracebackType | None:
+def _visible(entries: list[tuple[TracebackType, bool]], rest: TracebackType | None = None
+             ) -> TracebackType | None:
+    """Return the entries that are not hidden, and behind them `rest`."""
     if not any(hidden for _, hidden in entries):
-        return entries[0][0] if entries else None
-    found: TracebackType | None = None
+        return entries[0][0] if entries else rest
+    found = rest
     between = False
     for entry, hidden in reversed(entries):
         if not hidden and not (between and found and _is_around(entry, found)):

@@ -101,7 +101,7 @@ def _with_sealed(code: CodeType) -> CodeType:
 
 def _with_handler(code: CodeType, leaving: Callable[[], None]) -> CodeType:
     handler, loads, entries, depth = _compiled_handler()
-    text, constants = code.co_code, (*code.co_consts, leaving, RecursionError)
+    text, constants = code.co_code, (*code.co_consts, leaving, Exception)
     tail = bytearray(handler)
     for place, number in zip(loads, (len(constants) - 2, len(constants) - 1)):
         high, low = divmod(number, 256)
@@ -115,7 +115,7 @@ def _with_handler(code: CodeType, leaving: Callable[[], None]) -> CodeType:
         co_consts=constants,
         co_stacksize=max(code.co_stacksize, depth),
         co_exceptiontable=b"".join([_entry(*entry) for entry in table]),
-        co_linetable=code.co_linetable + _nowhere(len(tail) // _UNIT),
+        co_linetable=code.co_linetable + _last_line(len(tail) // _UNIT),
     )
 
 
@@ -171,12 +171,15 @@ def _varint(value: int) -> bytes:
 
 
 @functools.cache
-def _nowhere(count: int) -> bytes:
-    """Return rows of a table of lines, for instructions that no line of the source made."""
+def _last_line(count: int) -> bytes:
+    """Return rows of a table of lines for the handler: its line is the last one of the function.
+
+    Debuggers compare lines, so that none at all would end them.
+    """
     rows = []
     while count:
         step = min(count, 8)
-        rows.append(0x80 | 15 << 3 | step - 1)
+        rows += [0x80 | 13 << 3 | step - 1, 0]  # no columns; 0 lines further
         count -= step
     return bytes(rows)
 

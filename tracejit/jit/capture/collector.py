@@ -17,7 +17,12 @@ from tracejit.jit.capture.unwatched import is_watched_now
 
 
 class Unseen:
-    """Context whose thread records nothing while the garbage collector runs in it."""
+    """Context whose thread records nothing while the garbage collector runs in it by itself.
+
+    asked  the recorded code called `gc.collect`: what that runs is part of the call
+    """
+
+    asked = False
 
     def __enter__(self) -> None:
         self.thread = threading.get_ident()
@@ -30,7 +35,7 @@ class Unseen:
             gc.callbacks.remove(self._collects)
 
     def _collects(self, phase: str, _: dict) -> None:
-        if threading.get_ident() != self.thread:
+        if threading.get_ident() != self.thread or self.asked:
             return
         if phase == "start":
             self.watching = sys.getprofile() if is_watched_now() else None

@@ -53,6 +53,7 @@ from tracejit.jit.capture.looking import (
 )
 from tracejit.jit.capture.loop_body import PeelIteration
 from tracejit.jit.capture.loop_items import (
+    Iterated,
     LoopIterable,
     item_at,
     mentions_index,
@@ -331,19 +332,6 @@ class LoopContinuation:
 
     def _branched(self, flag: Any, body: Body, orelse: Body) -> ControlExit:
         return _branched(flag, body, orelse, self.variables)
-
-
-class Iterated:
-    """Call of a builtin that iterates, not made yet, so that `for_` can roll the loop."""
-
-    def __init__(self, function: Any, arguments: tuple):
-        self.function, self.arguments = function, arguments
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.function(*self.arguments))
-
-    def __reversed__(self) -> Iterator[Any]:
-        return reversed(self.function(*self.arguments))
 
 
 def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -8,7 +8,7 @@ its slice, without a gather. Called by `loops.py` and `control.py`.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tracejit.core.eager.recording import active
@@ -24,6 +24,19 @@ from tracejit.jit.capture.settling import ended_to_hints
 from tracejit.jit.ir.sizes import SymInt
 
 WORTH = 16  # iterations, if that is a constant, from which a loop is rolled
+
+
+class Iterated:
+    """Call of a builtin that iterates, not made yet, so that `for_` can roll the loop."""
+
+    def __init__(self, function: Any, arguments: tuple):
+        self.function, self.arguments = function, arguments
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.function(*self.arguments))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self.function(*self.arguments))
 
 
 class LoopIterable:
@@ -60,7 +73,9 @@ def _rolled(iterable: Any) -> LoopIterable | None:
         return over_tensor(iterable, 0) if deferred and len(iterable.shape) else None
     if type(iterable) is range:
         return over_range(iterable.start, iterable.stop, iterable.step)
-    function = getattr(iterable, "function", None)
+    if type(iterable) is not Iterated:  # objects of the user's are not asked
+        return None
+    function = iterable.function
     if function is builtins.range:
         return _over_range_call(iterable.arguments)
     if function is builtins.reversed and len(iterable.arguments) == 1:
@@ -116,7 +131,7 @@ def _over_reversed(inner: Any) -> LoopIterable | None:
     if type(inner) is range:
         inner = inner[::-1]
         return over_range(inner.start, inner.stop, inner.step)
-    if getattr(inner, "function", None) is not builtins.range:
+    if type(inner) is not Iterated or inner.function is not builtins.range:
         return None
     found = _over_range_call(inner.arguments)
     if found is None or abs(found.step) != 1 or not found.trip_count >= 1:

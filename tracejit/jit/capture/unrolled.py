@@ -6,7 +6,6 @@ length, once it ran. Called by `control.py`.
 
 from __future__ import annotations
 
-import builtins
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.jit.capture.hints import hint_for
 from tracejit.jit.capture.location import user_location
 from tracejit.jit.capture.looking import is_a, is_exactly, name_of_class
+from tracejit.jit.capture.loop_items import Iterated
 from tracejit.jit.ir.graph import Location
 
 LONG = 16  # iterations from which a loop is reported
@@ -92,8 +92,9 @@ def counting_items(iterable: Any) -> Counting | None:
     """Return a count for a `for` over what becomes no loop of the graph."""
     if not _records():
         return None
-    function = getattr(iterable, "function", None)
-    inner = iterable.arguments if function in (builtins.enumerate, builtins.zip) else (iterable,)
+    inner = (iterable,)
+    if type(iterable) is Iterated and iterable.function in (enumerate, zip):
+        inner = iterable.arguments
     # Sequences of the user's are not asked: their methods would run.
     tensors = any(is_exactly(x, (list, tuple)) and x and is_a(x[0], Tensor) for x in inner)
     kind = name_of_class(type(next((x for x in inner if not is_a(x, Tensor)), iterable)))

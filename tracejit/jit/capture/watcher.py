@@ -436,10 +436,13 @@ class CodeWatcher:
                 self._call(frame)
         elif event == "c_call" and id(frame.f_code) not in _silent:
             if _is_the_users(frame.f_code):
+                self.collector.asked |= argument is gc.collect
                 self._judge(argument, frame)
             elif frame.f_code.co_filename.startswith(PACKAGE):
                 _silent[id(frame.f_code)] = frame.f_code
-        elif event == "c_return":
+        elif event in ("c_return", "c_exception"):
+            if argument is gc.collect:
+                self.collector.asked = False
             if argument is sys.getrecursionlimit or argument is sys.setrecursionlimit:
                 recursion.forgotten()
         elif event == "return" and frame is self.converting:

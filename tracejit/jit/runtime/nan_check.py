@@ -30,8 +30,24 @@ class NanFound(FloatingPointError):
 
 
 def run(executable: Any, binding: Binding, frame: Any) -> None:
-    """Run every instruction and look at what it wrote. Raises NanFound, or what the run raises."""
+    """Run every instruction and look at what it wrote. Raises NanFound, or what the run raises.
+
+    What the caller's memory held before is put back then: a second run finds the same.
+    """
     addresses = frame.addresses()
+    written = {b for step in binding.steps for b in step.instruction.operands[
+        len(step.instruction.operands) - step.instruction.outputs:]}
+    memories = [_bytes(binding, addresses, b) for b in executable.program.inputs if b in written]
+    before = [memory.copy() for memory in memories]
+    try:
+        _run(executable, binding, frame, addresses)
+    except NanFound:
+        for memory, content in zip(memories, before):
+            memory[...] = content
+        raise
+
+
+def _run(executable: Any, binding: Binding, frame: Any, addresses: list[int]) -> None:
     for number, step in enumerate(binding.steps):
         instruction = step.instruction
         count = len(instruction.operands) - instruction.outputs
@@ -48,8 +64,11 @@ def _floats(executable: Any, binding: Binding, addresses: list[int], number: int
     buffer = executable.program.buffers[number]
     if not buffer.dtype.is_floating_point:
         return np.empty(0)
-    memory = host.bytes_at(addresses[binding.place[number]], binding.buffer_bytes[number])
-    return memory.view(buffer.dtype.numpy)
+    return _bytes(binding, addresses, number).view(buffer.dtype.numpy)
+
+
+def _bytes(binding: Binding, addresses: list[int], number: int) -> np.ndarray:
+    return host.bytes_at(addresses[binding.place[number]], binding.buffer_bytes[number])
 
 
 def _first_nan(array: np.ndarray) -> int | None:
