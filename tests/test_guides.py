@@ -46,7 +46,13 @@ def process_as_before(monkeypatch, tmp_path):
     tracejit.set_rng_state(state)
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+# Each of these trains for seconds; the others run each time.
+LONG = {"docs/tutorials/gpt.md", "docs/tutorials/ode_fit.md"}
+
+
+@pytest.mark.parametrize("page", [
+    pytest.param(page, marks=[pytest.mark.full] if name(page) in LONG else [])
+    for page in WITH_CODE], ids=name)
 def test_page(page, tmp_path):
     text = page.read_text()
     if page.parent == TUTORIALS:
