@@ -14,6 +14,7 @@ from tracejit.nn.unpooling import (  # noqa: F401 (saved modules name them here)
     MaxUnpool1d,
     MaxUnpool2d,
     MaxUnpool3d,
+    _MaxUnpoolNd,
 )
 
 

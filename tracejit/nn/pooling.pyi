@@ -10,7 +10,7 @@ from builtins import tuple as _tuple
 from typing import Any
 from tracejit.nn import functional as F
 from tracejit.nn.module import Module as Module
-from tracejit.nn.unpooling import MaxUnpool1d as MaxUnpool1d, MaxUnpool2d as MaxUnpool2d, MaxUnpool3d as MaxUnpool3d
+from tracejit.nn.unpooling import MaxUnpool1d as MaxUnpool1d, MaxUnpool2d as MaxUnpool2d, MaxUnpool3d as MaxUnpool3d, _MaxUnpoolNd as _MaxUnpoolNd
 from tracejit.nn.module import Module as _Module
 from tracejit.nn.parameter import Parameter as _Parameter
 from tracejit.core.eager.tensor import Tensor
