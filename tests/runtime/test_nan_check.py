@@ -67,3 +67,13 @@ def test_a_step_that_wrote_before_the_nan_is_blamed_for_its_own_line():
     with config.override(check_nans=True), found:
         step(tracejit.tensor([0.0, 1.0]))
     assert w.tolist() == [0, 4]
+
+
+def test_a_graph_that_is_asked_for_under_the_check_serves_no_call_without_it():
+    f = tracejit.script(lambda x: x.sqrt() * 3)
+    x = tracejit.tensor([-1.0])
+    with config.override(check_nans=True):
+        f.graph(tracejit.ones(1))
+        with pytest.raises(FloatingPointError, match="sqrt"):
+            f(x)
+    assert f(x).isnan().all()

@@ -144,10 +144,8 @@ class CompiledFunction(Generic[P, R]):
         plainly = active.tracer is not None or ever.op_by_op and active.op_by_op
         if plainly or way == "eager":
             return self.function(*args, **kwargs)
-        if _flags["check_nans"]:
-            way += " nans"
-        if (self.numerics or _flags["numerics"]) == "eager":
-            way += " eager"
+        if _flags["check_nans"] or (self.numerics or _flags["numerics"]) == "eager":
+            way = self._way(way)
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:
             if signature.outdated():
@@ -182,6 +180,11 @@ class CompiledFunction(Generic[P, R]):
         except ReplayFailed as failed:  # nothing visible was written yet
             reason = failed.__cause__
         return self._instead(entry, arguments, reason)
+
+    def _way(self, mode: str) -> Way:
+        """Return the mode with what else programs are made for: calls find those of their own."""
+        exact = (self.numerics or flags.numerics) == "eager"
+        return mode + " nans" * flags.check_nans + " eager" * exact
 
     def _find(self, way: Way, arguments: tuple) -> tuple | None:
         """Find the entry that serves these arguments, and what its `find` returned."""
@@ -379,8 +382,7 @@ class CompiledFunction(Generic[P, R]):
     def _served(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
         """Return the entry that serves these arguments and what its `find` returned."""
         mode = self.mode or flags.mode
-        way = "compiled" if mode == "eager" else mode
-        way += " eager" if (self.numerics or flags.numerics) == "eager" else ""
+        way = self._way("compiled" if mode == "eager" else mode)
         arguments = self.signature.normalise(args, kwargs)
         if arguments is None:
             raise TypeError(f"{self.__name__}{self.signature.signature} cannot be called like this")
