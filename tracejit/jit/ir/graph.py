@@ -9,7 +9,8 @@ value when the program has run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -225,3 +226,12 @@ def size_names(graph: Graph) -> dict[str, str]:
         title = {"size": "shape", "stride": "stride()"}.get(kind, kind)
         found[symbol] = source if kind == "number" else f"{source}.{title}[{dimension}]"
     return found
+
+
+def with_size_names(sizes: Any, names: Mapping[str, str]) -> str:
+    """Return the text of a size or a guard, with the names of its symbols.
+
+    >>> with_size_names("s0_0 + 1", {"s0_0": "x.shape[0]"})
+    'x.shape[0] + 1'
+    """
+    return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), str(sizes))

@@ -8,11 +8,9 @@ and for each two groups that read the same tensor. Called by `lower.py` for
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 
-from tracejit.jit.ir.graph import Graph, Node, Value, size_names
-from tracejit.jit.ir.sizes import SizeLike
+from tracejit.jit.ir.graph import Graph, Node, Value, size_names, with_size_names
 from tracejit.jit.lowering.fuse import Fuser
 from tracejit.jit.lowering.groups import MEMBERS_CAP, Group, count, index_alike
 from tracejit.jit.lowering.index import is_one, same_size
@@ -102,13 +100,9 @@ def _alike(first: Group, second: Group) -> bool:
 
 
 def _loops(group: Group, names: Mapping[str, str]) -> str:
-    parts = [] if group.rows is None else [f"{_size(group.rows, names)} rows"]
-    parts += [] if group.numel is None else [f"{_size(group.numel, names)} elements"]
+    parts = [] if group.rows is None else [f"{with_size_names(group.rows, names)} rows"]
+    parts += [] if group.numel is None else [f"{with_size_names(group.numel, names)} elements"]
     return " of ".join(parts)
-
-
-def _size(size: SizeLike, names: Mapping[str, str]) -> str:
-    return re.sub(r"\w+", lambda match: names.get(match[0], match[0]), str(size))
 
 
 def _last(group: Group) -> Node | None:

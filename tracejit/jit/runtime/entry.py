@@ -33,6 +33,7 @@ from tracejit.jit.capture.known_contents import OTHER_CONTENTS, KnownContents
 from tracejit.jit.capture.materialise import laid_out
 from tracejit.jit.capture.memoized_calls import MemoizedCall, MemoizedResults, first_changed
 from tracejit.jit.capture.storage import substitute
+from tracejit.jit.ir.graph import with_size_names
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.runtime import native_guard  # noqa: F401  installs the comparer
 from tracejit.jit.runtime.attach_backward import attach_backward
@@ -448,8 +449,7 @@ class CacheEntry:
 
     def named(self, sizes: Any) -> str:
         """Return the text of a size or a guard with sizes as the user writes them."""
-        names = self.size_names()
-        return re.sub(r"[A-Za-z_]\w*", lambda match: names.get(match[0], match[0]), str(sizes))
+        return with_size_names(sizes, self.size_names())
 
     def guard_failure(self, arguments: tuple) -> GuardFailure:
         """Return the reason why this entry does not serve a call."""
