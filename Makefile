@@ -55,7 +55,7 @@ test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
 # environment of its own, without PyTorch, and runs the files that tests/slice.txt names.
 # `make test-python PYTHON=python3.12 SLICE=tests` runs the whole suite there.
 SLICE    ?= $$(sed 's/\#.*//' tests/slice.txt)
-EXTRAS   ?= dev
+EXTRAS   ?= test
 VERSION   = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 test-python:
 	$(MAKE) --no-print-directory VENV=.venv-$(VERSION) $(addprefix .venv-$(VERSION)/.has-,$(EXTRAS))

@@ -69,6 +69,7 @@ SAMPLED = {
     "tests/optim/test_optimizers_oracle.py": 4,
     "tests/optim/test_sparse_gradients_oracle.py": 9,
     "tests/oracle/test_operator_errors.py": 4,
+    "tests/oracle/test_operator_samples.py": 3,
     "tests/oracle/test_operator_variants.py": 4,
     "tests/oracle/test_shared_memory_oracle.py": 15,
     "tests/passes/test_random_graphs.py": 6,

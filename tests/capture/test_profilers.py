@@ -107,6 +107,7 @@ def output(tmp_path, *command):
     return done.stdout
 
 
+@pytest.mark.full
 def test_pythons_profilers_as_commands(tmp_path):
     plain = output(tmp_path)
     for module in ("profile", "cProfile"):

@@ -197,6 +197,7 @@ def test_loops_stay_bounded_while_they_become_small() -> None:
     assert printed(small.steps) == ["while True:", "    k += 1", "    if k > 3: break"]
 
 
+@pytest.mark.full
 def test_programs_cover_every_construct_in_every_place() -> None:
     control, lines = Control(), 0
     for seed in range(1, 1201, 2):

@@ -62,6 +62,7 @@ def test_equal_layers_are_compiled_once():
     assert longest[30] <= longest[20]  # no kernel holds the parts of all layers
 
 
+@pytest.mark.full
 def test_a_deep_step_replays_with_the_values_of_the_plain_one():
     x = tracejit.ones(4, 8)
     plain, compiled = _step(30), tracejit.script(_step(30))

@@ -25,6 +25,7 @@ def planted(strict: list[Error]) -> list[Error]:
     return [error for error in strict if error[0] in ("planted.py", "decorated.py")]
 
 
+@pytest.mark.full
 def test_mypy_finds_planted_mistakes(planted: list[Error]) -> None:
     wanted = numbered(MISTAKES / "planted.py")
     found = {line for name, line, _ in planted if name == "planted.py"}
