@@ -144,7 +144,7 @@ def tensor() -> str:
 
 OF_OBJECT = set("""__annotations__ __class__ __dict__ __dir__ __doc__ __getattribute__ __getstate__
 __init__ __init_subclass__ __module__ __reduce__ __setattr__ __delattr__ __sizeof__ __slots__
-__subclasshook__ __weakref__ __array_priority__""".split())
+__subclasshook__ __weakref__ __array_priority__ __firstlineno__ __static_attributes__""".split())
 
 
 def _property(name: str, raw: property, notes: Annotations) -> list[str]:

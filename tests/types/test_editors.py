@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 
 import tracejit
 from tests.types.checkers import ROOT
 
 jedi = pytest.importorskip("jedi")
+# Processes that share jedi's own folder read files that others are writing.
+jedi.settings.cache_directory = tempfile.mkdtemp(prefix="jedi")
 IMPORT = "import tracejit\n"
 STEP = '''\
 import tracejit

@@ -40,6 +40,8 @@ def why_unread(frame: FrameType | None) -> str | None:
 def _cause(frame: FrameType) -> str:
     code = frame.f_code
     name, lines = code.co_filename, linecache.getlines(code.co_filename, frame.f_globals)
+    if lines == ["\n"]:  # from Python 3.13 on, those of an empty file
+        lines = []
     if name.startswith("<") and not lines:
         return f"it comes from {name}, which is no file (exec, -c, a prompt)"
     if not lines:
