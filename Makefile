@@ -30,13 +30,13 @@ $(VENV)/.has-%: pyproject.toml | $(PY)
 	@$(PY) -m compileall -q tracejit
 	@touch $@
 
-TEST_ENV := $(addprefix $(VENV)/.has-,dev examples safetensors tensorboard)
+TEST_ENV := $(addprefix $(VENV)/.has-,dev examples safetensors tensorboard distributed)
 
 demo: $(VENV)/.has-examples
 	$(PY) examples/train_digits.py $(ARGS)
 
 # Every other example, in about four minutes; ARGS=--quick makes it one.
-examples: $(VENV)/.has-examples
+examples: $(VENV)/.has-examples $(VENV)/.has-distributed
 	@set -e; for file in $(filter-out examples/runs.py examples/train_digits.py,$(wildcard examples/*.py)); \
 	    do echo "== $$file"; $(PY) $$file $(ARGS); done
 
@@ -49,7 +49,7 @@ test: $(TEST_ENV)
 test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
 	$(ONE) $(PYTEST) -q $(SPREAD) -m "not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
-	$(MAKE) test-pythons SLICE=tests EXTRAS="dev examples safetensors tensorboard"
+	$(MAKE) test-pythons SLICE=tests EXTRAS="dev examples safetensors tensorboard distributed"
 
 # The other Pythons from 3.11 on that this machine has, on PATH or where pyenv keeps them: each has an
 # environment of its own, without PyTorch, and runs the files that tests/slice.txt names.

@@ -43,13 +43,13 @@ class Future(Generic[T]):
         """Return the value, which must be there."""
         if self._error is not None:
             raise self._error
-        if not self.done():
+        if not self._there.is_set():
             raise RuntimeError("value() of a future that is not complete: call wait()")
         return self._value
 
     def _finish(self, value: Any, error: BaseException | None) -> None:
         with self._lock:
-            if self.done():
+            if self._there.is_set():
                 raise RuntimeError("Attempting to mark a completed Future as complete again. Note "
                                    "that a Future can only be marked completed once.")
             self._value, self._error = value, error

@@ -1,22 +1,160 @@
-"""Devices of several processes in rows; PyTorch's `torch.distributed.device_mesh`, as it is named.
+"""Processes in a grid of any dimensions; PyTorch's `torch.distributed.device_mesh`.
 
-In: nothing. Out: a class for annotations; making one raises NotImplementedError.
+In: the ranks of a job. Out: a group for each row of the grid in each dimension. Called by programs
+that combine kinds of parallelism.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
-from tracejit.distributed import refuse
+from tracejit.core.eager.construction import tensor
+from tracejit.core.eager.tensor import Tensor
+from tracejit.distributed import groups
+from tracejit.distributed.groups import ProcessGroup
+
+__all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 class DeviceMesh:
-    """Devices of several processes in rows; for annotations only: none are made."""
+    """Grid of ranks, with a group of this process's neighbours in each dimension.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        refuse("DeviceMesh")
+    device_type     "cpu"
+    mesh            ranks, in nested lists or a tensor
+    mesh_dim_names  of the dimensions
+
+    All processes of the job must make the same meshes. Raises ValueError for names that do not fit.
+    """
+
+    def __init__(
+        self, device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None,
+        _init_backend: bool = True,
+    ) -> None:  # fmt: skip
+        self.device_type = device_type
+        self.mesh = mesh.clone() if isinstance(mesh, Tensor) else tensor(mesh)
+        self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
+        names = self.mesh_dim_names
+        if names is not None and (len(names) != self.mesh.dim() or len(set(names)) != len(names)):
+            raise ValueError(f"mesh_dim_names must be {self.mesh.dim()} different names, got "
+                             f"{names}")
+        self._groups: list[ProcessGroup | None] = []
+        if _init_backend:
+            if not groups.is_initialized():
+                groups.init_process_group()
+            self._make_groups()
+
+    def _make_groups(self) -> None:
+        """Make the groups of all rows: every process calls this for all of them."""
+        rank = groups.get_rank()
+        for dim in range(self.mesh.dim()):
+            rows = self.mesh.movedim(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist()
+            own = None
+            for row in rows:
+                made = groups.new_group(row, sort_ranks=False)
+                if rank in row:
+                    own = made
+            self._groups.append(own)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of ranks in each dimension."""
+        return tuple(self.mesh.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return int(self.mesh.dim())
+
+    def size(self, mesh_dim: int | None = None) -> int:
+        """Return the number of ranks, in all or in one dimension."""
+        return int(self.mesh.numel() if mesh_dim is None else self.mesh.shape[mesh_dim])
+
+    def _dimension(self, mesh_dim: int | str | None) -> int:
+        if mesh_dim is None:
+            if self.ndim > 1:
+                raise RuntimeError(f"Found the DeviceMesh have {self.ndim} dimensions. Optional "
+                                   "kwarg `mesh_dim` needs to be specified when device_mesh.ndim "
+                                   "> 1.")
+            return 0
+        if isinstance(mesh_dim, str):
+            if self.mesh_dim_names is None or mesh_dim not in self.mesh_dim_names:
+                raise KeyError(f"Invalid mesh_dim_name {mesh_dim}: the mesh has "
+                               f"{self.mesh_dim_names}")
+            return self.mesh_dim_names.index(mesh_dim)
+        return mesh_dim
+
+    def get_group(self, mesh_dim: int | str | None = None) -> Any:
+        """Return the group of this process's row in a dimension, by number or name."""
+        return self._groups[self._dimension(mesh_dim)]
+
+    def get_all_groups(self) -> list[Any]:
+        """Return the groups of all dimensions."""
+        return list(self._groups)
+
+    def get_coordinate(self) -> list[int] | None:
+        """Return the place of this process in the grid; None outside."""
+        found = (self.mesh == groups.get_rank()).nonzero().tolist()
+        return found[0] if found else None
+
+    def get_rank(self) -> int:
+        """Return the global rank of this process."""
+        return groups.get_rank()
+
+    def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
+        """Return the rank of this process in its row of a dimension."""
+        return groups.get_rank(self.get_group(mesh_dim))
+
+    def __getitem__(self, names: str | Sequence[str]) -> DeviceMesh:
+        """Return the part of the grid in some dimensions, by name, in which this process is."""
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        dims = [self._dimension(name) for name in wanted]
+        here = self.get_coordinate()
+        if here is None:
+            raise RuntimeError("this process is not in the mesh")
+        index = tuple(slice(None) if d in dims else here[d] for d in range(self.ndim))
+        kept = sorted(dims)
+        part = self.mesh[index].permute([kept.index(d) for d in dims])
+        made = DeviceMesh(
+            self.device_type, part, mesh_dim_names=wanted, _init_backend=False
+        )
+        made._groups = [self._groups[d] for d in dims]
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceMesh) and (
+            self.mesh.tolist(), self.mesh_dim_names
+        ) == (other.mesh.tolist(), other.mesh_dim_names)  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((str(self.mesh.tolist()), self.mesh_dim_names))
+
+    def __repr__(self) -> str:
+        names = self.mesh_dim_names
+        if names is None:
+            return f"DeviceMesh({self.shape}, {self.device_type!r})"
+        sizes = ", ".join(f"{name}={size}" for name, size in zip(names, self.shape))
+        return f"DeviceMesh(({sizes}), {self.device_type!r})"
 
 
-def init_device_mesh(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: there is one process."""
-    refuse("init_device_mesh")
+def init_device_mesh(
+    device_type: str, mesh_shape: Sequence[int], *, mesh_dim_names: Sequence[str] | None = None,
+    backend_override: Any = None,
+) -> DeviceMesh:  # fmt: skip
+    """Return a mesh of all ranks of the job in this shape, row by row.
+
+    Makes the default group if there is none. Raises RuntimeError if the shape does not have as many
+    places as there are processes, or the names do not fit.
+    """
+    if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
+        raise RuntimeError("mesh_shape and mesh_dim_names should have same length!")
+    if not groups.is_initialized():
+        groups.init_process_group()
+    count = 1
+    for size in mesh_shape:
+        count *= size
+    if count != groups.get_world_size():
+        raise RuntimeError(f"Mesh should not be bigger than default world size "
+                           f"{groups.get_world_size()}, but found {count} ranks!")
+    ranks = tensor(list(range(count))).reshape(*mesh_shape)
+    return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names)

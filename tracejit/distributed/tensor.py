@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracejit.distributed import refuse
+from tracejit.distributed.errors import refuse
 
 
 class DTensor:

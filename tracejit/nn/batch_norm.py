@@ -99,6 +99,11 @@ class _BatchNorm(_NormBase):
         if self.training and not keeps:
             mean = variance = None
         by_batch = self.training or self.running_mean is None and self.running_var is None
+        return self._normalize(input, mean, variance, by_batch, momentum)
+
+    def _normalize(
+        self, input: Any, mean: Any, variance: Any, by_batch: bool, momentum: Any
+    ) -> Any:
         return F.batch_norm(
             input, mean, variance, self.weight, self.bias, by_batch, momentum, self.eps
         )
@@ -173,11 +178,12 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, *). There is one process, so statistics are those of its batch.
+    """Batch normalisation of (N, C, *) whose statistics in training are those of all processes'
+    batches together.
 
     num_features      number C of channels
     eps, momentum, affine, track_running_stats, bias  as in `BatchNorm1d`
-    process_group     without effect
+    process_group     the processes; the default group if None. Without any, this is `BatchNorm1d`
 
     Parameters and buffers are those of `BatchNorm1d`. Input (N, C, *), floating; the output has the
     same shape. Raises ValueError for inputs of one dimension. `convert_sync_batchnorm` makes such
@@ -223,6 +229,25 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return made
+
+    def _normalize(
+        self, input: Any, mean: Any, variance: Any, by_batch: bool, momentum: Any
+    ) -> Any:
+        group = self._group() if by_batch else None
+        if group is None:
+            return super()._normalize(input, mean, variance, by_batch, momentum)
+        from tracejit.nn.sync_batch_norm import batch_norm_over
+
+        return batch_norm_over(
+            group, input, mean, variance, self.weight, self.bias, momentum, self.eps
+        )
+
+    def _group(self) -> Any:
+        """Return the group if it has several processes, else None."""
+        if not tracejit.distributed.is_initialized():
+            return None
+        group = self.process_group or tracejit.distributed.group.WORLD
+        return group if group.size() > 1 else None
 
     def _check_input_dim(self, input: Any) -> None:
         if len(input.shape) < 2:

@@ -1,17 +1,328 @@
-"""Modules in several processes: refused when they are made, for there is one process."""
+"""DistributedDataParallel: the same module in every process, its gradients averaged.
+
+In: a module, whose parameters and buffers become those of rank 0. Out: a module that computes the
+same, and whose gradients after a backward are the means over all processes. The work is done by
+`tracejit.distributed.reducer`.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from tracejit.distributed import refuse
+from tracejit.autograd.grad_mode import no_grad
+from tracejit.core.eager.construction import tensor
+from tracejit.core.eager.recording import active
+from tracejit.core.ops.creation import empty, zeros
+from tracejit.core.ops.types import int64, uint8
+from tracejit.distributed import groups
+from tracejit.distributed.algorithms.join import Join, Joinable, JoinHook
+from tracejit.distributed.collectives import all_reduce, broadcast
+from tracejit.distributed.exchanges import all_gather_single
+from tracejit.distributed.objects import all_gather_object
+from tracejit.distributed.reducer import Reducer
 from tracejit.nn.module import Module
 
 __all__ = ["DistributedDataParallel"]
 
+_MEGABYTE = 1024 * 1024
 
-class DistributedDataParallel(Module):
-    """Refused with NotImplementedError: there is one process."""
 
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        refuse("DistributedDataParallel")
+class DistributedDataParallel(Module, Joinable):
+    """Module in every process of a group, which averages gradients while the backward runs.
+
+    module               on the CPU; its parameters and buffers become those of rank 0
+    device_ids, output_device  None for modules on the CPU
+    broadcast_buffers    before each forward in training, buffers become those of rank 0
+    init_sync            check parameters, and make them those of rank 0, when this is made
+    process_group        the default one if None
+    bucket_cap_mb        megabytes of gradients that travel at once; 25 if None
+    find_unused_parameters  some parameters may get no gradient in a backward
+    gradient_as_bucket_view gradients are views of the memory that travels: saves a copy
+    static_graph         the same parameters get gradients in every iteration
+    skip_all_reduce_unused_params  taken, and without effect
+
+    Input and output are those of the module. Its state dict has the prefix "module.", as PyTorch's
+    has. Each process divides its gradients by the number of processes: the mean of the losses'
+    gradients results. Raises RuntimeError if no parameter requires a gradient, or if the processes'
+    parameters differ. Every process must call forward and backward equally often, or use `join`.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    >>> model = tracejit.nn.parallel.DistributedDataParallel(tracejit.nn.Linear(2, 1))
+    >>> list(model.state_dict())
+    ['module.weight', 'module.bias']
+    >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+    ) -> None:
+        super().__init__()
+        Joinable.__init__(self)
+        group = groups.member(process_group, "DistributedDataParallel")
+        if group is None:
+            raise RuntimeError("DistributedDataParallel: this process is not in the group")
+        _refuse_missing(mixed_precision, device_mesh, delay_all_reduce_named_params)
+        named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(name, one) for name, one in named if name not in ignored]
+        if not named:
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have "
+                               "any parameters that require a gradient.")
+        _check_devices(module, device_ids, output_device)
+        self.module = module
+        self.device_ids, self.output_device = None, None
+        self.device = named[0][1].device
+        self.dim, self.process_group = dim, group
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE)
+        self.parameters_to_ignore = ignored
+        # not of the module: neither copied with it nor in its state
+        self.__dict__["_named"] = named
+        if init_sync:
+            _check_same(named, group)
+            self._take_state_of_first()
+        self._make_reducer(bucket_cap_mb is None)
+
+    def _make_reducer(self, small_first: bool) -> None:
+        names, parameters = zip(*self._named)
+        first = min(_MEGABYTE, self.bucket_bytes_cap) if small_first else self.bucket_bytes_cap
+        self.__dict__["reducer"] = Reducer(
+            parameters, names, self.process_group, first, self.bucket_bytes_cap,
+            self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
+        )  # fmt: skip
+
+    @no_grad()
+    def _take_state_of_first(self) -> None:
+        for name, one in [*self.module.named_parameters(), *self.module.named_buffers()]:
+            if name not in self.parameters_to_ignore:
+                broadcast(one.detach(), group=self.process_group, group_src=0)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        if self._join_config.enable:
+            Join.notify_join_context(self)
+        training = active.grad_enabled and self.require_backward_grad_sync
+        if self._join_config.enable:
+            self._tell_joined(training)
+        if self.require_forward_param_sync and self.broadcast_buffers and self.training:
+            self._share_buffers()
+        result = self.module(*inputs, **kwargs)
+        if training:
+            self.reducer.expect(result)
+        else:
+            self.reducer.ignore()
+        self.require_forward_param_sync = training
+        return result
+
+    @no_grad()
+    def _share_buffers(self) -> None:
+        root = 0
+        if self._join_config.enable:
+            root = _highest_with_inputs(self.process_group, True)
+        for name, one in self.module.named_buffers():
+            if name not in self.parameters_to_ignore:
+                broadcast(one, group=self.process_group, group_src=root)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Leave gradients to this process alone in the `with` block; they add up for the next
+        backward outside it."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Let `hook(state, bucket)` combine the gradients of a bucket over the processes.
+
+        hook  takes a `GradBucket`, returns a future of a tensor like its buffer
+
+        Raises TypeError for what cannot be called, RuntimeError if there is a hook already.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be "
+                               "called once.")
+        self.reducer.hook, self.reducer.hook_state = hook, state
+
+    def _set_static_graph(self) -> None:
+        """Say that every iteration uses the same parameters."""
+        self.static_graph = self.reducer.static = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for name in ("reducer", "process_group", "_named"):
+            state.pop(name, None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__["process_group"] = groups.world()
+        self.__dict__["_named"] = [
+            (name, one) for name, one in self.module.named_parameters()
+            if one.requires_grad and name not in self.parameters_to_ignore
+        ]  # fmt: skip
+        self.__dict__.setdefault("require_forward_param_sync", True)
+        self._make_reducer(True)
+
+    # -- inputs that end early in some processes -------------------------------------------------
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Join:  # fmt: skip
+        """Return a context in which processes may have different numbers of inputs.
+
+        divide_by_initial_world_size  else gradients are divided by those that still have inputs
+        throw_on_early_termination    raise RuntimeError in all when the first has no more
+        """
+        return Join(
+            [self], enable, throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )  # fmt: skip
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return the hook that does this module's part for processes without inputs."""
+        return _DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group over which gradients are averaged."""
+        return self.process_group
+
+    def _tell_joined(self, training: bool) -> None:
+        """Say to processes without inputs what they must take part in."""
+        flags = tensor([int(training), int(self._shares_buffers()), 1], dtype=int64)
+        all_reduce(flags, group=self.process_group)
+        if not self.reducer_divides_by_all:
+            self.reducer.divisor = int(flags[2])
+
+    def _shares_buffers(self) -> bool:
+        return self.require_forward_param_sync and self.broadcast_buffers and self.training
+
+    reducer_divides_by_all = True
+
+
+class _DDPJoinHook(JoinHook):
+    """What a process without inputs does in each iteration of the others."""
+
+    def __init__(self, module: DistributedDataParallel, divide_by_all: bool) -> None:
+        self.module = module
+        module.reducer_divides_by_all = divide_by_all
+
+    def main_hook(self) -> None:
+        """Take part in one forward and one backward of the others."""
+        module = self.module
+        flags = zeros(3, dtype=int64)
+        all_reduce(flags, group=module.process_group)
+        training, shares, count = flags.tolist()
+        if not module.reducer_divides_by_all:
+            module.reducer.divisor = count
+        if shares:
+            root = _highest_with_inputs(module.process_group, False)
+            with no_grad():
+                for name, one in module.module.named_buffers():
+                    if name not in module.parameters_to_ignore:
+                        broadcast(one, group=module.process_group, group_src=root)
+        module.require_forward_param_sync = bool(training)
+        if training:
+            module.reducer.send_zeros()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Take the state of a process that had inputs to the end."""
+        module = self.module
+        module.reducer.divisor = module.process_group.size()
+        root = _highest_with_inputs(module.process_group, is_last_joiner)
+        with no_grad():
+            for name, one in [*module.module.named_parameters(), *module.module.named_buffers()]:
+                if name not in module.parameters_to_ignore:
+                    broadcast(one.detach(), group=module.process_group, group_src=root)
+
+
+def _highest_with_inputs(group: Any, has_inputs: bool) -> int:
+    """Return the highest rank in the group of those that say True."""
+    from tracejit.distributed.reduce_op import ReduceOp
+
+    found = tensor([group.rank() if has_inputs else -1], dtype=int64)
+    all_reduce(found, ReduceOp.MAX, group)
+    return int(found)
+
+
+def _refuse_missing(mixed_precision: Any, device_mesh: Any, delayed: Any) -> None:
+    for name, value in (("mixed_precision", mixed_precision), ("device_mesh", device_mesh),
+                        ("delay_all_reduce_named_params", delayed)):  # fmt: skip
+        if value is not None:
+            raise NotImplementedError(f"DistributedDataParallel: {name} is not available in "
+                                      "tracejit")
+
+
+def _check_devices(module: Module, device_ids: Any, output_device: Any) -> None:
+    devices = {str(one.device) for one in module.parameters()}
+    if any(not name.startswith("cpu") for name in devices):
+        raise NotImplementedError("DistributedDataParallel: modules on CUDA devices need NCCL, "
+                                  "which is not available yet")
+    if device_ids or output_device is not None:
+        raise ValueError(
+            "DistributedDataParallel device_ids and output_device arguments only work with "
+            "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+            f"{device_ids}, output_device {output_device}, and module parameters "
+            f"{sorted(devices)}."
+        )
+
+
+def _check_same(named: Sequence[tuple[str, Any]], group: Any) -> None:
+    """Raise RuntimeError in all processes if their parameters differ, naming the first that
+    does."""
+    told = [(name, tuple(one.shape), str(one.dtype)) for name, one in named]
+    own = list(hashlib.sha256(repr(told).encode()).digest())
+    digests = empty((group.size(), len(own)), dtype=uint8)
+    all_gather_single(digests, tensor(own, dtype=uint8), group)
+    if all(row == own for row in digests.tolist()):
+        return
+    everybody: list[Any] = [None] * group.size()
+    all_gather_object(everybody, told, group)
+    for rank, theirs in enumerate(everybody):
+        for k in range(max(len(theirs), len(everybody[0]))):
+            here = everybody[0][k] if k < len(everybody[0]) else None
+            there = theirs[k] if k < len(theirs) else None
+            if here != there:
+                raise RuntimeError(
+                    "DistributedDataParallel expects same model across all ranks: the first "
+                    f"parameter that differs is {_text(here)} in rank {group.ranks[0]}, "
+                    f"{_text(there)} in rank {group.ranks[rank]}"
+                )
+
+
+def _text(told: tuple[str, tuple, str] | None) -> str:
+    return "none" if told is None else f"{told[0]} {told[1]} {told[2]}"

@@ -10,14 +10,24 @@ from __future__ import annotations
 import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 from multiprocessing.reduction import ForkingPickler as _Pickler
-from typing import Any, NoReturn
+from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
+from tracejit.multiprocessing.spawn import (
+    ProcessContext,
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
 from tracejit.nn.parameter import Parameter
 
 __all__ = [  # noqa: PLE0604
-    *_python.__all__, "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy",
-    "spawn",
+    *_python.__all__, "ProcessContext", "ProcessException", "ProcessExitedException",
+    "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy",
+    "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
 
 
@@ -32,13 +42,6 @@ def _reduced(x: Any) -> Any:
 
 for _kind in (Tensor, Parameter):
     _Pickler.register(_kind, _reduced)
-
-
-def spawn(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: tensors are not shared with processes that are spawned."""
-    raise NotImplementedError("multiprocessing: tensors are not shared between processes that are "
-                              "spawned; Process, where processes are forked, shares those of "
-                              "share_memory_(), and DataLoader has num_workers")
 
 
 def get_all_sharing_strategies() -> set[str]:

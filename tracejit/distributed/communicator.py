@@ -1,0 +1,416 @@
+"""Calls of MPI without Python: a ring of operations, and the one thread that carries them on.
+
+In: addresses of MPI's nonblocking functions, and their arguments. Out: operations that start in the
+order in which they were posted, and that anybody may wait for. Called by `groups`; captured
+programs post to the same ring.
+
+MPI makes progress only while a thread calls it. A thread that waits drives the ring itself, which
+costs no switch between threads. The communication thread drives it while no other waits. A lock
+lets one thread at a time into MPI (MPI_THREAD_SERIALIZED), without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.core.memory import forks
+from tracejit.jit.lowering.program import Kernel
+from tracejit.jit.runtime import cache
+from tracejit.jit.runtime.runner import can_share
+
+# Words of the ring's head; what several threads write lies in a cache line of its own.
+POSTED, LOCK, SLEEPING, SHUTDOWN = range(0, 32, 8)
+TAKEN, FIRST, SLOTS, TEST, PROGRESS, SYSTEM, YIELD, SPINS, PAUSE = range(32, 41)
+NAP = 42  # a timespec: two words
+_HEAD = 48
+# Words of a slot: state, MPI's code of an error, function, ten arguments, request, flag, status.
+STATE, CODE, FUNCTION, ARGUMENTS, REQUEST, FLAG, STATUS = 0, 1, 2, 3, 13, 14, 16
+SLOT = 32
+_ARGUMENTS = 10  # as many as MPI_Ialltoallv takes; C ignores what a function does not take
+COUNT = 1024  # slots: more operations than these wait to be posted
+FREE, WAITING, RUNNING, DONE, FAILED = range(5)
+# A waiter tests this often before it lets other processes have the core, where cores suffice.
+_SPINS_ALONE = 2000
+# Between two looks of Python at deadlines and at dead processes: about a millisecond.
+_BUDGET = 4000
+_NAP = 50_000  # nanoseconds that the thread sleeps between tests that found nothing
+_FUTEX = {"x86_64": 202, "aarch64": 98}
+_SLEEP, _WAKE = 128, 129  # operations of futex, private to the process
+
+_TEXT = f'''\
+"""The communication thread's text. Every parameter is a 64-bit integer."""
+from tracejit.jit.lowering.abi import (
+    atomic_add, atomic_load, atomic_store, atomic_swap_if, call_function, pause, pointer_at,
+)
+
+PARAMETERS = "int64"
+
+
+def progress(ring) -> "int64":
+    r = pointer_at(ring)
+    posted = atomic_load(r, {POSTED})
+    while r[{TAKEN}] < posted:
+        at = r[{SLOTS}] + (r[{TAKEN}] % {COUNT}) * {8 * SLOT}
+        starting = pointer_at(at)
+        code = call_function(
+            starting[{FUNCTION}], starting[{ARGUMENTS}], starting[{ARGUMENTS + 1}],
+            starting[{ARGUMENTS + 2}], starting[{ARGUMENTS + 3}], starting[{ARGUMENTS + 4}],
+            starting[{ARGUMENTS + 5}], starting[{ARGUMENTS + 6}], starting[{ARGUMENTS + 7}],
+            starting[{ARGUMENTS + 8}], starting[{ARGUMENTS + 9}],
+        ) & 4294967295
+        if code != 0:
+            starting[{CODE}] = code
+            atomic_store(starting, {STATE}, {FAILED})
+        else:
+            atomic_store(starting, {STATE}, {RUNNING})
+        r[{TAKEN}] += 1
+    k = r[{FIRST}]
+    left = 0
+    while k < r[{TAKEN}]:
+        place = r[{SLOTS}] + (k % {COUNT}) * {8 * SLOT}
+        slot = pointer_at(place)
+        if slot[{STATE}] == {RUNNING}:
+            failed = call_function(
+                r[{TEST}], place + {8 * REQUEST}, place + {8 * FLAG}, place + {8 * STATUS}
+            ) & 4294967295
+            if failed != 0:
+                slot[{CODE}] = failed
+                atomic_store(slot, {STATE}, {FAILED})
+            elif (slot[{FLAG}] & 4294967295) != 0:
+                atomic_store(slot, {STATE}, {DONE})
+            else:
+                left += 1
+        if k == r[{FIRST}] and slot[{STATE}] >= {DONE}:
+            atomic_store(r, {FIRST}, k + 1)
+        k += 1
+    return left
+
+
+def drive(ring, place, budget) -> "int64":
+    r = pointer_at(ring)
+    slot = pointer_at(place)
+    spins = 0
+    while atomic_load(slot, {STATE}) < {DONE} and spins < budget:
+        if atomic_swap_if(r, {LOCK}, 0, 1):
+            call_function(r[{PROGRESS}], ring)
+            atomic_store(r, {LOCK}, 0)
+        else:
+            pause()
+        spins += 1
+        if spins > r[{SPINS}]:
+            call_function(r[{YIELD}])
+    return atomic_load(slot, {STATE})
+
+
+def enter(ring):
+    r = pointer_at(ring)
+    spins = 0
+    while not atomic_swap_if(r, {LOCK}, 0, 1):
+        pause()
+        spins += 1
+        if spins > {_SPINS_ALONE}:
+            call_function(r[{YIELD}])
+
+
+def leave(ring):
+    atomic_store(pointer_at(ring), {LOCK}, 0)
+
+
+def post(ring, wakes):
+    r = pointer_at(ring)
+    atomic_add(r, {POSTED}, 1)
+    if wakes != 0 and atomic_load(r, {SLEEPING}) != 0:
+        call_function(r[{SYSTEM}], {{futex}}, ring, {_WAKE}, 1, 0, 0, 0)
+
+
+def communicate(ring):
+    r = pointer_at(ring)
+    idle = 0
+    while atomic_load(r, {SHUTDOWN}) == 0:
+        posted = atomic_load(r, {POSTED})
+        left = 1
+        if atomic_swap_if(r, {LOCK}, 0, 1):
+            first = r[{FIRST}]
+            left = call_function(r[{PROGRESS}], ring)
+            if r[{FIRST}] != first:
+                idle = 0
+            atomic_store(r, {LOCK}, 0)
+        if left == 0:
+            atomic_store(r, {SLEEPING}, 1)
+            if atomic_load(r, {POSTED}) == posted and atomic_load(r, {SHUTDOWN}) == 0:
+                call_function(
+                    r[{SYSTEM}], {{futex}}, ring, {_SLEEP}, posted & 4294967295, 0, 0, 0
+                )
+            atomic_store(r, {SLEEPING}, 0)
+            idle = 0
+        else:
+            idle += 1
+            if idle > r[{PAUSE}]:
+                call_function(
+                    r[{SYSTEM}], {{futex}}, ring, {_SLEEP}, posted & 4294967295,
+                    ring + {8 * NAP}, 0, 0
+                )
+            else:
+                call_function(r[{YIELD}])
+'''
+
+_FUNCTIONS = ("progress", "drive", "enter", "leave", "post", "communicate")
+
+
+@functools.cache
+def _addresses() -> dict[str, int]:
+    """Return the native functions' addresses by name; the first call compiles or loads them."""
+    source = _TEXT.replace("{futex}", str(_FUTEX.get(platform.machine(), 0)))
+    made = {}
+    for name in _FUNCTIONS:
+        digest = hashlib.sha256(f"{name}\n{source}".encode()).hexdigest()[:32]
+        made[name] = Kernel(name, source, digest, loops=1)
+    found = cache.functions_of(list(made.values()))
+    return {name: found[kernel.digest] for name, kernel in made.items()}
+
+
+class Operation:
+    """One call of MPI that was posted, and what it needs to live until it is over.
+
+    name      of the collective, for errors
+    keep      objects whose memory MPI reads or writes
+    finish    called once, by the first who finds the operation done: copies results to their places
+    """
+
+    __slots__ = (
+        "_ring", "name", "number", "_place", "keep", "finish", "_ended", "error", "status", "_lock",
+    )  # fmt: skip
+
+    def __init__(self, ring: Communicator, name: str, keep: Any,
+                 finish: Callable[[], None] | None):  # fmt: skip
+        self._ring, self.name, self.keep, self.finish = ring, name, keep, finish
+        self.number, self._place = -1, 0
+        self._ended, self.error = False, None
+        self.status: bytes | None = None  # MPI's status of a message, once it is over
+        self._lock = forks.rlock()
+
+    def done(self) -> bool:
+        """Return True if MPI is through with it; asks MPI once."""
+        if self._ended:
+            return True
+        self._ring.check()
+        if self._ring.drive(self._place, 1) >= DONE:
+            self.end()
+        return self._ended
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait until it is over. RuntimeError if it fails, if a process of the job dies, or after
+        `timeout` seconds."""
+        ring = self._ring
+        ring.check()
+        if not self._ended and ring.drive(self._place, _BUDGET) < DONE:
+            self._wait_long(timeout)
+        self.end()
+        if self.error is not None:
+            raise self.error
+
+    def _wait_long(self, timeout: float | None) -> None:
+        ring = self._ring
+        watch = ring.watch
+        begun = time.monotonic()
+        if watch is not None:
+            watch.enter(self.number, self.name)
+        try:
+            while ring.drive(self._place, _BUDGET) < DONE:
+                if watch is not None and watch.failed is not None:
+                    raise RuntimeError(f"{self.name} cannot end: {watch.failed}")
+                waited = time.monotonic() - begun
+                if timeout is not None and waited > timeout:
+                    raise RuntimeError(ring.timeout_text(self.name, self.number, timeout))
+                if waited > 0.02:  # nothing is near: leave the core to others
+                    time.sleep(0.0001)
+        except BaseException:
+            ring.wake()  # the thread takes what nobody drives any more
+            raise
+        finally:
+            if watch is not None:
+                watch.leave()
+
+    def end(self) -> None:
+        """Take note of the result, and copy it to its place, once."""
+        with self._lock:
+            if self._ended:
+                return
+            code, self.status = self._ring.ending(self._place)
+            self._ended = True
+            finish, self.finish, self.keep = self.finish, None, None
+            if code:
+                self.error = RuntimeError(f"{self.name}: MPI: {self._ring.error_text(code)}")
+            elif finish is not None:
+                finish()
+
+
+class Communicator:
+    """The ring of a process.
+
+    test         address of MPI_Test
+    error_text   makes a text of MPI's code
+    crowded      more processes than cores: waiters give their core away at once
+    """
+
+    def __init__(self, test: int, error_text: Callable[[int], str], crowded: bool = False) -> None:
+        addresses = _addresses()
+        word = ctypes.c_int64
+        self._memory = np.zeros(_HEAD + COUNT * SLOT + 8, np.int64)
+        skip = -self._memory.ctypes.data % 64 // 8
+        words = self._memory[skip:]
+        self.address = int(words.ctypes.data)
+        self._words = memoryview(words).cast("B").cast("q")
+        self.error_text = error_text
+        self.watch: Any = None
+        self.crowded = crowded
+        self._lock = forks.rlock()
+        self._held: list[Operation | None] = [None] * COUNT
+        self._next = self._swept = 0
+        self.forked = False
+        libc = ctypes.CDLL(None)
+        w = self._words
+        w[SLOTS], w[TEST], w[PROGRESS] = self.address + 8 * _HEAD, test, addresses["progress"]
+        w[YIELD] = _address(libc.sched_yield)
+        w[SYSTEM] = _address(libc.syscall)
+        w[SPINS], w[PAUSE] = (0, 0) if crowded else (_SPINS_ALONE, 200)
+        w[NAP + 1] = _NAP
+        self._drive = ctypes.CFUNCTYPE(word, word, word, word)(addresses["drive"])
+        self._post = ctypes.PYFUNCTYPE(None, word, word)(addresses["post"])
+        self._enter = ctypes.CFUNCTYPE(None, word)(addresses["enter"])
+        self._leave = ctypes.PYFUNCTYPE(None, word)(addresses["leave"])
+        self._communicate = ctypes.CFUNCTYPE(None, word)(addresses["communicate"])
+        self._thread: threading.Thread | None = None
+        forks.in_child(self._in_child)
+
+    def _in_child(self) -> None:
+        self.forked, self._thread = True, None
+
+    def check(self) -> None:
+        """Raise RuntimeError in a forked child: MPI belongs to the process that started it."""
+        if self.forked:
+            raise RuntimeError(
+                "this process was forked from one that takes part in distributed computing, and "
+                "cannot do so itself: start workers with multiprocessing_context='forkserver' or "
+                "'spawn'"
+            )
+
+    def post(
+        self, name: str, function: int, arguments: Sequence[int | None], keep: Any = None,
+        finish: Callable[[], None] | None = None, wakes: bool = False,
+    ) -> Operation:  # fmt: skip
+        """Post a call of an MPI function, which starts behind all posted before.
+
+        arguments  64-bit integers; None stands for the address of the operation's request
+        wakes      the communication thread shall carry it on; else the caller waits at once
+        """
+        self.check()
+        made = Operation(self, name, keep, finish)
+        with self._lock:
+            number = self._next
+            index = number % COUNT
+            before = self._held[index]
+            if before is not None:
+                before.wait(None)
+            base = _HEAD + index * SLOT
+            words = self._words
+            words[base + STATE], words[base + CODE], words[base + FUNCTION] = WAITING, 0, function
+            place = self.address + 8 * base
+            at = base + ARGUMENTS
+            for value in arguments:
+                words[at] = place + 8 * REQUEST if value is None else value
+                at += 1
+            words[base + REQUEST] = words[base + FLAG] = 0
+            made.number, made._place = number, place
+            self._held[index] = made
+            self._next = number + 1
+            if wakes and self._thread is None:
+                self._start()
+            self._post(self.address, wakes)
+            self._sweep()
+        return made
+
+    def _sweep(self) -> None:
+        """End operations that are over but were not waited for, so that their memory goes."""
+        first = self._words[FIRST]
+        while self._swept < first:
+            index = self._swept % COUNT
+            held, self._held[index] = self._held[index], None
+            self._swept += 1
+            if held is not None:
+                held.end()
+
+    def _start(self) -> None:
+        if not can_share():
+            return  # who waits drives
+        self._words[SHUTDOWN] = 0
+        self._thread = threading.Thread(
+            target=self._communicate, args=(self.address,), daemon=True,
+            name="tracejit-communication",
+        )  # fmt: skip
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Let the communication thread look at what was posted."""
+        if self._thread is None:
+            self._start()
+        if self._words[SLEEPING]:
+            self._futex_wake()
+
+    def _futex_wake(self) -> None:
+        system = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_int64] * 7)(self._words[SYSTEM])
+        system(_FUTEX[platform.machine()], self.address, _WAKE, 2**31 - 1, 0, 0, 0)
+
+    def drive(self, place: int, budget: int) -> int:
+        """Carry on all operations until that of a slot is over, at most `budget` times; return its
+        state."""
+        return self._drive(self.address, place, budget)
+
+    def ending(self, place: int) -> tuple[int, bytes]:
+        """Return MPI's error code of a slot's operation, 0 for success, and MPI's status."""
+        base = (place - self.address) // 8
+        return self._words[base + CODE], bytes(self._words[base + STATUS : base + SLOT])
+
+    def __enter__(self) -> Communicator:
+        """Keep everybody else out of MPI, for calls that are made through mpi4py."""
+        self.check()
+        self._enter(self.address)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._leave(self.address)
+
+    def timeout_text(self, name: str, number: int, timeout: float) -> str:
+        """Return the text of an error, with the places of the other ranks where they are known."""
+        text = f"{name} did not end within {timeout:g} seconds"
+        where = self.watch.where() if self.watch is not None else {}
+        if where:
+            text += ": " + "; ".join(f"rank {r} is {what}" for r, what in sorted(where.items()))
+        return text
+
+    def waiting(self) -> int:
+        """Return the number of operations that are not over."""
+        return self._next - self._words[FIRST]
+
+    def shut_down(self) -> None:
+        """End the communication thread."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._words[SHUTDOWN] = 1
+        while thread.is_alive():
+            self._futex_wake()
+            thread.join(0.01)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

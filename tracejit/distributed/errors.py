@@ -1,0 +1,29 @@
+"""Errors of processes that work together, under PyTorch's names.
+
+Called by every file of this folder that raises one.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+class DistError(RuntimeError):
+    """Error: something between processes failed."""
+
+
+class DistBackendError(DistError):
+    """Error: the library by which processes talk failed."""
+
+
+class DistNetworkError(DistError):
+    """Error: a connection could not be made, or broke."""
+
+
+class DistStoreError(DistError):
+    """Error: a store did not do what it was asked, for instance in time."""
+
+
+def refuse(name: str) -> NoReturn:
+    """Raise NotImplementedError for what no process group here can do."""
+    raise NotImplementedError(f"{name} is not available in tracejit")

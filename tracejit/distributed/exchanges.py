@@ -1,0 +1,401 @@
+"""Collectives of several tensors: each process gets those of others, or parts of them.
+
+In: tensors of any dtype and layout. Out: results in tensors that the caller gave, or a `Work` with
+`async_op=True`. Called by programs, by `objects` and by `nn.functional`.
+
+Lists whose tensors lie one behind the other, as chunks of one tensor do, are not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.core.ops.creation import empty
+from tracejit.distributed.buffers import (
+    apart,
+    check_same_dtype,
+    check_tensor,
+    check_tensors,
+    consecutive,
+    reduced_in,
+    source,
+    target,
+    together,
+)
+from tracejit.distributed.collectives import Finish, averaging, ended, post, root_of
+from tracejit.distributed.communicator import Operation
+from tracejit.distributed.groups import ProcessGroup, member
+from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
+from tracejit.distributed.work import Work
+
+
+def all_gather(
+    tensor_list: list[Any], tensor: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Give every process the tensors of all, in the order of ranks.
+
+    tensor_list  as many tensors as processes, which are written; of the shape and dtype of `tensor`
+    """
+    check_tensors(tensor_list, "tensor_list")
+    check_tensor(tensor, "tensor")
+    check_same_dtype([*tensor_list, tensor])
+    found = member(group, "all_gather")
+    if found is None:
+        return None
+    _check_list(tensor_list, found, "all_gather: invalid output tensor list")
+    _check_sizes(tensor_list, tensor, "all_gather")
+    if consecutive(tensor_list):
+        operation = _gather_all(tensor_list[0], tensor, found, "all_gather", async_op)
+    else:
+        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype)
+        finish = _spreading(whole, tensor_list)
+        operation = _gather_all(whole, tensor, found, "all_gather", async_op, finish, tensor_list)
+    return ended(found, [operation], tensor_list, async_op)
+
+
+def _check_list(tensors: Sequence[Any], group: ProcessGroup, text: str) -> None:
+    if len(tensors) != group.size():
+        raise RuntimeError(f"{text} (expected length {group.size()}, got {len(tensors)})")
+
+
+def _check_sizes(tensors: Sequence[Any], like: Any, name: str) -> None:
+    for k, one in enumerate(tensors):
+        if one.numel() != like.numel():
+            raise RuntimeError(f"{name}: invalid tensor size at index {k} (expected "
+                               f"{tuple(like.shape)}, got {tuple(one.shape)})")
+
+
+def _spreading(whole: Any, tensors: Sequence[Any]) -> Callable[[], None]:
+    def spread() -> None:
+        for one, part in zip(tensors, whole):
+            one.detach().copy_(part.view(one.shape))
+
+    return spread
+
+
+def _gather_all(
+    first: Any, tensor: Any, group: ProcessGroup, name: str, wakes: bool, finish: Finish = None,
+    keep: Any = None,
+) -> Operation:  # fmt: skip
+    """Post an all-gather into the memory that begins with the tensor `first`."""
+    to = target(first, name)
+    sent = apart(source(tensor, name), to.tensor)
+    word = group.library.word(sent.dtype.itemsize)
+    count = sent.numel()
+    arguments = (
+        sent.data_ptr(), count, word, to.tensor.data_ptr(), count, word, group.handle, None
+    )
+    return post(
+        group, name, "Iallgather", count, arguments, (sent, to.tensor, keep), wakes,
+        together(to.finish, finish),
+    )  # fmt: skip
+
+
+def all_gather_single(
+    output: Any, input: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Put the inputs of all processes one after the other into `output`.
+
+    output  with as many times the elements of `input` as there are processes: concatenated or
+            stacked
+    """
+    check_tensor(input, "input_tensor")
+    check_tensor(output, "output_tensor")
+    check_same_dtype([output, input])
+    found = member(group, "all_gather_into_tensor")
+    if found is None:
+        return None
+    if output.numel() != input.numel() * found.size():
+        raise ValueError("output tensor size must be equal to world_size times input tensor size")
+    operation = _gather_all(output, input, found, "all_gather_into_tensor", async_op)
+    return ended(found, [operation], [output], async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Do what `all_gather_single` does."""
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Any]], input_tensor_list: list[Any], group: Any = None,
+    async_op: bool = False,
+) -> Work | None:  # fmt: skip
+    """Give every process several tensors of all: `output_tensor_lists[rank][k]`."""
+    check_tensors(input_tensor_list, "tensor_list")
+    found = member(group, "all_gather_coalesced")
+    if found is None:
+        return None
+    operations = []
+    for k, tensor in enumerate(input_tensor_list):
+        places = [one[k] for one in output_tensor_lists]
+        work = all_gather(places, tensor, found, True)
+        operations += work._operations if work is not None else []
+    return ended(found, operations, [t for one in output_tensor_lists for t in one], async_op)
+
+
+def reduce_scatter(
+    output: Any, input_list: list[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None,
+    async_op: bool = False,
+) -> Work | None:  # fmt: skip
+    """Combine a list of tensors over all processes; each keeps the one of its rank.
+
+    input_list  as many tensors as processes, of the shape of `output`
+    """
+    check_tensor(output, "output")
+    check_tensors(input_list, "input_list")
+    check_same_dtype([*input_list, output])
+    found = member(group, "reduce_scatter")
+    if found is None:
+        return None
+    _check_list(input_list, found, "reduce_scatter: invalid input tensor list")
+    _check_sizes(input_list, output, "reduce_scatter")
+    kind = reduced_in(output.dtype)
+    if consecutive(input_list) and kind is output.dtype:
+        sent = source(input_list[0], "reduce_scatter")
+    else:
+        sent = empty((found.size(), output.numel()), dtype=kind)
+        for row, one in zip(sent, input_list):
+            row.copy_(one.detach().reshape(-1))
+    operation = _reduce_scatter(output, sent, op, found, "reduce_scatter", async_op, input_list)
+    return ended(found, [operation], [output], async_op)
+
+
+def _reduce_scatter(
+    output: Any, sent: Any, op: Any, group: ProcessGroup, name: str, wakes: bool, keep: Any = None
+) -> Operation:
+    asked = mpi_operation(name, op, output.dtype)
+    kind = reduced_in(output.dtype)
+    to = target(output, name, kind)
+    sent = apart(sent, to.tensor)
+    library = group.library
+    count = to.tensor.numel()
+    arguments = (
+        sent.data_ptr(), to.tensor.data_ptr(), count, library.element(kind.name),
+        library.operation(asked), group.handle, None,
+    )  # fmt: skip
+    finish = together(averaging(op, to.tensor, group), to.finish)
+    return post(
+        group, name, "Ireduce_scatter_block", count, arguments, (sent, to.tensor, keep), wakes,
+        finish,
+    )  # fmt: skip
+
+
+def reduce_scatter_single(
+    output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Combine `input` over all processes; each keeps the part of its rank in `output`.
+
+    input  as many times the elements of `output` as there are processes
+    """
+    check_tensor(output, "output")
+    check_tensor(input, "input")
+    check_same_dtype([output, input])
+    found = member(group, "reduce_scatter_tensor")
+    if found is None:
+        return None
+    if input.numel() != output.numel() * found.size():
+        raise ValueError("input tensor must be the same size as output size times world size")
+    sent = source(input, "reduce_scatter_tensor", reduced_in(input.dtype))
+    operation = _reduce_scatter(output, sent, op, found, "reduce_scatter_tensor", async_op)
+    return ended(found, [operation], [output], async_op)
+
+
+def reduce_scatter_tensor(
+    output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Do what `reduce_scatter_single` does."""
+    return reduce_scatter_single(output, input, op, group, async_op)
+
+
+def gather(
+    tensor: Any, gather_list: list[Any] | None = None, dst: int | None = None, group: Any = None,
+    async_op: bool = False, group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Collect the tensors of all processes in that of `dst`, rank 0 if it is not named.
+
+    gather_list  in `dst` as many tensors as processes, which are written; None elsewhere
+    """
+    check_tensor(tensor, "tensor")
+    if gather_list:
+        check_tensors(gather_list, "gather_list")
+        check_same_dtype([*gather_list, tensor])
+    found = member(group, "gather")
+    if found is None:
+        return None
+    root = root_of(found, dst, group_dst, "dst")
+    if root != found.rank():
+        if gather_list:
+            raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination "
+                             "ranks.")
+        return _move_parts("Igather", "gather", tensor, None, root, found, async_op, None, [])
+    if not gather_list:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    _check_list(gather_list, found, "gather: Incorrect output list size")
+    _check_sizes(gather_list, tensor, "gather")
+    if consecutive(gather_list):
+        whole, finish = target(gather_list[0], "gather")
+    else:
+        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype)
+        finish = _spreading(whole, gather_list)
+    return _move_parts(
+        "Igather", "gather", tensor, whole, root, found, async_op, finish, gather_list
+    )
+
+
+def _move_parts(
+    function: str, name: str, tensor: Any, whole: Any, root: int, group: ProcessGroup,
+    async_op: bool, finish: Finish, results: Sequence[Any],
+) -> Work | None:  # fmt: skip
+    """Post a gather of the processes' tensors into the whole of the root, or wait for it."""
+    sent = source(tensor, name)
+    count, word = sent.numel(), group.library.word(sent.dtype.itemsize)
+    at = 0 if whole is None else whole.data_ptr()
+    arguments = (sent.data_ptr(), count, word, at, count, word, root, group.handle, None)
+    keep = (sent, whole, results)
+    operation = post(group, name, function, count, arguments, keep, async_op, finish)
+    return ended(group, [operation], results, async_op)
+
+
+def scatter(
+    tensor: Any, scatter_list: list[Any] | None = None, src: int | None = None, group: Any = None,
+    async_op: bool = False, group_src: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Give each process one tensor of a list that `src` has, rank 0 if it is not named.
+
+    tensor        is written
+    scatter_list  in `src` as many tensors as processes, of the shape of `tensor`; None elsewhere
+    """
+    check_tensor(tensor, "tensor")
+    if scatter_list:
+        check_tensors(scatter_list, "scatter_list")
+        check_same_dtype([*scatter_list, tensor])
+    found = member(group, "scatter")
+    if found is None:
+        return None
+    root = root_of(found, src, group_src, "src")
+    whole: Any = None
+    if root == found.rank():
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        if len(scatter_list) != found.size():
+            raise RuntimeError(
+                f"scatter: Incorrect input list size {len(scatter_list)}. Input list size should "
+                f"be {found.size()}, same as size of the process group.")  # fmt: skip
+        _check_sizes(scatter_list, tensor, "scatter")
+        if consecutive(scatter_list):
+            whole = source(scatter_list[0], "scatter")
+        else:
+            whole = empty((found.size(), tensor.numel()), dtype=tensor.dtype)
+            for row, one in zip(whole, scatter_list):
+                row.copy_(one.detach().reshape(-1))
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    to = target(tensor, "scatter")
+    count, word = to.tensor.numel(), found.library.word(tensor.dtype.itemsize)
+    at = 0 if whole is None else whole.data_ptr()
+    arguments = (at, count, word, to.tensor.data_ptr(), count, word, root, found.handle, None)
+    keep = (whole, to.tensor, scatter_list)
+    operation = post(
+        found, "scatter", "Iscatter", count, arguments, keep, async_op, to.finish
+    )
+    return ended(found, [operation], [tensor], async_op)
+
+
+def all_to_all_single(
+    output: Any, input: Any, output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None, group: Any = None, async_op: bool = False,
+) -> Work | None:  # fmt: skip
+    """Send each process a part of `input`, along its first dimension, and put theirs in `output`.
+
+    input_split_sizes, output_split_sizes  rows for, and from, each process; equal ones if None
+    """
+    check_tensor(output, "output")
+    check_tensor(input, "input")
+    check_same_dtype([output, input])
+    found = member(group, "all_to_all_single")
+    if found is None:
+        return None
+    rows_out = _rows(output, output_split_sizes, found)
+    rows_in = _rows(input, input_split_sizes, found)
+    to = target(output, "all_to_all_single")
+    sent = apart(source(input, "all_to_all_single"), to.tensor)
+    operation = _all_to_all(
+        sent, rows_in, to.tensor, rows_out, found, "all_to_all_single", async_op, to.finish, None
+    )
+    return ended(found, [operation], [output], async_op)
+
+
+def _rows(tensor: Any, sizes: Sequence[int] | None, group: ProcessGroup) -> list[int]:
+    """Return the elements of the part of each process."""
+    length = tensor.shape[0] if tensor.dim() else 1
+    if not sizes:
+        if length % group.size():
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        sizes = [length // group.size()] * group.size()
+    if len(sizes) != group.size():
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != length:
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    row = tensor.numel() // length if length else 0
+    return [int(size) * row for size in sizes]
+
+
+def _all_to_all(
+    sent: Any, counts_in: Sequence[int], received: Any, counts_out: Sequence[int],
+    group: ProcessGroup, name: str, wakes: bool, finish: Finish, keep: Any,
+) -> Operation:  # fmt: skip
+    tables = np.zeros((4, group.size()), np.int32)
+    for row, counts in ((0, counts_in), (2, counts_out)):
+        if sum(counts) > np.iinfo(np.int32).max:
+            raise RuntimeError(f"{name} moves at most 2**31 - 1 elements at once")
+        tables[row] = counts
+        tables[row + 1, 1:] = np.cumsum(counts)[:-1]
+    word = group.library.word(sent.dtype.itemsize)
+    at = [int(row.ctypes.data) for row in tables]
+    arguments = (
+        sent.data_ptr(), at[0], at[1], word, received.data_ptr(), at[2], at[3], word,
+        group.handle, None,
+    )  # fmt: skip
+    return post(
+        group, name, "Ialltoallv", 0, arguments, (sent, received, tables, keep), wakes, finish
+    )
+
+
+def all_to_all(
+    output_tensor_list: list[Any], input_tensor_list: list[Any], group: Any = None,
+    async_op: bool = False,
+) -> Work | None:  # fmt: skip
+    """Send the k-th tensor of a list to rank k, and receive one from every rank."""
+    check_tensors(output_tensor_list, "output_tensor_list")
+    check_tensors(input_tensor_list, "input_tensor_list")
+    check_same_dtype([*output_tensor_list, *input_tensor_list])
+    found = member(group, "all_to_all")
+    if found is None:
+        return None
+    _check_list(output_tensor_list, found, "all_to_all: invalid output tensor list")
+    _check_list(input_tensor_list, found, "all_to_all: invalid input tensor list")
+    kind = input_tensor_list[0].dtype
+    counts_in = [one.numel() for one in input_tensor_list]
+    counts_out = [one.numel() for one in output_tensor_list]
+    finish: Finish = None
+    if consecutive(input_tensor_list):
+        sent = source(input_tensor_list[0], "all_to_all")
+    else:
+        sent = empty((sum(counts_in),), dtype=kind)
+        for part, one in zip(sent.split(counts_in), input_tensor_list):
+            part.copy_(one.detach().reshape(-1))
+    if consecutive(output_tensor_list):
+        received, finish = target(output_tensor_list[0], "all_to_all")
+    else:
+        received = empty((sum(counts_out),), dtype=kind)
+        finish = _spreading(received.split(counts_out), output_tensor_list)
+    keep = (input_tensor_list, output_tensor_list)
+    operation = _all_to_all(
+        sent, counts_in, received, counts_out, found, "all_to_all", async_op, finish, keep
+    )
+    return ended(found, [operation], output_tensor_list, async_op)

@@ -1,0 +1,462 @@
+"""Groups of processes: the default one, and others over some of its ranks.
+
+In: where this process stands among its peers. Out: `ProcessGroup` objects, each over one
+communicator of MPI. Called by programs, and by every collective for the group it works in.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from tracejit.core.memory import forks
+from tracejit.distributed import environment, mpi, rendezvous
+from tracejit.distributed.store import PrefixStore, Store
+
+default_pg_timeout = timedelta(minutes=30)
+NOT_INITIALIZED = (
+    "Default process group has not been initialized, please make sure to call init_process_group."
+)
+
+
+class Backend(str):
+    """Name of the library by which processes talk.
+
+    Raises ValueError for what is no name.
+
+    >>> Backend("MPI")
+    'mpi'
+    """
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
+        return str.__new__(cls, name.lower())
+
+
+class ProcessGroup:
+    """Some of the job's processes, in order, with a communicator of their own.
+
+    Programs get one from `init_process_group` (`group.WORLD`) and `new_group`.
+    """
+
+    def __init__(self, communicator: Any, ranks: Sequence[int], backend: Backend,
+                 timeout: timedelta, name: str, store: Store | None,
+                 description: str) -> None:  # fmt: skip
+        found = mpi.started()
+        if found is None:
+            raise RuntimeError(NOT_INITIALIZED)
+        communicator.Set_errhandler(found.mpi.ERRORS_RETURN)
+        self.library = found
+        self.communicator = communicator
+        self.handle = found.handle(communicator)
+        self.ranks = list(ranks)
+        self.backend, self.timeout = backend, timeout
+        self.group_name, self.group_desc, self.store = name, description, store
+        self.bound_device_id = None
+        self._rank, self._size = communicator.Get_rank(), communicator.Get_size()
+        self.ring = found.ring
+
+    def rank(self) -> int:
+        """Return the rank of this process in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Return the number of processes."""
+        return self._size
+
+    def name(self) -> str:
+        """Return the backend's name."""
+        return str(self.backend)
+
+    def get_group_store(self) -> Store | None:
+        """Return the store of the group's processes."""
+        return self.store
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Give collectives this long from now on."""
+        self.timeout = timeout
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that a collective may take."""
+        return self.timeout.total_seconds()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle a ProcessGroup: other processes have their own")
+
+    def __deepcopy__(self, memo: Any) -> ProcessGroup:
+        return self
+
+
+class GroupMember:
+    """The default group, and the value that stands for a group that this process is not in."""
+
+    WORLD: ProcessGroup | None = None
+    NON_GROUP_MEMBER = -100
+
+
+class _Group:
+    """The default group, under PyTorch's older name."""
+
+    @property
+    def WORLD(self) -> ProcessGroup | None:
+        return GroupMember.WORLD
+
+    @WORLD.setter
+    def WORLD(self, value: ProcessGroup | None) -> None:
+        GroupMember.WORLD = value
+
+
+group = _Group()
+_lock = forks.rlock()
+_made: list[ProcessGroup] = []
+_count = [0]  # groups ever made: all processes count alike
+_told_of_gloo = [False]
+
+
+def is_initialized() -> bool:
+    """Return True if there is a default group.
+
+    >>> is_initialized()
+    False
+    """
+    return GroupMember.WORLD is not None
+
+
+def _backend_of(name: str | None) -> Backend:
+    """Return the backend for tensors on the CPU, with PyTorch's errors for names that are none."""
+    if name is None:
+        return Backend("mpi")
+    whole = Backend(name)
+    parts = dict(part.split(":", 1) for part in whole.split(",")) if ":" in whole else {"": whole}
+    for one in parts.values():
+        if one not in ("mpi", "gloo", "nccl"):
+            raise ValueError(f"Unknown backend {one!r}: tracejit has mpi for tensors on the CPU "
+                             "and nccl for those on CUDA devices")
+    from tracejit import cuda
+
+    if "nccl" in parts.values() and not cuda.is_available() and "cpu" not in parts:
+        raise ValueError("ProcessGroupNCCL is only supported with GPUs, no GPUs found!")
+    if "gloo" in parts.values() and not _told_of_gloo[0]:
+        _told_of_gloo[0] = True
+        warnings.warn("backend='gloo': tracejit's processes talk by MPI, under this name",
+                      stacklevel=3)  # fmt: skip
+    return whole
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Store | None = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Join the other processes of the job; all must call it. Collectives work from then on.
+
+    backend      "mpi" (default); "gloo" means MPI; "cpu:mpi,cuda:nccl"
+    init_method  "env://" (default), "tcp://address:port" or "file:///path"
+    timeout      of every collective; 30 minutes
+    rank, world_size  if neither the variables nor the launcher say them
+    store        where the processes find each other, in place of `init_method`
+
+    Raises ValueError for arguments that contradict or miss something, and if there is a default
+    group already; RuntimeError if there is no MPI or the others do not come.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_rank(), dist.get_world_size()
+    (0, 1)
+    >>> dist.destroy_process_group()
+    """
+    if is_initialized():
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise ValueError("Cannot specify both init_method and store.")
+    if timeout is not None and not isinstance(timeout, timedelta):
+        raise TypeError("Expected timeout argument to be of type"
+                        f"datetime.timedelta, got {timeout}")
+    found_backend = _backend_of(backend)
+    with _lock:
+        joined = rendezvous.join(
+            init_method, rank, world_size, store, timeout or default_pg_timeout
+        )
+        with joined.library.ring:
+            communicator = joined.library.world.Dup()
+        size = joined.library.size
+        made = ProcessGroup(
+            communicator, range(size), found_backend, timeout or default_pg_timeout,
+            group_name or str(_count[0]), joined.store, "default_pg",
+        )  # fmt: skip
+        _count[0] += 1
+        _made.append(made)
+        GroupMember.WORLD = made
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Give up a group; without one, all groups of the job.
+
+    Raises AssertionError if there is no default group, ValueError for a group that is gone.
+    """
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return
+    found = GroupMember.WORLD if group is None else group
+    if found is None:
+        raise AssertionError("Process group cannot be None")
+    if found not in _made:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    gone = list(_made) if found is GroupMember.WORLD else [found]
+    for one in gone:
+        _made.remove(one)
+        _free(one)
+    if found is GroupMember.WORLD:
+        GroupMember.WORLD = None
+
+
+def _free(group: ProcessGroup) -> None:
+    """Give the communicator back, which all its processes must do; not where one has failed."""
+    watch = group.ring.watch
+    if not group.ring.waiting() and (watch is None or watch.failed is None):
+        with group.ring:
+            group.communicator.Free()
+
+
+def world() -> ProcessGroup:
+    """Return the default group; ValueError if there is none."""
+    found = GroupMember.WORLD
+    if found is None:
+        raise ValueError(NOT_INITIALIZED)
+    return found
+
+
+def member(group: Any, name: str) -> ProcessGroup | None:
+    """Return the group that a collective works in, the default one for None.
+
+    Warns and returns None if this process is not in it.
+    """
+    if group is None:
+        return world()
+    if group == GroupMember.NON_GROUP_MEMBER:
+        warnings.warn(f"Running {name} on global rank {get_rank()} which does not "
+                      "belong to the given group.", stacklevel=3)  # fmt: skip
+        return None
+    if not isinstance(group, ProcessGroup):
+        raise TypeError(f"{name}: expected group to be a ProcessGroup, got {type(group).__name__}")
+    if group not in _made:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    return group
+
+
+def get_rank(group: Any = None) -> int:
+    """Return the rank of this process in a group, the default one if None; -1 outside it.
+
+    Raises ValueError if there is no default group.
+    """
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return -1
+    return (world() if group is None else group).rank()
+
+
+def get_world_size(group: Any = None) -> int:
+    """Return the number of processes in a group, the default one if None; -1 outside it."""
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return -1
+    return (world() if group is None else group).size()
+
+
+def get_backend(group: Any = None) -> Backend:
+    """Return the backend's name, as it was asked for."""
+    return (world() if group is None else group).backend
+
+
+def get_backend_config(group: Any = None) -> str:
+    """Return the backends by kind of device, such as "cpu:mpi,cuda:mpi"."""
+    name = str(get_backend(group))
+    return name if ":" in name else f"cpu:{name},cuda:{name}"
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """Return the global ranks of a group, in its order."""
+    return list((world() if group is None else group).ranks)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """Return the global rank of a rank in a group; ValueError if there is none."""
+    if not 0 <= group_rank < group.size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return group.ranks[group_rank]
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """Return the rank in a group of a global rank; ValueError if it is not in it."""
+    if global_rank not in group.ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return group.ranks.index(global_rank)
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """Return the rank of this process among those of its host.
+
+    Raises RuntimeError if no launcher said it and there is no `fallback_rank`.
+    """
+    found = environment.read()
+    if found is not None and found.local_rank >= 0:
+        return found.local_rank
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to "
+                       "allow `get_node_local_rank` to work, assuming you are not running in a "
+                       "multi-device context and want the code to run locally instead.")
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:
+    """Make a group of some global ranks; all processes of the job must call it, in one order.
+
+    ranks    all of them if None
+    use_local_synchronization  only the members call it
+
+    Returns `GroupMember.NON_GROUP_MEMBER` in processes outside. Raises ValueError for ranks that do
+    not exist, RuntimeError for one that is there twice.
+    """
+    base = world()
+    chosen = list(base.ranks) if ranks is None else [int(r) for r in ranks]
+    if sort_ranks:
+        chosen.sort()
+    if len(chosen) > base.size():
+        raise ValueError("the new group's world size should be less or equal to "
+                         "the world size set by init_process_group")
+    for rank in chosen:
+        if not 0 <= rank < base.size():
+            raise ValueError("The new group's rank should be within "
+                             "the world_size set by init_process_group")
+    if len(set(chosen)) != len(chosen):
+        raise RuntimeError("the new group has a rank twice")
+    inside = base.rank() in chosen
+    if use_local_synchronization and not inside:
+        return GroupMember.NON_GROUP_MEMBER
+    return _new_group(base, chosen, inside, timeout, backend, use_local_synchronization, group_desc)
+
+
+def _new_group(base: ProcessGroup, ranks: list[int], inside: bool, timeout: timedelta | None,
+               backend: str | None, alone: bool, description: str | None) -> Any:  # fmt: skip
+    mpi_module = base.library.mpi
+    # every process counts the groups, so names agree
+    name = str(_count[0]) if not alone else f"{sorted(ranks)}"
+    _count[0] += 1
+    with base.ring:
+        if alone:
+            members = base.communicator.Get_group().Incl(ranks)
+            communicator = base.communicator.Create_group(members)
+        else:
+            color = 0 if inside else mpi_module.UNDEFINED
+            place = ranks.index(base.rank()) if inside else 0
+            communicator = base.communicator.Split(color, place)
+    if not inside:
+        return GroupMember.NON_GROUP_MEMBER
+    store = None if base.store is None else PrefixStore(f"group/{name}", base.store)
+    made = ProcessGroup(
+        communicator, ranks, base.backend if backend is None else _backend_of(backend),
+        timeout or base.timeout, name, store, description or "undefined",
+    )  # fmt: skip
+    _made.append(made)
+    return made
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: Any = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Cut the default group into groups of `group_size` neighbours, those of one host if None.
+
+    Returns this process's group and the list of all. Raises ValueError if the size does not divide
+    the number of processes.
+    """
+    base = world()
+    size = base.library.local_size if group_size is None else group_size
+    if size <= 0:
+        raise ValueError(f"The arg 'group_size' ({size}) must be positive")
+    if base.size() < size:
+        raise ValueError(f"The arg 'group_size' ({size}) must not exceed the world size "
+                         f"({base.size()})")
+    if base.size() % size:
+        raise ValueError(f"The world size ({base.size()}) must be divisible by 'group_size={size}'")
+    parts = [list(range(k, k + size)) for k in range(0, base.size(), size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Make a group of each list of global ranks; no rank may be in two.
+
+    Returns this process's group, or None, and the list of all. Raises ValueError for an empty list
+    and for a rank in two.
+    """
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    every = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if len(set(every)) != len(every):
+        raise ValueError("a rank is in two of the subgroups")
+    own, made = None, []
+    for ranks in ranks_per_subgroup_list:
+        one = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        made.append(one)
+        if get_rank() in ranks:
+            own = one
+    return own, made
+
+
+def is_available() -> bool:
+    """Return True if processes can talk: mpi4py is installed.
+
+    >>> is_available() in (True, False)
+    True
+    """
+    return mpi.is_installed()
+
+
+def is_mpi_available() -> bool:
+    """Return True if mpi4py is installed."""
+    return mpi.is_installed()
+
+
+def is_gloo_available() -> bool:
+    """Return True if mpi4py is installed: "gloo" means MPI here."""
+    return mpi.is_installed()
+
+
+def is_nccl_available() -> bool:
+    """Return False: processes do not talk by NCCL yet."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Return True if `tracejit.distributed.run` started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+

@@ -1,0 +1,217 @@
+"""ZeroRedundancyOptimizer: each process keeps the optimizer's state of a part of the parameters.
+
+In: parameters that all processes have, with equal gradients. Out: each process updates its part
+and gives it to the others. The state takes 1/N of the memory on N processes.
+
+Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
+2020, stage 1.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tracejit.autograd.grad_mode import no_grad
+from tracejit.distributed.algorithms.join import Join, Joinable, JoinHook
+from tracejit.distributed.collectives import start_broadcast
+from tracejit.distributed.errors import refuse
+from tracejit.distributed.groups import member
+from tracejit.distributed.objects import gather_object
+from tracejit.optim import Optimizer
+
+__all__ = ["ZeroRedundancyOptimizer"]
+
+NOT_CONSOLIDATED = (
+    "Optimizer state has not been consolidated on this rank. Please call "
+    "`consolidate_state_dict(to={rank})` on all ranks beforehand if you meant to save the global "
+    "state."
+)
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
+    """Optimizer whose state is spread over the processes of a group.
+
+    params           tensors, or dicts of them with options
+    optimizer_class  the optimizer of each part, such as `tracejit.optim.Adam`
+    process_group    the default one if None
+    parameters_as_bucket_view  taken, and without effect: parameters travel from their own memory
+    overlap_with_ddp  refused with NotImplementedError
+    **defaults       options of the optimizer
+
+    A parameter belongs to one process, so that all have about as many elements. `state_dict` needs
+    `consolidate_state_dict` first. All processes must call `step` equally often.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    >>> model = tracejit.nn.Linear(2, 1)
+    >>> optimizer = ZeroRedundancyOptimizer(model.parameters(), tracejit.optim.SGD, lr=0.1)
+    >>> optimizer.param_groups[0]["lr"]
+    0.1
+    >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        optimizer_class: type[Optimizer],
+        process_group: Any = None,
+        parameters_as_bucket_view: bool = False,
+        overlap_with_ddp: bool = False,
+        **defaults: Any,
+    ) -> None:
+        if overlap_with_ddp:
+            refuse("ZeroRedundancyOptimizer(overlap_with_ddp=True)")
+        group = member(process_group, "ZeroRedundancyOptimizer")
+        if group is None:
+            raise RuntimeError("ZeroRedundancyOptimizer: this process is not in the group")
+        self.process_group, self._optimizer_class = group, optimizer_class
+        self.world_size, self.rank = group.size(), group.rank()
+        self.optim: Optimizer | None = None
+        self._gathered: list[dict[str, Any]] | None = None
+        Joinable.__init__(self)
+        Optimizer.__init__(self, params, defaults)
+        self._distribute()
+
+    # -- whose parameter is whose ----------------------------------------------------------------
+
+    def _distribute(self) -> None:
+        """Give each parameter to a process, the largest first to who has least; make the own
+        optimizer."""
+        loads = [0] * self.world_size
+        self._owner: dict[int, int] = {}
+        for group in self.param_groups:
+            for p in sorted(group["params"], key=lambda p: -p.numel()):
+                rank = loads.index(min(loads))
+                loads[rank] += p.numel()
+                self._owner[id(p)] = rank
+        before = self.optim.state if self.optim is not None else {}
+        parts = self._groups_of(self.rank)
+        self.optim = self._optimizer_class(parts, **self.defaults)
+        for p, state in before.items():
+            self.optim.state[p] = state
+        self.state = self.optim.state
+        self._take_options(self.optim.param_groups, self.param_groups)
+
+    def _groups_of(self, rank: int) -> list[dict[str, Any]]:
+        """Return the groups with the parameters of one process only; each may be empty."""
+        return [
+            {**group, "params": [p for p in group["params"] if self._owner[id(p)] == rank]}
+            for group in self.param_groups
+        ]
+
+    @staticmethod
+    def _take_options(given: list[dict[str, Any]], taken: list[dict[str, Any]]) -> None:
+        for one, other in zip(given, taken):
+            for name, value in one.items():
+                if name not in ("params", "param_names"):
+                    other[name] = value
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters to train from now on; all processes must add the same."""
+        super().add_param_group(param_group)
+        if self.optim is not None:
+            self._distribute()
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+        """Update the own parameters, and exchange all. Returns what the closure returns."""
+        assert self.optim is not None
+        if self._join_config.enable:
+            Join.notify_join_context(self)
+        self._take_options(self.param_groups, self.optim.param_groups)
+        found = self.optim.step(**kwargs) if closure is None else self.optim.step(closure, **kwargs)
+        self._exchange()
+        self._take_options(self.optim.param_groups, self.param_groups)
+        return found
+
+    @no_grad()
+    def _exchange(self) -> None:
+        """Give every process the parameters of all."""
+        group = self.process_group
+        waiting = [
+            start_broadcast(p.detach(), self._owner[id(p)], group, "broadcast of parameters", True)
+            for each in self.param_groups for p in each["params"]
+        ]  # fmt: skip
+        for operation in waiting:
+            operation.wait(group.seconds)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def consolidate_state_dict(self, to: int = 0) -> None:
+        """Collect the state of all parts in the process `to` of the group; all must call it."""
+        assert self.optim is not None
+        self._take_options(self.param_groups, self.optim.param_groups)
+        here = self.rank == to
+        every: list[Any] = [None] * self.world_size
+        gather_object(
+            self.optim.state_dict(), every if here else None, group=self.process_group,
+            group_dst=to,
+        )  # fmt: skip
+        self._gathered = every if here else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of all parameters, as the plain optimizer would.
+
+        Raises RuntimeError where it was not consolidated.
+        """
+        if self._gathered is None:
+            raise RuntimeError(NOT_CONSOLIDATED.format(rank=self.rank))
+        whole = super().state_dict()
+        whole["state"] = {}
+        numbers = self._numbers()
+        for rank, part in enumerate(self._gathered):
+            owned = [p for group in self._groups_of(rank) for p in group["params"]]
+            for k, state in part["state"].items():
+                whole["state"][numbers[id(owned[k])]] = state
+        whole["state"] = dict(sorted(whole["state"].items()))
+        return whole
+
+    def _numbers(self) -> dict[int, int]:
+        every = [p for group in self.param_groups for p in group["params"]]
+        return {id(p): k for k, p in enumerate(every)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take this process's part of the state of all parameters."""
+        assert self.optim is not None
+        given = copy.copy(state_dict)
+        self._take_options(given["param_groups"], self.param_groups)
+        numbers = self._numbers()
+        part = self.optim.state_dict()
+        owned = [p for group in self._groups_of(self.rank) for p in group["params"]]
+        part["state"] = {
+            k: given["state"][numbers[id(p)]]
+            for k, p in enumerate(owned) if numbers[id(p)] in given["state"]
+        }  # fmt: skip
+        self._take_options(given["param_groups"], part["param_groups"])
+        self.optim.load_state_dict(part)
+        self.state = self.optim.state
+        self._gathered = None
+
+    # -- inputs that end early in some processes -------------------------------------------------
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return the hook that takes steps for a process without inputs."""
+        return _ZeroJoinHook(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return self.param_groups[0]["params"][0].device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group over which the state is spread."""
+        return self.process_group
+
+
+class _ZeroJoinHook(JoinHook):
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self.optimizer = optimizer
+
+    def main_hook(self) -> None:
+        """Update the own parameters as the others do theirs."""
+        self.optimizer.step()

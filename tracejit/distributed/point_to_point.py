@@ -1,0 +1,164 @@
+"""Messages from one process to another: `send`, `recv`, and their forms that return at once.
+
+In: tensors of any dtype and layout. Out: the tensor of the receiver is written. Called by programs,
+and by `objects` for pickled ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.distributed.buffers import check_tensor, source, target
+from tracejit.distributed.groups import ProcessGroup, get_rank, member
+from tracejit.distributed.work import Work
+
+
+def _peer(group: ProcessGroup, rank: int | None, of_group: int | None, what: str) -> int:
+    """Return a peer's rank in the group, with PyTorch's errors."""
+    if rank is not None and of_group is not None:
+        raise ValueError(f"Can't specify both group_{what} and {what}")
+    if of_group is not None:
+        found = of_group
+    elif rank is None:
+        raise ValueError(f"Must specify {what} or group_{what}")
+    elif rank not in group.ranks:
+        raise ValueError(f"Global rank {rank} is not part of group {group}")
+    else:
+        found = group.ranks.index(rank)
+    if not 0 <= found < group.size():
+        raise ValueError(f"Group rank {found} is not part of group {group}")
+    kind = "destination" if what == "dst" else "source"
+    if found == group.rank():
+        raise ValueError(f"Invalid {kind} rank: {kind} rank should not be the same as the rank of "
+                         "the current process.")
+    return found
+
+
+def _start(function: str, tensor: Any, peer: int, tag: int, group: ProcessGroup, wakes: bool,
+           name: str) -> Work:  # fmt: skip
+    if function == "Isend":
+        moved, finish = source(tensor, name), None
+    else:
+        moved, finish = target(tensor, name)
+    count, library = moved.numel(), group.library
+    arguments = (
+        moved.data_ptr(), count, library.word(moved.dtype.itemsize), peer, tag, group.handle, None
+    )  # fmt: skip
+    address = library.counting(function, count)
+    operation = group.ring.post(name, address, arguments, moved, finish, wakes)
+    return Work([operation], [tensor], group.seconds, find_source=library.source_of)
+
+
+def isend(
+    tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Start to send a tensor to a process; it must not change before the `wait()`.
+
+    dst  global rank of the receiver; `group_dst` is its rank in the group
+    tag  the receiver must ask for the same
+    """
+    check_tensor(tensor, "tensor")
+    found = member(group, "isend")
+    if found is None:
+        return None
+    return _start("Isend", tensor, _peer(found, dst, group_dst, "dst"), tag, found, True, "isend")
+
+
+def irecv(
+    tensor: Any, src: int | None = None, group: Any = None, tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:  # fmt: skip
+    """Start to receive a tensor from a process; it is there after the `wait()`.
+
+    src  global rank of the sender; any if neither it nor `group_src` is named
+    """
+    check_tensor(tensor, "tensor")
+    found = member(group, "irecv")
+    if found is None:
+        return None
+    anybody = src is None and group_src is None
+    peer = found.library.any_source if anybody else _peer(found, src, group_src, "src")
+    return _start("Irecv", tensor, peer, tag, found, True, "irecv")
+
+
+def send(
+    tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0,
+    group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """Send a tensor to a process, and wait until it may change again.
+
+    dst  global rank of the receiver; `group_dst` is its rank in the group
+    """
+    check_tensor(tensor, "tensor")
+    found = member(group, "send")
+    if found is not None:
+        peer = _peer(found, dst, group_dst, "dst")
+        _start("Isend", tensor, peer, tag, found, False, "send").wait()
+
+
+def recv(
+    tensor: Any, src: int | None = None, group: Any = None, tag: int = 0,
+    group_src: int | None = None,
+) -> int:  # fmt: skip
+    """Receive a tensor of the same shape and dtype as was sent; return the sender's global rank.
+
+    src  global rank of the sender; any if neither it nor `group_src` is named. -1 is returned
+         outside the group.
+    """
+    check_tensor(tensor, "tensor")
+    found = member(group, "recv")
+    if found is None:
+        return -1
+    anybody = src is None and group_src is None
+    peer = found.library.any_source if anybody else _peer(found, src, group_src, "src")
+    work = _start("Irecv", tensor, peer, tag, found, False, "recv")
+    work.wait()
+    return found.ranks[work.source_rank() if anybody else peer]
+
+
+class P2POp:
+    """One message of a batch: `isend` or `irecv`, its tensor and its peer.
+
+    Raises ValueError for any other function.
+    """
+
+    def __init__(
+        self, op: Callable[..., Any], tensor: Any, peer: int | None = None, group: Any = None,
+        tag: int = 0, group_peer: int | None = None,
+    ) -> None:  # fmt: skip
+        if op not in (isend, irecv):
+            raise ValueError("Invalid ``op``. Expected ``op`` to be of type "
+                             "``torch.distributed.isend`` or ``torch.distributed.irecv``.")
+        check_tensor(tensor, "tensor")
+        self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
+        self.peer, self.group_peer = peer, group_peer
+
+    def __repr__(self) -> str:
+        return f"P2POp({self.op.__name__}, rank {get_rank()}, peer {self.peer})"
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    """Start several messages; return a `Work` of each.
+
+    Raises ValueError for an empty list, and for messages of several groups.
+    """
+    _check_batch(p2p_op_list)
+    works = []
+    for one in p2p_op_list:
+        named = {"group_dst" if one.op is isend else "group_src": one.group_peer}
+        work = one.op(one.tensor, one.peer, group=one.group, tag=one.tag, **named)
+        if work is not None:
+            works.append(work)
+    return works
+
+
+def _check_batch(batch: Sequence[Any]) -> None:
+    if not isinstance(batch, (list, tuple)) or not all(isinstance(o, P2POp) for o in batch):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to "
+                         "to be of type ``torch.distributed.P2POp``.")  # fmt: skip
+    if not batch:
+        raise ValueError("p2p_op_list must not be empty")
+    if any(one.group is not batch[0].group for one in batch):
+        raise ValueError("All ops need to use the same group.")

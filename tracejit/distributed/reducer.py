@@ -1,0 +1,293 @@
+"""Reducer: averages gradients over processes while the backward still runs.
+
+In: parameters, whose gradients arrive one by one. Out: `.grad` of each is the mean over all
+processes when the backward is over. Called by `DistributedDataParallel`.
+
+A bucket is sent when its last gradient is there, and all buckets before it were sent: so every
+process sends the same ones in the same order. The communication thread carries them on meanwhile.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tracejit.autograd.grad_mode import no_grad
+from tracejit.autograd.variable import Variable
+from tracejit.core.eager.construction import tensor
+from tracejit.core.eager.nodes import AccumulateGrad
+from tracejit.core.ops.creation import zeros
+from tracejit.core.ops.types import int32, int64
+from tracejit.distributed.buckets import Bucket, GradBucket, make_buckets
+from tracejit.distributed.collectives import all_reduce, broadcast, start_all_reduce
+from tracejit.distributed.groups import ProcessGroup
+from tracejit.distributed.reduce_op import ReduceOp
+from tracejit.distributed.work import Work
+
+Hook = Callable[[Any, GradBucket], Any]
+UNFINISHED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. "
+    "Parameters that got no gradient there: {names}. If the loss does not depend on all "
+    "parameters, pass find_unused_parameters=True to DistributedDataParallel; and make sure that "
+    "all outputs of forward take part in the loss."
+)
+TWICE = (
+    "Expected to mark a variable ready only once, but {name} got its gradient twice: it is used in "
+    "several backward passes of one iteration."
+)
+
+
+class Reducer:
+    """Averages the gradients of some parameters over a group.
+
+    names        of the parameters, for errors
+    first, most  bytes of the first bucket, and of the others
+    unused       find parameters that a backward will not reach
+    as_views     gradients are views of the buckets, so nothing is copied back
+    static       the same parameters are used in every iteration
+    """
+
+    def __init__(
+        self, parameters: Sequence[Any], names: Sequence[str], group: ProcessGroup, first: int,
+        most: int, unused: bool, as_views: bool, static: bool,
+    ) -> None:  # fmt: skip
+        self.parameters, self.names, self.group = list(parameters), list(names), group
+        self.first, self.most = first, most
+        self.unused, self.as_views, self.static = unused, as_views, static
+        self.divisor = group.size()
+        self.hook: Hook | None = None
+        self.hook_state: Any = None
+        self.iteration = 0
+        self.expecting = False
+        self._arrived: set[int] = set()
+        self._order: list[int] = []
+        self._rebuilt = False
+        self._sent = 0
+        self._never: frozenset[int] = frozenset()  # of a static graph, after its first iteration
+        self._numbers = {id(one): k for k, one in enumerate(self.parameters)}
+        self._place(range(len(self.parameters) - 1, -1, -1))
+        here = weakref.ref(self)
+        self._handles = [
+            one.register_post_accumulate_grad_hook(_arrival(here, k))
+            for k, one in enumerate(self.parameters)
+        ]
+
+    def __del__(self) -> None:
+        for handle in getattr(self, "_handles", ()):
+            handle.remove()
+
+    def _place(self, order: Iterable[int]) -> None:
+        """Distribute the parameters over buckets."""
+        self.buckets = make_buckets(list(order), self.parameters, self.first, self.most)
+        self._bucket_of = {
+            index: (bucket, k)
+            for bucket in self.buckets for k, index in enumerate(bucket.indices)
+        }  # fmt: skip
+
+    # -- one iteration ---------------------------------------------------------------------------
+
+    def expect(self, outputs: Any) -> None:
+        """Get ready for the backward of these outputs.
+
+        Raises RuntimeError if gradients of the last one are still missing.
+        """
+        if self.expecting and self._arrived:
+            missing = [n for k, n in enumerate(self.names) if k not in self._arrived]
+            raise RuntimeError(UNFINISHED.format(names=", ".join(missing)))
+        self._rebuild()
+        self.expecting = True
+        self._arrived, self._sent = set(), 0
+        self._first_iteration = self.static and self.iteration == 0
+        for bucket in self.buckets:
+            bucket.missing, bucket.future = len(bucket.indices), None
+        self.used = zeros(len(self.parameters), dtype=int32)
+        skipped: Iterable[int] = ()
+        if self.static:
+            skipped = self._never
+        elif self.unused:
+            reached = reached_leaves(outputs)
+            skipped = [k for k, one in enumerate(self.parameters) if id(one) not in reached]
+        self._skipped = list(skipped)
+
+    def ignore(self) -> None:
+        """Leave the gradients of the next backward to this process alone."""
+        self.expecting = False
+
+    def arrived(self, index: int) -> None:
+        """Take note that a parameter's gradient is there."""
+        if not self.expecting:
+            return
+        if index in self._arrived:
+            if self._first_iteration:
+                return
+            raise RuntimeError(TWICE.format(name=self.names[index]))
+        if not self._arrived:
+            self._begin()
+        self._order.append(index)
+        if self._first_iteration:
+            self._arrived.add(index)
+            return
+        self._ready(index, True)
+
+    def _begin(self) -> None:
+        """Do what comes first in a backward."""
+        self._order = []
+        Variable._execution_engine.queue_callback(self._finish)
+        if not self._first_iteration:
+            for index in self._skipped:
+                self._ready(index, False)
+
+    @no_grad()
+    def _ready(self, index: int, used: bool) -> None:
+        """Copy a gradient to its bucket, and send what is complete."""
+        self._arrived.add(index)
+        bucket, place = self._bucket_of[index]
+        grad, view = self.parameters[index].grad, bucket.views[place]
+        if used:
+            self.used[index] = 1
+        if grad is None:
+            view.zero_()
+        elif grad.is_sparse:
+            raise NotImplementedError("DistributedDataParallel: sparse gradients are not averaged; "
+                                      f"{self.names[index]} has one")
+        elif grad.data_ptr() != view.data_ptr() or grad.stride() != view.stride():
+            view.copy_(grad)
+            if self.as_views and used:
+                self.parameters[index].grad = view
+        bucket.missing -= 1
+        while self._sent < len(self.buckets) and not self.buckets[self._sent].missing:
+            self._send(self.buckets[self._sent])
+            self._sent += 1
+
+    def _send(self, bucket: Bucket) -> None:
+        if self.hook is not None:
+            last = bucket is self.buckets[-1]
+            bucket.future = self.hook(self.hook_state, GradBucket(bucket, self._sent, last))
+            return
+        bucket.flat.div_(self.divisor)
+        operation = start_all_reduce(
+            bucket.flat, ReduceOp.SUM, self.group, f"all_reduce of gradients, bucket {self._sent}",
+            True,
+        )  # fmt: skip
+        bucket.future = Work([operation], [bucket.flat], self.group.seconds).get_future()
+
+    @no_grad()
+    def _finish(self) -> None:
+        """Wait for the buckets, and bring the means to the gradients: the backward is over."""
+        if self._first_iteration:
+            self._never = frozenset(range(len(self.parameters))) - self._arrived
+            arrived, self._arrived = self._arrived, set()
+            for index in range(len(self.parameters)):
+                self._ready(index, index in arrived)
+        if self._sent < len(self.buckets):
+            return  # the next forward says what is missing
+        everywhere = self._used_anywhere()
+        for bucket in self.buckets:
+            found = bucket.future.wait()
+            found = found[0] if isinstance(found, (list, tuple)) else found
+            if found.data_ptr() != bucket.flat.data_ptr():
+                bucket.flat.copy_(found)
+            self._bring_back(bucket, everywhere)
+            bucket.future = None
+        self.expecting = False
+        self.iteration += 1
+
+    def _used_anywhere(self) -> list[int] | None:
+        """Return 1 for each parameter that some process used; None if all are."""
+        if not self.unused and not self.static:
+            return None
+        all_reduce(self.used, ReduceOp.MAX, self.group)
+        return [int(one) for one in self.used.tolist()]
+
+    def _bring_back(self, bucket: Bucket, everywhere: list[int] | None) -> None:
+        for index, view in zip(bucket.indices, bucket.views):
+            parameter = self.parameters[index]
+            if everywhere is not None and not everywhere[index]:
+                continue  # its gradient, if there is one, stays
+            if self.as_views:
+                if parameter.grad is None or parameter.grad.data_ptr() != view.data_ptr():
+                    parameter.grad = view
+            elif parameter.grad is None:
+                parameter.grad = view.clone()
+            else:
+                parameter.grad.copy_(view)
+
+    def _rebuild(self) -> None:
+        """Put the parameters in the order in which their gradients came, that of rank 0, once."""
+        if self._rebuilt or not self.iteration or self.unused:
+            return
+        self._rebuilt = True
+        rest = [k for k in range(len(self.parameters)) if k not in self._order]
+        order = tensor([*self._order, *rest], dtype=int64)
+        broadcast(order, group=self.group, group_src=0)
+        self._place(order.tolist())
+        if self.as_views:
+            self._keep_as_views()
+
+    @no_grad()
+    def _keep_as_views(self) -> None:
+        """Let gradients that are views of the old buckets be views of the new ones."""
+        for bucket in self.buckets:
+            for parameter, view in zip(bucket.parameters, bucket.views):
+                if parameter.grad is not None:
+                    view.copy_(parameter.grad)
+                    parameter.grad = view
+
+    # -- inputs that end early in some processes -------------------------------------------------
+
+    @no_grad()
+    def send_zeros(self) -> None:
+        """Take part in one backward of the others, without gradients of its own."""
+        self._rebuild()
+        for number, bucket in enumerate(self.buckets):
+            bucket.flat.zero_()
+            self._sent = number
+            self._send(bucket)
+        if self.unused or self.static:
+            self.used = zeros(len(self.parameters), dtype=int32)
+            self._used_anywhere()
+        for bucket in self.buckets:
+            bucket.future.wait()
+        self.iteration += 1
+
+
+def _arrival(here: weakref.ref[Reducer], index: int) -> Callable[[Any], None]:
+    def arrive(parameter: Any) -> None:
+        reducer = here()
+        if reducer is not None:
+            reducer.arrived(index)
+
+    return arrive
+
+
+def tensors_in(value: Any) -> list[Any]:
+    """Return the tensors in an output: a tensor, or lists, tuples, dicts and dataclasses of
+    them."""
+    from tracejit.core.eager.tensor import Tensor
+
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif hasattr(value, "__dataclass_fields__"):
+        value = [getattr(value, name) for name in value.__dataclass_fields__]
+    if isinstance(value, (list, tuple)):
+        return [one for part in value for one in tensors_in(part)]
+    return []
+
+
+def reached_leaves(outputs: Any) -> set[int]:
+    """Return the ids of the leaves that the backward of these outputs gives gradients to."""
+    waiting = [one.grad_fn for one in tensors_in(outputs) if one.grad_fn is not None]
+    found = {id(one) for one in tensors_in(outputs) if one.grad_fn is None}
+    seen = set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, AccumulateGrad):
+            found.add(id(node.variable))
+        waiting += [before for before, _ in node.next_functions if before is not None]
+    return found
