@@ -35,6 +35,14 @@ def test_doctor_prints_a_line_for_each_question(capsys):
     assert any(line.startswith("kernels") and " ok " in line for line in lines)
 
 
+def test_doctor_names_mpi_and_shows_no_key(monkeypatch, capsys):
+    monkeypatch.setenv("TRACEJIT_JOB_KEY", "0123456789")
+    command_line.main(["doctor"])
+    found = capsys.readouterr().out
+    assert "0123456789" not in found and "TRACEJIT_JOB_KEY=..." in found
+    assert any(line.startswith("processes") for line in found.splitlines())
+
+
 def test_doctor_fails_where_something_is_broken(monkeypatch, capsys):
     from tracejit.commands.findings import Finding
     from tracejit.debug import doctor

@@ -121,8 +121,17 @@ def _cuda() -> Finding:
     return Finding("cuda", "ok", names)
 
 
+def _processes() -> Finding:
+    from tracejit.distributed import mpi, mpi_settings
+
+    if not mpi.is_installed():
+        return Finding("processes", "absent", "mpi4py is not installed: one process",
+                       "for more: pip install 'tracejit[distributed]'")
+    return Finding("processes", "ok", "; ".join(mpi_settings.lines()))
+
+
 QUESTIONS: dict[str, Callable[[], Finding]] = {
     "tracejit": _tracejit, "packages": packages, "environment": environment,
     "processor": _processor, "threads": _threads, "blas": _blas, "cache": _cache,
-    "kernels": _kernels, "cuda": _cuda,
+    "kernels": _kernels, "cuda": _cuda, "processes": _processes,
 }

@@ -62,6 +62,7 @@ class Library:
             self.function("Test"), self.error_text, self.local_size > available_threads()
         )
         self.server_connection = -1  # descriptor of the library's own connection to a PMI server
+        self.launched = False  # by a launcher of MPI's own
         self.over = False  # MPI was ended
         self.failed = False  # this process gave up: it must not wait for the others at its end
 
@@ -218,6 +219,7 @@ def _start(rank: int | None, server: str | None) -> Library:
                            "(MPI_THREAD_SERIALIZED is needed)")
     mpi.COMM_WORLD.Set_errhandler(mpi.ERRORS_RETURN)
     made = Library(mpi)
+    made.launched = server is None
     if server is not None:
         made.server_connection = _connection_to(server, _descriptors() - opened)
         forks.in_child(made.leave_server)
@@ -254,7 +256,8 @@ def _connection_to(server: str, descriptors: set[int]) -> int:
 def finish(patience: float = 10.0) -> None:
     """End MPI when the process ends, if all processes come to their end within `patience` seconds.
 
-    A process that gave up does not wait for the others: its launcher ends them.
+    A process that gave up does not wait for the others: its launcher ends them. A launcher of MPI's
+    own takes a process that leaves MPI unended for one that failed: with it there is no limit.
     """
     found = _library
     if found is None or found.over or found.ring.forked:
@@ -279,8 +282,10 @@ def _all_here(found: Library, patience: float) -> bool:
     """Return True if all processes are at their end."""
     request = found.world.Ibarrier()
     deadline = time.monotonic() + patience
+    watch = found.ring.watch
     while not request.Test():
-        if time.monotonic() > deadline:
+        late = time.monotonic() > deadline and not found.launched
+        if late or (watch is not None and watch.failed):
             return False
         time.sleep(0.0005)
     return True

@@ -1,0 +1,1 @@
+"""PyTorch's `torch.distributed.elastic`: names for processes that a launcher started."""

@@ -1,0 +1,1 @@
+"""PyTorch's `torch.distributed.elastic.multiprocessing`: errors of launched processes."""
