@@ -88,7 +88,7 @@ def worker(rank: int, size: int, port: int, epochs: int) -> None:
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("localhost", 0))
-        return one.getsockname()[1]
+        return int(one.getsockname()[1])
 
 
 def main(arguments: list[str] | None = None) -> int:

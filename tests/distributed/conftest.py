@@ -1,4 +1,4 @@
-"""Ranks that tests of this folder share, in one process of pytest."""
+"""Ranks that tests of one file share. They end with it: other tests count the processes left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.distributed.ranks import Ranks
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two() -> Iterator[Ranks]:
     """Two processes in one group."""
     ranks = Ranks(2)
@@ -17,7 +17,7 @@ def two() -> Iterator[Ranks]:
     ranks.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def four() -> Iterator[Ranks]:
     """Four processes in one group: more than there may be cores."""
     ranks = Ranks(4)
@@ -25,7 +25,7 @@ def four() -> Iterator[Ranks]:
     ranks.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def with_gloo() -> Iterator[Ranks]:
     """Two processes in one group, and in one of PyTorch's over gloo."""
     pytest.importorskip("torch")

@@ -97,14 +97,15 @@ def test_nothing_is_left_when_the_launcher_ends(tmp_path: Path, number: int) -> 
 
 
 JOB = """
-import os, tracejit, tracejit.distributed as dist
+import os, sys, tracejit, tracejit.distributed as dist
 dist.init_process_group()
 x = tracejit.ones(2) * (dist.get_rank() + 1)
 dist.all_reduce(x)
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and dist.get_rank() == 1:
     os.kill(os.getpid(), 9)
 dist.barrier()
-print(x.tolist(), dist.is_torchelastic_launched(), flush=True)
+sys.stdout.write(f"{x.tolist()} {dist.is_torchelastic_launched()}\\n")  # in one piece
+sys.stdout.flush()
 """
 
 

@@ -1,4 +1,4 @@
-"""Finds where a process stands among its peers: its launcher's environment variables tell it.
+"""Finds the place of a process among its peers from its launcher's environment variables.
 
 In: environment variables of torchrun and of `tracejit.distributed.run`, Open MPI, PMI (MPICH, Intel
 MPI) and Slurm. Out: one `Place`, or None for a process that nobody started as one of several.

@@ -1,4 +1,4 @@
-"""Reads who a process is to be and where it finds the others: what `init_process_group` was told.
+"""Reads from `init_process_group`'s arguments a process's rank and where it finds the others.
 
 In: its arguments and the variables. Out: a `JoinPlan`. Called by `rendezvous`.
 """
