@@ -3,8 +3,8 @@
     python -m bench.distributed                 two processes, one thread each
     python -m bench.distributed --processes 4
 
-In: mpi4py with an MPI library, PyTorch if it is there. Out: a table of medians. Both contenders take
-turns in the same processes, so that they have the same neighbours. Ratios are what counts.
+In: mpi4py with an MPI library, PyTorch if it is there. Out: a table of medians. Both contenders
+take turns in the same processes, so that they have the same neighbours. Ratios are what counts.
 """
 
 import argparse
