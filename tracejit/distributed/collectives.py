@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tracejit.distributed import recorded
 from tracejit.distributed.buffers import (
     check_same_dtype,
     check_tensor,
@@ -49,6 +50,11 @@ def ended(group: ProcessGroup, operations: Sequence[Operation], results: Sequenc
     return None
 
 
+def handle(work: Work, async_op: bool) -> Work | None:
+    """Return a recorded collective's handle where one was asked for."""
+    return work if async_op else None
+
+
 def all_reduce(
     tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
@@ -64,6 +70,8 @@ def all_reduce(
     found = member(group, "all_reduce")
     if found is None:
         return None
+    if recorded.records_for(tensor):
+        return handle(recorded.all_reduce(tensor, op, found), async_op)
     operation = start_all_reduce(tensor, op, found, "all_reduce", async_op)
     return ended(found, [operation], [tensor], async_op)
 
@@ -100,6 +108,10 @@ def all_reduce_coalesced(
     found = member(group, "all_reduce_coalesced")
     if found is None:
         return None
+    if recorded.records_for(*tensors):
+        for tensor in tensors:
+            recorded.all_reduce(tensor, op, found, "all_reduce_coalesced")
+        return handle(recorded.done(tensors), async_op)
     operations = [
         start_all_reduce(tensor, op, found, "all_reduce_coalesced", True) for tensor in tensors
     ]
@@ -141,6 +153,8 @@ def broadcast(
     if found is None:
         return None
     root = root_of(found, src, group_src, "src", None if src is None else 0)
+    if recorded.records_for(tensor):
+        return handle(recorded.broadcast(tensor, root, found), async_op)
     operation = start_broadcast(tensor, root, found, "broadcast", async_op)
     return ended(found, [operation], [tensor], async_op)
 
@@ -170,6 +184,8 @@ def reduce(
     if found is None:
         return None
     root = root_of(found, dst, group_dst, "dst", None)
+    if recorded.records_for(tensor):
+        return handle(recorded.reduce(tensor, root, op, found), async_op)
     asked = mpi_operation("reduce", op, tensor.dtype)
     kind = reduced_in(tensor.dtype)
     library, finish = found.library, None
@@ -198,6 +214,8 @@ def barrier(
     found = member(group, "barrier")
     if found is None:
         return None
+    if recorded.records_for():
+        return handle(recorded.barrier(found), async_op)
     operation = post(found, "barrier", "Ibarrier", 0, (found.handle, None), None, async_op)
     seconds = found.seconds if timeout is None else timeout.total_seconds()
     work = Work([operation], [], seconds)

@@ -1,8 +1,10 @@
 """Calls of MPI without Python: a ring of operations, and the one thread that carries them on.
 
 In: addresses of MPI's nonblocking functions, and their arguments. Out: operations that start in the
-order in which they were posted, and that anybody may wait for. Called by `groups`; captured
-programs post to the same ring.
+order in which they were posted, and that anybody may wait for. Called by `groups`.
+
+Captured programs call `begin` and `land`, which have slots of their own, a *flight* each. `begin`
+starts all that was posted before it calls MPI, so the order is that of the calls.
 
 MPI makes progress only while a thread calls it. A thread that waits drives the ring itself, which
 costs no switch between threads. The communication thread drives it while no other waits. A lock
@@ -23,20 +25,36 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.memory import forks
+from tracejit.jit.lowering.library_collectives import (
+    COLLECTIVES,
+    COMMUNICATOR,
+    FUNCTIONS,
+    IN_PLACE,
+    OPERATIONS,
+    RANK,
+    RING,
+    SECONDS,
+    TYPES,
+)
 from tracejit.jit.lowering.program import Kernel
 from tracejit.jit.runtime import cache
 from tracejit.jit.runtime.runner import can_share
 
 # Words of the ring's head; what several threads write lies in a cache line of its own.
 POSTED, LOCK, SLEEPING, SHUTDOWN = range(0, 32, 8)
+BELL = 1  # counts what wakes the communication thread
 TAKEN, FIRST, SLOTS, TEST, PROGRESS, SYSTEM, YIELD, SPINS, PAUSE = range(32, 41)
 NAP = 42  # a timespec: two words
+FLOWN, LANDED, FLIGHTS, MEMCPY = range(44, 48)  # flights begun, and those over from the first on
 _HEAD = 48
 # Words of a slot: state, MPI's code of an error, function, ten arguments, request, flag, status.
 STATE, CODE, FUNCTION, ARGUMENTS, REQUEST, FLAG, STATUS = 0, 1, 2, 3, 13, 14, 16
 SLOT = 32
 _ARGUMENTS = 10  # as many as MPI_Ialltoallv takes; C ignores what a function does not take
 COUNT = 1024  # slots: more operations than these wait to be posted
+ALOFT = 1024  # slots of flights: as many may be begun and not waited for
+# What a flight keeps in its slot in place of arguments.
+RING_OF, WHAT, GROUP = 3, 4, 5
 FREE, WAITING, RUNNING, DONE, FAILED = range(5)
 # A waiter tests this often before it lets other processes have the core, where cores suffice.
 _SPINS_ALONE = 2000
@@ -45,6 +63,8 @@ _BUDGET = 4000
 _NAP = 50_000  # nanoseconds that the thread sleeps between tests that found nothing
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _SLEEP, _WAKE = 128, 129  # operations of futex, private to the process
+
+_ALL_REDUCE, _BROADCAST, _REDUCE, _ALL_GATHER, _REDUCE_SCATTER, _BARRIER = range(6)
 
 _TEXT = f'''\
 """The communication thread's text. Every parameter is a 64-bit integer."""
@@ -73,8 +93,29 @@ def progress(ring) -> "int64":
         else:
             atomic_store(starting, {STATE}, {RUNNING})
         r[{TAKEN}] += 1
-    k = r[{FIRST}]
     left = 0
+    f = r[{LANDED}]
+    first = 1
+    while f < r[{FLOWN}]:
+        flight_at = r[{FLIGHTS}] + (f % {ALOFT}) * {8 * SLOT}
+        flight = pointer_at(flight_at)
+        if flight[{STATE}] == {RUNNING}:
+            wrong = call_function(
+                r[{TEST}], flight_at + {8 * REQUEST}, flight_at + {8 * FLAG},
+                flight_at + {8 * STATUS}
+            ) & 4294967295
+            if wrong != 0:
+                flight[{CODE}] = wrong
+                atomic_store(flight, {STATE}, {FAILED})
+            elif (flight[{FLAG}] & 4294967295) != 0:
+                atomic_store(flight, {STATE}, {DONE})
+            else:
+                left += 1
+                first = 0
+        if first != 0:
+            r[{LANDED}] = f + 1
+        f += 1
+    k = r[{FIRST}]
     while k < r[{TAKEN}]:
         place = r[{SLOTS}] + (k % {COUNT}) * {8 * SLOT}
         slot = pointer_at(place)
@@ -111,6 +152,103 @@ def drive(ring, place, budget) -> "int64":
     return atomic_load(slot, {STATE})
 
 
+def begin(group, what, source, target, count, kind, combined, root, nbytes) -> "int64":
+    g = pointer_at(group)
+    ring = g[{RING}]
+    r = pointer_at(ring)
+    spins = 0
+    while not atomic_swap_if(r, {LOCK}, 0, 1):
+        pause()
+        spins += 1
+        if spins > {_SPINS_ALONE}:
+            call_function(r[{YIELD}])
+    left = call_function(r[{PROGRESS}], ring)
+    place = r[{FLIGHTS}] + (r[{FLOWN}] % {ALOFT}) * {8 * SLOT}
+    slot = pointer_at(place)
+    while atomic_load(slot, {STATE}) != {FREE}:
+        left = call_function(r[{PROGRESS}], ring)
+    slot[{CODE}] = 0
+    slot[{RING_OF}] = ring
+    slot[{WHAT}] = what
+    slot[{GROUP}] = group
+    slot[{REQUEST}] = 0
+    slot[{FLAG}] = 0
+    request = place + {8 * REQUEST}
+    communicator = g[{COMMUNICATOR}]
+    function = g[{FUNCTIONS} + 2 * what]
+    if count > 2147483647:
+        function = g[{FUNCTIONS + 1} + 2 * what]
+    element = g[{TYPES} + kind]
+    operation = g[{OPERATIONS} + combined]
+    code = left * 0
+    if what == {_ALL_REDUCE}:
+        code = call_function(
+            function, source, target, count, element, operation, communicator, request
+        )
+    elif what == {_BROADCAST}:
+        if root == g[{RANK}]:
+            call_function(r[{MEMCPY}], target, source, nbytes)
+        code = call_function(function, target, count, element, root, communicator, request)
+    elif what == {_REDUCE}:
+        call_function(r[{MEMCPY}], target, source, nbytes)
+        if root == g[{RANK}]:
+            code = call_function(
+                function, g[{IN_PLACE}], target, count, element, operation, root, communicator,
+                request
+            )
+        else:
+            code = call_function(
+                function, source, 0, count, element, operation, root, communicator, request
+            )
+    elif what == {_REDUCE_SCATTER}:
+        code = call_function(
+            function, source, target, count, element, operation, communicator, request
+        )
+    elif what == {_BARRIER}:
+        code = call_function(function, communicator, request)
+    else:
+        code = call_function(
+            function, source, count, element, target, count, element, communicator, request
+        )
+    code = code & 4294967295
+    if code != 0:
+        slot[{CODE}] = code
+        atomic_store(slot, {STATE}, {FAILED})
+    else:
+        atomic_store(slot, {STATE}, {RUNNING})
+    r[{FLOWN}] += 1
+    atomic_store(r, {LOCK}, 0)
+    atomic_add(r, {BELL}, 1)
+    if atomic_load(r, {SLEEPING}) != 0:
+        call_function(r[{SYSTEM}], {{futex}}, ring + {8 * BELL}, {_WAKE}, 1, 0, 0, 0)
+    return place
+
+
+def land(place, budget) -> "int64":
+    slot = pointer_at(place)
+    ring = slot[{RING_OF}]
+    r = pointer_at(ring)
+    spins = 0
+    while atomic_load(slot, {STATE}) < {DONE} and spins < budget:
+        if atomic_swap_if(r, {LOCK}, 0, 1):
+            call_function(r[{PROGRESS}], ring)
+            atomic_store(r, {LOCK}, 0)
+        else:
+            pause()
+        spins += 1
+        if spins > r[{SPINS}]:
+            call_function(r[{YIELD}])
+    landed = 0
+    if atomic_load(slot, {STATE}) == {DONE}:
+        atomic_store(slot, {STATE}, {FREE})
+        landed = 1
+    return landed
+
+
+def gone(group, what, source, target, count, kind, combined, root, nbytes) -> "int64":
+    return group * 0
+
+
 def enter(ring):
     r = pointer_at(ring)
     spins = 0
@@ -128,15 +266,16 @@ def leave(ring):
 def post(ring, wakes):
     r = pointer_at(ring)
     atomic_add(r, {POSTED}, 1)
+    atomic_add(r, {BELL}, 1)
     if wakes != 0 and atomic_load(r, {SLEEPING}) != 0:
-        call_function(r[{SYSTEM}], {{futex}}, ring, {_WAKE}, 1, 0, 0, 0)
+        call_function(r[{SYSTEM}], {{futex}}, ring + {8 * BELL}, {_WAKE}, 1, 0, 0, 0)
 
 
 def communicate(ring):
     r = pointer_at(ring)
     idle = 0
     while atomic_load(r, {SHUTDOWN}) == 0:
-        posted = atomic_load(r, {POSTED})
+        rung = atomic_load(r, {BELL})
         left = 1
         if atomic_swap_if(r, {LOCK}, 0, 1):
             first = r[{FIRST}]
@@ -146,9 +285,9 @@ def communicate(ring):
             atomic_store(r, {LOCK}, 0)
         if left == 0:
             atomic_store(r, {SLEEPING}, 1)
-            if atomic_load(r, {POSTED}) == posted and atomic_load(r, {SHUTDOWN}) == 0:
+            if atomic_load(r, {BELL}) == rung and atomic_load(r, {SHUTDOWN}) == 0:
                 call_function(
-                    r[{SYSTEM}], {{futex}}, ring, {_SLEEP}, posted & 4294967295, 0, 0, 0
+                    r[{SYSTEM}], {{futex}}, ring + {8 * BELL}, {_SLEEP}, rung & 4294967295, 0, 0, 0
                 )
             atomic_store(r, {SLEEPING}, 0)
             idle = 0
@@ -156,14 +295,15 @@ def communicate(ring):
             idle += 1
             if idle > r[{PAUSE}]:
                 call_function(
-                    r[{SYSTEM}], {{futex}}, ring, {_SLEEP}, posted & 4294967295,
+                    r[{SYSTEM}], {{futex}}, ring + {8 * BELL}, {_SLEEP}, rung & 4294967295,
                     ring + {8 * NAP}, 0, 0
                 )
             else:
                 call_function(r[{YIELD}])
 '''
 
-_FUNCTIONS = ("progress", "drive", "enter", "leave", "post", "communicate")
+_FUNCTIONS = ("progress", "drive", "begin", "land", "gone", "enter", "leave", "post",
+              "communicate")  # fmt: skip
 
 
 @functools.cache
@@ -218,7 +358,9 @@ class Operation:
         if self.error is not None:
             raise self.error
 
-    def _wait_long(self, timeout: float | None) -> None:
+    def _wait_long(
+        self, timeout: float | None, look: Callable[[], None] = lambda: None
+    ) -> None:
         ring = self._ring
         watch = ring.watch
         begun = time.monotonic()
@@ -226,6 +368,7 @@ class Operation:
             watch.enter(self.number, self.name)
         try:
             while ring.drive(self._place, _BUDGET) < DONE:
+                look()
                 if watch is not None and watch.failed is not None:
                     raise RuntimeError(f"{self.name} cannot end: {watch.failed}")
                 waited = time.monotonic() - begun
@@ -265,7 +408,7 @@ class Communicator:
     def __init__(self, test: int, error_text: Callable[[int], str], crowded: bool = False) -> None:
         addresses = _addresses()
         word = ctypes.c_int64
-        self._memory = np.zeros(_HEAD + COUNT * SLOT + 8, np.int64)
+        self._memory = np.zeros(_HEAD + (COUNT + ALOFT) * SLOT + 8, np.int64)
         skip = -self._memory.ctypes.data % 64 // 8
         words = self._memory[skip:]
         self.address = int(words.ctypes.data)
@@ -281,7 +424,9 @@ class Communicator:
         w = self._words
         w[SLOTS], w[TEST], w[PROGRESS] = self.address + 8 * _HEAD, test, addresses["progress"]
         w[YIELD] = _address(libc.sched_yield)
-        w[SYSTEM] = _address(libc.syscall)
+        w[SYSTEM], w[MEMCPY] = _address(libc.syscall), _address(libc.memcpy)
+        w[FLIGHTS] = w[SLOTS] + 8 * COUNT * SLOT
+        self.functions = addresses
         w[SPINS], w[PAUSE] = (0, 0) if crowded else (_SPINS_ALONE, 200)
         w[NAP + 1] = _NAP
         self._drive = ctypes.CFUNCTYPE(word, word, word, word)(addresses["drive"])
@@ -368,7 +513,8 @@ class Communicator:
 
     def _futex_wake(self) -> None:
         system = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_int64] * 7)(self._words[SYSTEM])
-        system(_FUTEX[platform.machine()], self.address, _WAKE, 2**31 - 1, 0, 0, 0)
+        at = self.address + 8 * BELL
+        system(_FUTEX[platform.machine()], at, _WAKE, 2**31 - 1, 0, 0, 0)
 
     def drive(self, place: int, budget: int) -> int:
         """Carry on all operations until that of a slot is over, at most `budget` times; return its
@@ -399,7 +545,23 @@ class Communicator:
 
     def waiting(self) -> int:
         """Return the number of operations that are not over."""
-        return self._next - self._words[FIRST]
+        aloft = self._words[FLOWN] - self._words[LANDED]
+        return int(self._next - self._words[FIRST] + aloft)
+
+    def wait_for_flight(self, place: int, look: Callable[[], None]) -> None:
+        """Wait for what a captured program began. RuntimeError as in `Operation.wait`.
+
+        place  of its slot
+        look   called now and then; it may raise
+        """
+        base = (place - self.address) // 8
+        words = self._words
+        group = (ctypes.c_int64 * (SECONDS + 1)).from_address(words[base + GROUP])
+        watched = Operation(self, COLLECTIVES[words[base + WHAT]], None, None)
+        watched.number, watched._place = words[FLOWN], place
+        watched._wait_long(float(group[SECONDS]), look)
+        if words[base + STATE] == FAILED:
+            raise RuntimeError(f"{watched.name}: MPI: {self.error_text(words[base + CODE])}")
 
     def shut_down(self) -> None:
         """End the communication thread."""

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops.creation import empty
+from tracejit.core.ops.joining import stack
+from tracejit.distributed import recorded
 from tracejit.distributed.buffers import (
     apart,
     check_same_dtype,
@@ -25,7 +27,7 @@ from tracejit.distributed.buffers import (
     target,
     together,
 )
-from tracejit.distributed.collectives import Finish, averaging, ended, post, root_of
+from tracejit.distributed.collectives import Finish, averaging, ended, handle, post, root_of
 from tracejit.distributed.communicator import Operation
 from tracejit.distributed.groups import ProcessGroup, member
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
@@ -47,6 +49,8 @@ def all_gather(
         return None
     _check_list(tensor_list, found, "all_gather: invalid output tensor list")
     _check_sizes(tensor_list, tensor, "all_gather")
+    if recorded.records_for(tensor, *tensor_list):
+        return handle(recorded.all_gather(tensor_list, tensor, found), async_op)
     if consecutive(tensor_list):
         operation = _gather_all(tensor_list[0], tensor, found, "all_gather", async_op)
     else:
@@ -110,6 +114,8 @@ def all_gather_single(
         return None
     if output.numel() != input.numel() * found.size():
         raise ValueError("output tensor size must be equal to world_size times input tensor size")
+    if recorded.records_for(output, input):
+        return handle(recorded.all_gather_single(output, input, found), async_op)
     operation = _gather_all(output, input, found, "all_gather_into_tensor", async_op)
     return ended(found, [operation], [output], async_op)
 
@@ -154,6 +160,9 @@ def reduce_scatter(
         return None
     _check_list(input_list, found, "reduce_scatter: invalid input tensor list")
     _check_sizes(input_list, output, "reduce_scatter")
+    if recorded.records_for(output, *input_list):
+        whole = stack([one.detach() for one in input_list])
+        return handle(recorded.reduce_scatter(output, whole, op, found), async_op)
     kind = reduced_in(output.dtype)
     if consecutive(input_list) and kind is output.dtype:
         sent = source(input_list[0], "reduce_scatter")
@@ -200,6 +209,9 @@ def reduce_scatter_single(
         return None
     if input.numel() != output.numel() * found.size():
         raise ValueError("input tensor must be the same size as output size times world size")
+    if recorded.records_for(output, input):
+        whole = input.detach().reshape(found.size(), *output.shape)
+        return handle(recorded.reduce_scatter(output, whole, op, found), async_op)
     sent = source(input, "reduce_scatter_tensor", reduced_in(input.dtype))
     operation = _reduce_scatter(output, sent, op, found, "reduce_scatter_tensor", async_op)
     return ended(found, [operation], [output], async_op)

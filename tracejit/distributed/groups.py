@@ -6,6 +6,7 @@ communicator of MPI. Called by programs, and by every collective for the group i
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Sequence
@@ -59,6 +60,7 @@ class ProcessGroup:
         self.backend, self.timeout = backend, timeout
         self.group_name, self.group_desc, self.store = name, description, store
         self.bound_device_id = None
+        self.number = next(_numbers)
         self._rank, self._size = communicator.Get_rank(), communicator.Get_size()
         self.ring = found.ring
 
@@ -80,7 +82,10 @@ class ProcessGroup:
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Give collectives this long from now on."""
+        from tracejit.distributed import recorded
+
         self.timeout = timeout
+        recorded.set_seconds(self)
 
     @property
     def seconds(self) -> float:
@@ -116,6 +121,7 @@ class _Group:
 group = _Group()
 _lock = forks.rlock()
 _made: list[ProcessGroup] = []
+_numbers = itertools.count()  # of this process's groups: a number is never used again
 _count = [0]  # groups ever made: all processes count alike
 _told_of_gloo = [False]
 
@@ -224,6 +230,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
 def _free(group: ProcessGroup) -> None:
     """Give the communicator back, which all its processes must do; not where one has failed."""
+    from tracejit.distributed import recorded
+
+    recorded.forget(group)
     watch = group.ring.watch
     if not group.ring.waiting() and (watch is None or watch.failed is None):
         with group.ring:

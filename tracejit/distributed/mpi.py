@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from socket import SOCK_STREAM
 from typing import Any
 
@@ -22,6 +23,7 @@ from tracejit.core.memory import forks
 from tracejit.core.memory.threads import available_threads
 from tracejit.distributed import mpi_settings
 from tracejit.distributed.communicator import Communicator
+from tracejit.jit.runtime import collective_waits
 
 MISSING = (
     "tracejit.distributed needs mpi4py and an MPI library: pip install 'tracejit[distributed]'"
@@ -61,6 +63,7 @@ class Library:
         self.ring = Communicator(
             self.function("Test"), self.error_text, self.local_size > available_threads()
         )
+        collective_waits.install(self.ring.wait_for_flight)
         self.server_connection = -1  # descriptor of the library's own connection to a PMI server
         self.launched = False  # by a launcher of MPI's own
         self.over = False  # MPI was ended
@@ -83,6 +86,14 @@ class Library:
         except AttributeError:
             raise RuntimeError(f"this MPI library moves at most {_MOST} elements at once, got "
                                f"{count}; send the tensor in parts") from None
+
+    def functions_of(self, name: str) -> tuple[int, int]:
+        """Return the addresses of `MPI_<name>` and of its form for counts of 64 bits; 0 for one
+        that is missing."""
+        try:
+            return self.function(name), self.function(f"{name}_c")
+        except AttributeError:
+            return self.function(name), 0
 
     def element(self, dtype: str) -> int:
         """Return the handle of the type that MPI reduces for a dtype's name."""
@@ -156,11 +167,15 @@ def is_installed() -> bool:
     return find_spec("mpi4py") is not None
 
 
-def start(rank: int | None = None, size: int | None = None, server: str | None = None) -> Library:
+def start(
+    rank: int | None = None, size: int | None = None, server: str | None = None,
+    told: Mapping[str, str] | None = None,
+) -> Library:  # fmt: skip
     """Start MPI, or return what was started before.
 
     rank, size  of this process, if a server tells them; else the launcher of MPI says them
     server      "address:port" of a job's PMI server: the library asks it for the other processes
+    told        variables by which the library finds the others, if not by that server
 
     Raises RuntimeError if there is no MPI, or if it sees another rank or another number of
     processes.
@@ -168,36 +183,51 @@ def start(rank: int | None = None, size: int | None = None, server: str | None =
     global _library
     with _lock:
         if _library is None:
-            _library = _start(rank, server)
+            _library = _start(rank, server, told)
         found = _library
     if found.over:
         raise RuntimeError("MPI was ended in this process and cannot start again")
     if size is not None and (found.size, found.rank) != (size, rank):
         raise RuntimeError(
             f"MPI sees rank {found.rank} of {found.size} processes, expected rank {rank} of "
-            f"{size}: only MPICH (wheel mpich) asks the server of a job; other libraries need "
-            "their own launcher, such as mpiexec"
+            f"{size}: the library ({library_name()}) was started for another job, or not by its "
+            "own launcher; start the processes by its mpiexec, or use MPICH (pip install mpich)"
         )
     return found
 
 
-def _start(rank: int | None, server: str | None) -> Library:
-    mpi_settings.apply()
+def _module() -> Any:
+    """Return mpi4py's module; MPI is not started. RuntimeError if it or the library is missing."""
     try:
         import mpi4py
     except ImportError as error:
         raise RuntimeError(MISSING) from error
     mpi4py.rc.initialize = mpi4py.rc.finalize = False
     mpi4py.rc.thread_level = "serialized"
-    told = {} if server is None else {"PMI_PORT": server, "PMI_ID": str(rank)}
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
-    opened = _descriptors()
     try:
         from mpi4py import MPI as mpi
     except (ImportError, RuntimeError) as error:
         raise RuntimeError(f"{MISSING} ({error})") from error
-    else:
+    return mpi
+
+
+def library_name() -> str:
+    """Return the name of the MPI library that mpi4py finds, such as "MPICH" or "Open MPI".
+
+    RuntimeError if there is none.
+    """
+    return str(_module().get_vendor()[0])
+
+
+def _start(rank: int | None, server: str | None, told: Mapping[str, str] | None) -> Library:
+    mpi_settings.apply()
+    if told is None:
+        told = {} if server is None else {"PMI_PORT": server, "PMI_ID": str(rank)}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    opened = _descriptors()
+    try:
+        mpi = _module()
         if not mpi.Is_initialized():
             # By address, for mpi4py would hold the interpreter's lock, which a PMI server in this
             # process needs.

@@ -13,21 +13,18 @@ from multiprocessing.reduction import ForkingPickler as _Pickler
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
-from tracejit.multiprocessing.spawn import (
-    ProcessContext,
-    ProcessException,
-    ProcessExitedException,
-    ProcessRaisedException,
-    SpawnContext,
-    spawn,
-    start_processes,
-)
+from tracejit.multiprocessing.spawn import ProcessContext as ProcessContext
+from tracejit.multiprocessing.spawn import ProcessException as ProcessException
+from tracejit.multiprocessing.spawn import ProcessExitedException as ProcessExitedException
+from tracejit.multiprocessing.spawn import ProcessRaisedException as ProcessRaisedException
+from tracejit.multiprocessing.spawn import SpawnContext as SpawnContext
+from tracejit.multiprocessing.spawn import spawn
+from tracejit.multiprocessing.spawn import start_processes as start_processes
 from tracejit.nn.parameter import Parameter
 
 __all__ = [  # noqa: PLE0604
-    *_python.__all__, "ProcessContext", "ProcessException", "ProcessExitedException",
-    "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy",
-    "set_sharing_strategy", "spawn", "start_processes",
+    *_python.__all__, "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy",
+    "spawn",
 ]  # fmt: skip
 
 

@@ -103,6 +103,8 @@ class Op:
                `jit/lowering/library.py` has one for its types; `eager` is for all others
     may_fail   it raises for some values (a position out of range): its node is kept though the
                result is unread, as the user's line would raise
+    effect     it acts on more than its results (other processes wait for it): its node is kept, and
+               runs once
     """
 
     name: str
@@ -125,6 +127,7 @@ class Op:
     adjoint: bool = False
     library: bool = False
     may_fail: bool = False
+    effect: bool = False
     node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
     front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (
         None  # promotes and normalises a call

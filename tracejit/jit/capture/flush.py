@@ -37,7 +37,7 @@ def flush(tracer: Tracer) -> None:
     fresh = list(dict.fromkeys(
         t._traced.memory for t in alive if t._traced.memory.input_tensor is None))
     known = len(tracer.identity_results)
-    if fresh or tracer.written() or positions(alive, fresh):
+    if fresh or tracer.written() or tracer.token is not None or positions(alive, fresh):
         sources = tracer.input_sources()
         inputs = [v for v in tracer.graph.inputs if v in sources]  # tangents have none
         finish(tracer, inputs, [sources[v] for v in inputs], alive, fresh, [])
@@ -72,6 +72,7 @@ def finish(
         inputs,
         [*_apart(tracer, fresh), *extra, *places],
         [(m.input, m.value) for m in written if m.input is not None],
+        effects=True,
     )
     run = tracer.run_segment(wanted, values_of(sources))
     for memory in written:

@@ -32,7 +32,7 @@ from tracejit.core.ops import random
 from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.select_at import select_at
 from tracejit.core.ops.types import TensorType
-from tracejit.jit.capture import flush, host_reads, value_checks
+from tracejit.jit.capture import collectives, flush, host_reads, value_checks
 from tracejit.jit.capture.breaks import (
     CaptureError,
     GraphBreak,
@@ -118,6 +118,7 @@ class Tracer:
         self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
         self.unrolled: dict[Any, UnrolledLoop] = {}  # by their lines
+        self.owners: list[Any] = []  # objects that the caller must show again in each call
         self.only_once = True  # each break lies in a function whose result a cache keeps
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)
         self.grads_known: dict[int, Tensor] = {}
@@ -160,6 +161,8 @@ class Tracer:
         self.looked: dict[Value, Any] = {}  # contents that were read to see if an op fails
         self.constant_values: dict[Value, Any] = {}  # values that no input of the call decides
         self.contents: set[Value] = set()  # inputs that must hold the same in replays
+        self.groups: dict[int, tuple[Tensor, Value]] = {}  # words of process groups, by id
+        self.token: Value | None = None  # of the last collective
 
     # -- what Tensor asks (the Tracer protocol) ---------------------------------------------
     def run(self, op: Op, operands: tuple, attributes: dict) -> Any:
@@ -215,6 +218,13 @@ class Tracer:
                 self.graph.nodes.pop()
                 raise RegionRefused("it fails for the values of this call")
         return tuple([self._wrap(FunctionalTensor(self, FunctionalStorage(v))) for v in made])
+
+    def collective(self, op: Op, operands: tuple, words: Tensor, attributes: dict) -> Any:
+        """Record a collective behind all earlier ones; return its result, or None.
+
+        words  of the process group; the entry keeps them
+        """
+        return collectives.record(self, op, operands, words, attributes)
 
     def tensor_of(self, value: Value) -> Tensor:
         """Make a tensor that holds a value of this graph, in memory of its own."""
@@ -490,6 +500,11 @@ class Tracer:
     def asks(self, ask: Callable[[Any], Any], what: Any) -> None:
         self.root.asked[ask, what] = None
 
+    def belongs_to(self, owner: Any) -> None:
+        """Let an entry serve only calls in which this very object is where it was found."""
+        self.root.owners.append(owner)
+        self.root.identities.asked.add(id(owner))
+
     def add_break(self, reason: str, hint: str = "", cause: RegionRefused | None = None) -> None:
         """Record why this call cannot be replayed. Raise if the user asked for one graph, or in a
         trial."""
@@ -748,6 +763,8 @@ class Tracer:
             found[value] = number
         for draws in self.generators.values():
             found[draws.value] = draws
+        for words, value in self.groups.values():
+            found[value] = words
         return found
 
     def flush(self) -> None:

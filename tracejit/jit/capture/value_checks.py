@@ -19,6 +19,7 @@ from tracejit.core.memory.allocator import memory_limit
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.shapes import hint, overflows
 from tracejit.core.ops.types import INTEGER
+from tracejit.jit.capture import collectives
 from tracejit.jit.capture.breaks import add_break_to, break_here
 from tracejit.jit.capture.inputs import values_of
 from tracejit.jit.capture.looking import is_a
@@ -38,12 +39,14 @@ def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dic
     Raise eager mode's error if the op fails.
     """
     decisive = [v for v in values if _is_decisive(op, v)]
+    if tracer.token is not None and collectives.awaits(decisive):
+        # the program checks before it meets other processes
+        tracer.add_break(f"{op.name} fails for some values, and these come from other processes")
+        return _after_flush(tracer, op, operands, attributes)
     cacheable = tracer.cacheable and not tracer.breaks
     if not cacheable and any(v.node is not None and v not in tracer.looked for v in decisive):
-        operands = _with_states(tracer, operands)
-        attributes = at_size(attributes)
-        tracer.flush()  # cheaper than computing them here and in the program
-        return checked(tracer, op, operands, tracer.operands(operands), attributes)
+        # cheaper than computing them here and in the program
+        return _after_flush(tracer, op, operands, attributes)
     for value in decisive:
         if value not in tracer.looked:
             tracer.looked[value] = _content(tracer, value)
@@ -53,9 +56,19 @@ def checked(tracer: Any, op: Op, operands: tuple, values: tuple, attributes: dic
     return tracer.operands(operands)
 
 
+def _after_flush(tracer: Any, op: Op, operands: tuple, attributes: dict) -> tuple:
+    """End the segment, and check the op in the next one."""
+    operands = _with_states(tracer, operands)
+    attributes = at_size(attributes)
+    tracer.flush()
+    return checked(tracer, op, operands, tracer.operands(operands), attributes)
+
+
 def node_succeeds(tracer: Any, outputs: Sequence[Value]) -> bool:
     """Return True if a node with regions, which may fail, does not fail on what its operands hold
     now."""
+    if tracer.token is not None and collectives.awaits(outputs):
+        return False
     sources = tracer.input_sources()
     inputs = [v for v in tracer.graph.inputs if v in sources]
     part = extract(tracer.graph, "check", inputs, outputs)

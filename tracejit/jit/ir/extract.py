@@ -15,12 +15,13 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 
 def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[Value],
             writes: Sequence[tuple[Value, Value]] = (), copied: Container[Value] = (),
-            lying: Mapping[Value, Value] | None = None) -> Graph:
+            lying: Mapping[Value, Value] | None = None, effects: bool = False) -> Graph:
     """Make a graph that computes `outputs` (and writes) from `inputs`. It shares sizes with
     `graph`.
 
     copied  inputs of `graph` that the new one is given as copies: contiguous, whatever they were
     lying   values that the new one is given in the memory of inputs of `graph`
+    effects  keep all nodes that act on more than their results
     """
     places = [(lying or {}).get(value, value) for value in inputs]
     part = Graph(name, scope=graph.scope)
@@ -32,6 +33,8 @@ def extract(graph: Graph, name: str, inputs: Sequence[Value], outputs: Sequence[
         fresh.is_weak = value.is_weak
         now[value] = fresh
     failing = _failing(graph, set(inputs)) if all(v.node is None for v in inputs) else []
+    if effects:
+        failing += [node for node in graph.nodes if node.effect]
     needed = _needed(inputs, [*outputs, *(v for _, v in writes)], failing)
     for node in graph.nodes:
         if node in needed:

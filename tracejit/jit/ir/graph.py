@@ -99,6 +99,16 @@ class Node:
         inner = (node for region in self.regions for node in region.nodes)
         return bool(getattr(self.op, "may_fail", False)) or any(n.may_fail for n in inner)
 
+    @property
+    def effect(self) -> bool:
+        """Return True if it acts on more than its results: other processes wait for it."""
+        return bool(getattr(self.op, "effect", False))
+
+    @property
+    def stays(self) -> bool:
+        """Return True if the node is kept though nobody reads its results."""
+        return self.effect or self.may_fail
+
     def operand_values(self) -> Iterator[Value]:
         return (x for x in self.inputs if isinstance(x, Value))
 

@@ -136,7 +136,8 @@ class Fuser:
     def run(self) -> list[Group]:
         for position in reversed(range(len(self.nodes))):
             node = self.nodes[position]
-            if any(v in self.results or v in self.readers for v in node.outputs):
+            read = any(v in self.results or v in self.readers for v in node.outputs)
+            if read or node.effect:
                 getattr(self, "_place_" + self.kinds[node])(node, position)
         self._merge_scalars()
         self._merge_readers()

@@ -56,12 +56,13 @@ class Library:
 def libraries() -> dict[str, Library]:
     """Return the libraries by name of the op."""
     from tracejit.jit.lowering import library_averages as averages
+    from tracejit.jit.lowering import library_collectives as collectives
     from tracejit.jit.lowering import library_convolution as convolution
     from tracejit.jit.lowering import library_order as order
     from tracejit.jit.lowering import library_pooling as pooling
     from tracejit.jit.lowering import library_scan as scan
 
-    families = (averages, convolution, order, pooling, scan)
+    families = (averages, collectives, convolution, order, pooling, scan)
     return {name: library for family in families for name, library in family.LIBRARIES.items()}
 
 

@@ -74,6 +74,11 @@ class _Assignment:
         """Make a group that does nothing, after all that may fail; None if nothing may."""
         if not self.failing:
             return None
+        meeting = [g for g in self.failing if g.node is not None and g.node.effect]
+        for group in self.failing:  # other processes are met when no check can fail any more
+            for one in meeting:
+                if group not in meeting and not reaches([one], [group]):
+                    link(group, one)
         barrier = Group("barrier", len(self.graph.nodes) + 1, rank=next(self.ranks))
         self.groups.append(barrier)
         for group in self.failing:
@@ -144,7 +149,9 @@ class _Assignment:
 
     def _may_fail(self, group: Group) -> bool:
         nest = self.nests.get(group)
-        return group.kind == "host" if nest is None else bool(nest.emission.messages)
+        if nest is None:
+            return group.kind == "host" or group.node is not None and group.node.effect
+        return bool(nest.emission.messages)
 
     def _same_elements(self, nest: Nest, target: Value, v: Value) -> bool:
         """Return True if the nest reads the input only at the element it is about to store

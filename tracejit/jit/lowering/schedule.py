@@ -26,6 +26,7 @@ from tracejit.jit.lowering.groups import Group, count
 from tracejit.jit.lowering.index import product, resolved
 from tracejit.jit.lowering.kernels import segment_key, segmented, single
 from tracejit.jit.lowering.library import library_of
+from tracejit.jit.lowering.library_collectives import WAITS, wait_kernel
 from tracejit.jit.lowering.loops import WORK, Nest
 from tracejit.jit.lowering.memory import Memory
 from tracejit.jit.lowering.precedence import Ordered, contract, in_order, link, reaches
@@ -63,6 +64,7 @@ class Scheduler:
         self.partials, self.folded, self.contract = partials, folded, numerics == "fast"
         self.program = Program(graph, buffers=memory.buffers)
         self.number = {node: k for k, node in enumerate(folded.nodes)}
+        self.aloft: list[Instruction] = []  # collectives that were begun and not waited for
 
     def run(self) -> Program:
         program = self.program
@@ -70,6 +72,8 @@ class Scheduler:
         program.outputs = list(self.memory.outputs)
         for unit in self._units():
             self._instruction(unit)
+        for begun in list(self.aloft):
+            self._wait(begun)
         _lifetimes(program)
         return program
 
@@ -84,7 +88,7 @@ class Scheduler:
             key = None
             if nest is not None:
                 unit.texts.append(self._text(group, nest))
-                key = segment_key(unit.texts[0])
+                key = segment_key(unit.texts[0]) if not self._is_sent(group) else None
             if key is not None:
                 alike = known.setdefault(key, [])
                 found = next((u for u in alike[-NEAR:] if _are_independent(u, unit)), None)
@@ -96,6 +100,10 @@ class Scheduler:
                 alike.append(unit)
             left.append(unit)
         return self._topological(in_order(left, lambda unit: unit.position))
+
+    def _is_sent(self, group: Group) -> bool:
+        """Return True if a collective reads what the group stores: it should not wait for more."""
+        return any(g.node is not None and g.node.effect for g in group.after)
 
     def _topological(self, units: list[Unit]) -> list[Unit]:
         """Return the units so that each comes after those it needs, visible writes as late as
@@ -184,13 +192,37 @@ class Scheduler:
         operands = [self.memory.place[v] for v in node.operand_values()]
         written = [self.memory.place[v] for v in node.outputs]
         sizes = tuple(resolved(s) for s in library.sizes(node))
-        self._add(
-            Instruction(
-                kernel, (*operands, *written), len(written), sizes, 1, 1, extern=node.op.name,
-                host=node,
-            ),
-            [node],
+        instruction = Instruction(
+            kernel, (*operands, *written), len(written), sizes, 1, 1, extern=node.op.name,
+            host=node,
         )  # fmt: skip
+        self._add(instruction, [node])
+        if node.effect:
+            self.aloft.append(instruction)
+
+    def _wait(self, begun: Instruction) -> None:
+        """Add the instruction that waits for a collective."""
+        self.aloft.remove(begun)
+        kernel = self.program.kernels.setdefault(wait_kernel().digest, wait_kernel())
+        sizes = (len(begun.operands) - 1,)
+        self.program.instructions.append(
+            Instruction(
+                kernel, begun.operands, begun.outputs, sizes, 1, 1, ops=begun.ops,
+                locations=begun.locations, extern=WAITS,
+            )
+        )  # fmt: skip
+
+    def _meets(self, instruction: Instruction, begun: Instruction) -> bool:
+        """Return True if an instruction uses memory that a collective writes, or writes memory that
+        it reads. A further collective may take its token."""
+        first = len(begun.operands) - begun.outputs
+        written = set(begun.operands[first:])
+        if instruction.host is not None and instruction.host.effect:
+            written.discard(begun.operands[-1])
+        own = len(instruction.operands) - instruction.outputs
+        return not written.isdisjoint(instruction.operands) or not set(
+            begun.operands[:first]
+        ).isdisjoint(instruction.operands[own:])
 
     def _loops(self, unit: Unit) -> None:
         nests = [self.nests[g] for g in unit.groups]
@@ -247,6 +279,9 @@ class Scheduler:
         return count(leaf) * leaf.dtype.itemsize
 
     def _add(self, instruction: Instruction, nodes: Sequence[Node]) -> None:
+        for begun in list(self.aloft):
+            if self._meets(instruction, begun):
+                self._wait(begun)
         instruction.ops = tuple(n.op.name for n in nodes)
         if not instruction.locations:
             found: list[Location] = [n.location for n in nodes if n.location is not None]

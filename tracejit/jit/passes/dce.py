@@ -28,7 +28,7 @@ def dce(graph: Graph, numerics: str = "fast") -> Graph:
     live = set(graph.results())
     nodes = []
     for node in reversed(graph.nodes):
-        if node.may_fail or any(v in live for v in node.outputs):
+        if node.stays or any(v in live for v in node.outputs):
             if node.regions:
                 trim(graph, node, live, dce)
             live.update(node.operand_values())

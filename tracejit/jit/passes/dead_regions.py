@@ -146,7 +146,7 @@ def _read_by(graph: Graph, results: Iterable[Value] | None = None) -> set[Value]
     nodes."""
     live = set(graph.outputs if results is None else results)
     for node in reversed(graph.nodes):
-        if node.may_fail or any(v in live for v in node.outputs):
+        if node.stays or any(v in live for v in node.outputs):
             live.update(node.operand_values())
     return live
 

@@ -17,6 +17,7 @@ from typing import Any
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.library import libraries
+from tracejit.jit.lowering.library_collectives import WAITS
 from tracejit.jit.lowering.program import Buffer, Instruction, Program
 from tracejit.jit.runtime import memory_plan
 
@@ -165,11 +166,12 @@ def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:
 
 
 def _stretches(instructions: Sequence[Instruction]) -> list[tuple[int, int]]:
+    """Return the runs of native instructions. A wait begins one: it may be called again."""
     found: list[tuple[int, int]] = []
     for k, instruction in enumerate(instructions):
         if instruction.kernel is None:
             found.append((k, 0))
-        elif found and found[-1][1]:
+        elif found and found[-1][1] and instruction.extern != WAITS:
             found[-1] = (found[-1][0], found[-1][1] + 1)
         else:
             found.append((k, 1))

@@ -80,6 +80,10 @@ class CacheEntryBuilder:
         for name in self.state.kept.others(tracer.identities.asked):
             raise NotCacheable(f"{name} caches results (functools.lru_cache), and it ran or gave "
                                "an object that may change")
+        for owner in tracer.owners:
+            if self.state.source_of(owner) is None:
+                raise NotCacheable(f"the function uses a {type(owner).__name__} that tracejit "
+                                   "cannot find through an argument, global, closure or attribute")
         must_be_over(tracer)
         self._must_stay()
         self.held = self._numbers_at_sources()
@@ -185,7 +189,9 @@ class CacheEntryBuilder:
         """Return the source at which a replay finds a graph input."""
         if is_a(origin, Tensor):
             if id(origin) in self.tracer.constants:
-                return Source(None, "constant", origin, origin, "a constant")
+                group = id(origin) in self.tracer.groups
+                text = "process group" if group else "a constant"
+                return Source(None, "constant", origin, origin, text)
             found = self.state.source_of(origin) or self._grad_source(origin)
             if found is None:
                 raise NotCacheable(

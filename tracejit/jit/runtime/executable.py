@@ -20,8 +20,18 @@ from tracejit.core.memory import Storage, allocate, get_num_threads
 from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
+from tracejit.jit.lowering.library_collectives import LATE_STATUS, WAITS
 from tracejit.jit.lowering.program import Instruction, Program
-from tracejit.jit.runtime import blas, cache, host, nan_check, region_loop, regions, runner
+from tracejit.jit.runtime import (
+    blas,
+    cache,
+    collective_waits,
+    host,
+    nan_check,
+    region_loop,
+    regions,
+    runner,
+)
 from tracejit.jit.runtime.binding import Binding, bind
 from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
@@ -74,6 +84,7 @@ class Executable:
             if i.regions
         }
         self.makes_stacks = any(regions.pushes(i) for i in instructions)
+        self.waits = any(i.extern == WAITS for i in program.instructions)
         self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
 
     def bind(self, values: Mapping[str, int]) -> Binding:
@@ -115,10 +126,10 @@ class Executable:
                     raise self.failure(frame, 0)
             elif self.makes_stacks:
                 with stack_run() as stacks:
-                    self._run_stretches(binding, frame)
+                    self._run_stretches(binding, frame, outputs)
                     self._keep(stacks, binding, outputs)
             else:
-                self._run_stretches(binding, frame)
+                self._run_stretches(binding, frame, outputs)
         finally:
             binding.frames.append(frame)
         if native.plain:
@@ -140,7 +151,7 @@ class Executable:
         else:
             self._run_stretches(binding, frame)
 
-    def _run_stretches(self, binding: Binding, frame: Any) -> None:
+    def _run_stretches(self, binding: Binding, frame: Any, outputs: Sequence[Any] = ()) -> None:
         """Run the general case: large arenas, workers, host calls, kernels as Python."""
         native = binding.native
         threads = get_num_threads() if native.shared else 1
@@ -160,10 +171,25 @@ class Executable:
                     self._host_call(binding, frame, first)
                     continue
                 native.call(frame.jobs[number])
-                if frame.status[0]:
-                    raise self.failure(frame, first)
+                while frame.status[0]:
+                    self._look(frame, first)
+                    native.call(frame.jobs[number])
+        except BaseException:
+            if self.waits:
+                collective_waits.keep(frame, outputs)
+            raise
         finally:
             frame.give_arena()
+
+    def _look(self, frame: Any, first: int) -> None:
+        """Raise the error that the frame's status stands for, unless it says that a collective
+        takes long: then wait for it."""
+        number, place, row = frame.status[:3]
+        instruction = self.program.instructions[first + row]
+        if instruction.extern != WAITS or number != LATE_STATUS:
+            raise self.failure(frame, first)
+        frame.clear_status()
+        collective_waits.wait(place)
 
     def run_one(self, binding: Binding, frame: Any, number: int) -> None:
         """Run one instruction on this thread, in either mode."""
@@ -171,8 +197,9 @@ class Executable:
             self._host_call(binding, frame, number)
         elif self.mode == "compiled":
             frame.run_row(number)
-            if frame.status[0]:
-                raise self.failure(frame, number)
+            while frame.status[0]:
+                self._look(frame, number)
+                frame.run_row(number)
         else:
             status = host.run_python(self, binding, frame.addresses(), number)
             if status[0]:
@@ -219,7 +246,9 @@ class _Native:
         whole = len(binding.stretches) == 1 and binding.stretches[0][1] > 0
         small = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
         self.checked = flags.check_nans
-        self.simple = self.compiled and whole and small and not self.shared and not self.checked
+        self.waits = executable.waits
+        alone = not (self.waits or self.shared or self.checked)
+        self.simple = self.compiled and whole and small and alone
         self.guard = blas.guard() if executable.calls_blas and self.compiled else None
         self.scratch_stride = -(-binding.scratch_bytes // 128) * 128
         if self.compiled and hasattr(executable, "runner"):
@@ -230,7 +259,9 @@ class _Native:
     def takes_long(self) -> bool:
         """Return True if the call should release the interpreter's lock, which costs a
         microsecond."""
-        return self.shared or self.guard is not None or sum(self.binding.buffer_bytes) > 1 << 17
+        if self.shared or self.waits or self.guard is not None:
+            return True
+        return sum(self.binding.buffer_bytes) > 1 << 17
 
     def _build(self, executable: Executable, binding: Binding) -> None:
         steps = binding.steps

@@ -19,6 +19,7 @@ from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.abi import ELEMENTS
 from tracejit.jit.lowering.library import libraries
+from tracejit.jit.lowering.library_collectives import WAITS
 from tracejit.jit.lowering.program import Kernel, Program
 from tracejit.jit.runtime import cache
 from tracejit.jit.runtime.binding import Binding
@@ -57,6 +58,8 @@ def run_python(
         if step.instruction.extern == "matmul":
             extern.python_matmul(np, [buffers[k] for k in step.operands], step.sizes)
             return status
+        if step.instruction.extern == WAITS:
+            return status  # what it waits for is done
         if step.instruction.extern and libraries()[step.instruction.extern].compiled_only:
             call(executable.program, binding, number, addresses)
             return status
