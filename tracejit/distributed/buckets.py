@@ -67,9 +67,9 @@ class GradBucket:
     The hook returns a future of the tensor that takes the place of `buffer()`.
     """
 
-    def __init__(self, bucket: Bucket, index: int, last: bool) -> None:
+    def __init__(self, bucket: Bucket, index: int, last: bool, buffer: Any = None) -> None:
         self._bucket, self._index, self._last = bucket, index, last
-        self._buffer = bucket.flat
+        self._buffer = bucket.flat if buffer is None else buffer
 
     def index(self) -> int:
         """Return the bucket's place in the order in which buckets are sent."""

@@ -9,6 +9,7 @@ process sends the same ones in the same order. The communication thread carries 
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,6 +23,8 @@ from tracejit.core.ops.types import int32, int64
 from tracejit.distributed.buckets import Bucket, GradBucket, make_buckets
 from tracejit.distributed.collectives import all_reduce, broadcast, start_all_reduce
 from tracejit.distributed.groups import ProcessGroup
+from tracejit.distributed.recorded import records_for
+from tracejit.distributed.recorded_gradients import recording_of
 from tracejit.distributed.reduce_op import ReduceOp
 from tracejit.distributed.work import Work
 
@@ -64,12 +67,14 @@ class Reducer:
         self._order: list[int] = []
         self._rebuilt = False
         self._sent = 0
+        self._skipped: list[int] = []  # parameters that the next backward does not reach
         self._never: frozenset[int] = frozenset()  # of a static graph, after its first iteration
         self._numbers = {id(one): k for k, one in enumerate(self.parameters)}
         self._place(range(len(self.parameters) - 1, -1, -1))
-        here = weakref.ref(self)
+        number = next(_numbers)
+        _alive[number] = self
         self._handles = [
-            one.register_post_accumulate_grad_hook(_arrival(here, k))
+            one.register_post_accumulate_grad_hook(_arrival(number, k))
             for k, one in enumerate(self.parameters)
         ]
 
@@ -95,20 +100,12 @@ class Reducer:
         if self.expecting and self._arrived:
             missing = [n for k, n in enumerate(self.names) if k not in self._arrived]
             raise RuntimeError(UNFINISHED.format(names=", ".join(missing)))
-        self._rebuild()
         self.expecting = True
-        self._arrived, self._sent = set(), 0
-        self._first_iteration = self.static and self.iteration == 0
-        for bucket in self.buckets:
-            bucket.missing, bucket.future = len(bucket.indices), None
-        self.used = zeros(len(self.parameters), dtype=int32)
-        skipped: Iterable[int] = ()
         if self.static:
-            skipped = self._never
+            self._skipped = list(self._never)
         elif self.unused:
             reached = reached_leaves(outputs)
-            skipped = [k for k, one in enumerate(self.parameters) if id(one) not in reached]
-        self._skipped = list(skipped)
+            self._skipped = [k for k, p in enumerate(self.parameters) if id(p) not in reached]
 
     def ignore(self) -> None:
         """Leave the gradients of the next backward to this process alone."""
@@ -118,10 +115,13 @@ class Reducer:
         """Take note that a parameter's gradient is there."""
         if not self.expecting:
             return
+        if records_for(self.parameters[index]) and not (self.unused or self.static):
+            recording_of(self).arrived(index)
+            return
         if index in self._arrived:
             if self._first_iteration:
                 return
-            raise RuntimeError(TWICE.format(name=self.names[index]))
+            raise RuntimeError(self.twice(index))
         if not self._arrived:
             self._begin()
         self._order.append(index)
@@ -130,9 +130,25 @@ class Reducer:
             return
         self._ready(index, True)
 
+    def twice(self, index: int) -> str:
+        """Return the error's text for a second gradient of a parameter in one backward."""
+        return TWICE.format(name=self.names[index])
+
+    def told_of(self, arrived: set[int]) -> None:
+        """Take over which gradients a recording met, so that the next forward names the others."""
+        self._arrived = arrived
+
+    def bucket_number(self, index: int) -> int:
+        """Return the number of a parameter's bucket."""
+        return self.buckets.index(self._bucket_of[index][0])
+
     def _begin(self) -> None:
         """Do what comes first in a backward."""
-        self._order = []
+        self._order, self._sent = [], 0
+        self._first_iteration = self.static and self.iteration == 0
+        for bucket in self.buckets:
+            bucket.missing, bucket.future = len(bucket.indices), None
+        self.used = zeros(len(self.parameters), dtype=int32)
         Variable._execution_engine.queue_callback(self._finish)
         if not self._first_iteration:
             for index in self._skipped:
@@ -190,8 +206,9 @@ class Reducer:
                 bucket.flat.copy_(found)
             self._bring_back(bucket, everywhere)
             bucket.future = None
-        self.expecting = False
+        self.expecting, self._arrived = False, set()
         self.iteration += 1
+        self._rebuild()
 
     def _used_anywhere(self) -> list[int] | None:
         """Return 1 for each parameter that some process used; None if all are."""
@@ -239,7 +256,6 @@ class Reducer:
     @no_grad()
     def send_zeros(self) -> None:
         """Take part in one backward of the others, without gradients of its own."""
-        self._rebuild()
         for number, bucket in enumerate(self.buckets):
             bucket.flat.zero_()
             self._sent = number
@@ -250,11 +266,18 @@ class Reducer:
         for bucket in self.buckets:
             bucket.future.wait()
         self.iteration += 1
+        self._rebuild()
 
 
-def _arrival(here: weakref.ref[Reducer], index: int) -> Callable[[Any], None]:
+_alive: weakref.WeakValueDictionary[int, Reducer] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def _arrival(number: int, index: int) -> Callable[[Any], None]:
+    """Return a parameter's hook. It holds numbers, which captured functions can look at."""
+
     def arrive(parameter: Any) -> None:
-        reducer = here()
+        reducer = _alive.get(number)
         if reducer is not None:
             reducer.arrived(index)
 

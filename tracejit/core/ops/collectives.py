@@ -19,6 +19,7 @@ import numpy as np
 
 from tracejit.core.memory.devices import as_device
 from tracejit.core.ops.record import Op
+from tracejit.core.ops.shapes import numel
 from tracejit.core.ops.types import TensorType, int64
 
 TOKEN = 2  # words of a token
@@ -69,6 +70,17 @@ def _barrier(xp: Any, group: Any, token: Any) -> Any:
     return np.zeros(TOKEN, np.int64)
 
 
+
+def _bucket_type(*inputs: Any, divisor: int) -> TensorType:
+    length = sum((numel(x.shape) for x in inputs[1:]), numel(inputs[0].shape))
+    return TensorType(inputs[0].dtype, (length,), inputs[0].device)
+
+
+def _bucket_array(xp: Any, *inputs: Any, divisor: int) -> Any:
+    flat = xp.concatenate([x.reshape(-1) for x in inputs])
+    return xp.divide(flat, flat.dtype.type(divisor))
+
+
 # attributes: `op`, the name of MPI's operation; `root` in the group; `size` of it
 all_reduce = _record("all_reduce", _same)
 broadcast = _record("broadcast", _same)
@@ -79,3 +91,6 @@ barrier = Op(
     "barrier", "extern", ("group", "token"), infer=lambda group, token: _token_type(),
     eager=_barrier, outputs=("token",), library=True, effect=True,
 )  # fmt: skip
+bucket = Op(  # gradients, one behind the other, divided by the number of processes
+    "bucket", "extern", ("*inputs",), infer=_bucket_type, eager=_bucket_array, library=True
+)

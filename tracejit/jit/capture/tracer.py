@@ -118,6 +118,7 @@ class Tracer:
         self.cacheable = True  # an entry is made of this call if no break prevents it
         self.breaks: list[GraphBreak] = []
         self.unrolled: dict[Any, UnrolledLoop] = {}  # by their lines
+        self.kept_for_call: dict[int, Any] = {}  # what callers keep as long as the recording
         self.owners: list[Any] = []  # objects that the caller must show again in each call
         self.only_once = True  # each break lies in a function whose result a cache keeps
         self.grads_read: list[tuple[Tensor, Any]] = []  # (tensor, the .grad it had)

@@ -69,6 +69,21 @@ def wait(buffers, operands, sizes, scratch, status, lo, hi):
         status[0] = 2
         status[1] = token[0]
 '''
+_BUCKET = '''\
+"""Gradients one behind the other, divided by the number of processes."""
+from tracejit.jit.lowering.abi import {dtype}_pointer
+
+
+def bucket_{dtype}_{count}(buffers, operands, sizes, scratch, status, lo, hi):
+    out = {dtype}_pointer(buffers, operands[{count}])
+    at = 0
+{copies}
+'''
+_COPY = '''\
+    x{k} = {dtype}_pointer(buffers, operands[{k}])
+    for i in range(sizes[{k}]):
+        out[at + i] = x{k}[i] / {dtype}({divisor})
+    at += sizes[{k}]'''
 GONE, LATE = "the process group was destroyed", "waits for other processes"
 LATE_STATUS = 2  # the number of LATE in a status
 
@@ -101,6 +116,26 @@ def _sizes(node: Node) -> tuple[SizeLike, ...]:
     return count, DTYPES.index(x.dtype.name), op, root, nbytes
 
 
+@functools.cache
+def _bucket_kernel(dtype: str, count: int, divisor: int) -> Kernel:
+    copies = "\n".join(_COPY.format(k=k, dtype=dtype, divisor=divisor) for k in range(count))
+    text = _BUCKET.format(dtype=dtype, count=count, copies=copies)
+    text = text.replace("\nfrom tracejit", f"\nfrom numpy import {dtype}\n\nfrom tracejit", 1)
+    return kernel_of(f"bucket_{dtype}_{count}", text)
+
+
+def _bucket_of(node: Node) -> Kernel:
+    dtype = node.outputs[0].dtype.name
+    return _bucket_kernel(dtype, len(node.inputs), node.attributes["divisor"])
+
+
+_bucket = Library(
+    lambda node: node.outputs[0].dtype.name in ("float32", "float64"), _bucket_of,
+    lambda node: tuple(product_of(x.shape) for x in node.inputs),
+    lambda sizes: Bound(sizes, 1, 1, work=16 * sum(sizes)),
+)  # fmt: skip
+
+
 def _library(name: str) -> Library:
     return Library(
         lambda node: True, lambda node: _start_kernel(name), _sizes,
@@ -108,7 +143,7 @@ def _library(name: str) -> Library:
     )  # fmt: skip
 
 
-LIBRARIES = {name: _library(name) for name in COLLECTIVES}
+LIBRARIES = {"bucket": _bucket, **{name: _library(name) for name in COLLECTIVES}}
 LIBRARIES[WAITS] = Library(
     lambda node: False, lambda node: wait_kernel(), lambda node: (),
     lambda sizes: Bound(sizes, 1, 1), compiled_only=True,

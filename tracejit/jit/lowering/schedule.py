@@ -102,8 +102,9 @@ class Scheduler:
         return self._topological(in_order(left, lambda unit: unit.position))
 
     def _is_sent(self, group: Group) -> bool:
-        """Return True if a collective reads what the group stores: it should not wait for more."""
-        return any(g.node is not None and g.node.effect for g in group.after)
+        """Return True if it goes to other processes: they should not wait for more."""
+        nodes = [g.node for g in group.after if g.node is not None]
+        return any(node.effect or node.op.name == "bucket" for node in nodes)
 
     def _topological(self, units: list[Unit]) -> list[Unit]:
         """Return the units so that each comes after those it needs, visible writes as late as
@@ -279,8 +280,13 @@ class Scheduler:
         return count(leaf) * leaf.dtype.itemsize
 
     def _add(self, instruction: Instruction, nodes: Sequence[Node]) -> None:
+        visible = any(
+            self.program.buffers[b].role == "input"
+            for b in instruction.operands[len(instruction.operands) - instruction.outputs :]
+        )
         for begun in list(self.aloft):
-            if self._meets(instruction, begun):
+            # a caller sees all that is written, or nothing if other processes are gone
+            if visible or self._meets(instruction, begun):
                 self._wait(begun)
         instruction.ops = tuple(n.op.name for n in nodes)
         if not instruction.locations:

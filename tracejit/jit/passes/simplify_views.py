@@ -92,6 +92,18 @@ def sum_of_expand(graph: Graph, node: Node) -> Any:
     return total.expand(*(1 if d in dims else n for d, n in enumerate(x.shape))).reshape(out)
 
 
+def drop_shapes(graph: Graph, node: Node) -> Any:
+    """Let a bucket take gradients as they lie: it puts their elements in a row anyway."""
+    found = []
+    for x in node.inputs:
+        while x.node is not None and x.node.op in _SAME_ORDER:
+            x = x.node.inputs[0]
+        found.append(x)
+    if all(a is b for a, b in zip(found, node.inputs)):
+        return None
+    return graph.append(node.op, found, node.attributes)
+
+
 VIEW_RULES: list[tuple[str, Rule]] = [
     ("reshape", merge_reshapes),
     ("squeeze", merge_reshapes),
@@ -99,5 +111,6 @@ VIEW_RULES: list[tuple[str, Rule]] = [
     ("permute", merge_permutes),
     ("expand", merge_expands),
     ("slice", drop_whole_slice),
+    ("bucket", drop_shapes),
 ]
 FAST_VIEW_RULES: list[tuple[str, Rule]] = [("sum", sum_of_expand)]

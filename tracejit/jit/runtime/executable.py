@@ -273,7 +273,7 @@ class _Native:
         self.tickets = []
         for k, (step, numbers) in enumerate(zip(steps, sizes)):
             kernel = step.instruction.kernel
-            if kernel is None:
+            if kernel is None or step.instruction.extern == WAITS:
                 tickets = 0  # the next stretch is a job of its own
             chunks = -(-step.total // step.chunk) if step.shared and self.shared else 0
             sizes_at, shared = at + 8 * len(step.operands), int(chunks > 1)
