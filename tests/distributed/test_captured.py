@@ -1,0 +1,326 @@
+"""Captured functions with collectives: one program, the results of plain calls, nothing stale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+import tracejit
+import tracejit.distributed as dist
+from tests.distributed.ranks import Ranks
+from tests.distributed.test_data_parallel import _close, _data, _network, _own_rows
+from tracejit import nn
+from tracejit.distributed.algorithms.ddp_comm_hooks import default_hooks
+from tracejit.nn.parallel import DistributedDataParallel as DDP
+
+op = dist.ReduceOp
+
+
+def _sum(x: Any) -> Any:
+    y = x * 2
+    dist.all_reduce(y)
+    return y + 1
+
+
+def _mean_and_product(x: Any) -> Any:
+    y, z = x.clone(), x + 1
+    dist.all_reduce(y, op.AVG)
+    dist.all_reduce(z, op.PRODUCT)
+    return y, z
+
+
+def _of_the_last(x: Any) -> Any:
+    y = x * (dist.get_rank() + 1)
+    dist.broadcast(y, dist.get_world_size() - 1)
+    return y.sum()
+
+
+def _to_one(x: Any) -> Any:
+    y = x + dist.get_rank()
+    dist.reduce(y, 1, op.MAX)
+    return y
+
+
+def _gathered(x: Any) -> Any:
+    whole = x.new_empty((dist.get_world_size() * x.shape[0], *x.shape[1:]))
+    dist.all_gather_into_tensor(whole, x * 3)
+    parts = [tracejit.empty_like(x) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, x)
+    return whole, parts[0] - parts[-1]
+
+
+def _scattered(x: Any) -> Any:
+    parts = [x + k for k in range(dist.get_world_size())]
+    y = tracejit.empty_like(x)
+    dist.reduce_scatter(y, parts)
+    z = tracejit.empty_like(x)
+    dist.reduce_scatter_tensor(z, tracejit.cat(parts))
+    return y, z
+
+
+def _turned(x: Any) -> Any:
+    y = x.t()
+    dist.all_reduce(y)
+    return x, y.contiguous()
+
+
+def _nobody_reads(x: Any) -> Any:
+    dist.all_reduce(x * 2)
+    dist.barrier()
+    return x + 1
+
+
+def _twice_the_same(x: Any) -> Any:
+    y, z = x + 1, x + 1
+    dist.all_reduce(y)
+    dist.all_reduce(z)
+    dist.all_reduce(z)
+    return y, z
+
+
+def _in_place(x: Any) -> Any:
+    dist.all_reduce(x)
+    x += 1
+    dist.broadcast(x, 0)
+    return x.sum()
+
+
+def _later(x: Any) -> Any:
+    y = x * 2
+    work = dist.all_reduce(y, async_op=True)
+    z = (x + 1) * 3
+    work.wait()
+    return y * z
+
+
+def _part(x: Any) -> Any:
+    y = x.clone()
+    dist.all_reduce(y[1:])
+    return y
+
+
+PROGRAMS = [_sum, _mean_and_product, _of_the_last, _to_one, _gathered, _scattered, _turned,
+            _nobody_reads, _twice_the_same, _in_place, _later, _part]  # fmt: skip
+SHAPES = [(4, 3), (1, 1), (0, 2), (2, 5)]
+
+
+def _tensors(found: Any) -> list[Any]:
+    return [one.tolist() for one in found] if isinstance(found, tuple) else [found.tolist()]
+
+
+def _as_plain(function: Callable[..., Any], options: dict[str, Any], kind: Any) -> Any:
+    """Call plain and captured functions in turn; return what differs, and the breaks."""
+    captured = tracejit.script(function, **options)
+    wrong = []
+    for shape in (*SHAPES, *SHAPES):
+        x = (tracejit.arange(shape[0] * shape[1]).reshape(shape) + dist.get_rank()).to(kind)
+        one, other = x.clone(), x.clone()
+        expected, found = _tensors(function(one)), _tensors(captured(other))
+        if (expected, one.tolist()) != (found, other.tolist()):
+            wrong.append((shape, expected, found))
+    report = captured.report()
+    return wrong, [str(each) for each in report.breaks], report.cache_hits
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_results_are_those_of_plain_calls(two: Ranks, function: Callable[..., Any]) -> None:
+    for wrong, breaks, hits in two(_as_plain, function, {}, tracejit.float32):
+        assert (wrong, breaks) == ([], []) and hits >= len(SHAPES)
+
+
+@pytest.mark.parametrize("options", [{"mode": "python"}, {"mode": "graph"}, {"numerics": "eager"}])
+def test_other_modes(two: Ranks, options: dict[str, Any]) -> None:
+    for function in PROGRAMS:
+        for wrong, breaks, _ in two(_as_plain, function, options, tracejit.float32):
+            assert (wrong, breaks) == ([], []), function
+
+
+@pytest.mark.parametrize("kind", ["float64", "bfloat16", "float16", "int32", "int64", "complex64"])
+def test_other_dtypes(two: Ranks, kind: str) -> None:
+    for function in (_sum, _gathered, _scattered, _in_place, _later):
+        for wrong, breaks, _ in two(_as_plain, function, {}, getattr(tracejit, kind)):
+            assert (wrong, breaks) == ([], []), function
+
+
+def test_more_ranks_than_cores(four: Ranks) -> None:
+    for function in PROGRAMS:
+        for wrong, breaks, _ in four(_as_plain, function, {}, tracejit.float32):
+            assert (wrong, breaks) == ([], []), function
+
+
+def _groups() -> Any:
+    """Return results of a program whose group changes, and of one whose group goes."""
+    even, odd = dist.new_group([0, 2]), dist.new_group([1, 3])
+    own = even if dist.get_rank() % 2 == 0 else odd
+    everyone = dist.new_group([0, 1, 2, 3])
+
+    def total(x: Any, group: Any) -> Any:
+        y = x.clone()
+        dist.all_reduce(y, group=group)
+        return y
+
+    captured = tracejit.script(total)
+    x = tracejit.tensor([float(dist.get_rank())])
+    found = [captured(x, group).item() for group in (own, everyone, own, None, everyone, own)]
+    dist.destroy_process_group(everyone)
+    try:
+        captured(x, everyone)
+        told = ""
+    except ValueError as error:
+        told = str(error)
+    return found, told, [str(one) for one in captured.report().breaks]
+
+
+def test_a_program_belongs_to_its_group(four: Ranks) -> None:
+    for rank, (found, told, breaks) in enumerate(four(_groups)):
+        own = 2.0 if rank % 2 == 0 else 4.0
+        assert found == [own, 6.0, own, 6.0, 6.0, own]
+        assert "destroyed" in told and breaks == []
+
+
+def _hidden_group() -> Any:
+    """Return results of a program that finds its group where guards cannot look."""
+    groups = [dist.new_group([0, 1]), dist.new_group([dist.get_rank()], None, None, None, True)]
+    chosen = iter([0, 1, 0, 1])
+
+    def total(x: Any) -> Any:
+        y = x.clone()
+        dist.all_reduce(y, group=groups[next(chosen)])
+        return y
+
+    captured = tracejit.script(total)
+    return [captured(tracejit.ones(2)).tolist() for _ in range(4)]
+
+
+def test_a_group_from_an_iterator(two: Ranks) -> None:
+    both, alone = [2.0, 2.0], [1.0, 1.0]
+    assert two(_hidden_group) == [[both, alone, both, alone]] * 2
+
+
+def _checks(outside: bool) -> Any:
+    """Return errors and results of a program that looks up rows, before or after a collective."""
+
+    def rows(table: Any, index: Any) -> Any:
+        if outside:
+            index = index.clone()
+            dist.broadcast(index, 0)
+            return table[index] * 2
+        picked = table[index]
+        dist.all_reduce(picked)
+        return picked
+
+    captured = tracejit.script(rows)
+    table = tracejit.arange(6.0).reshape(3, 2)
+    found: list[Any] = []
+    for index in ([0, 2], [1, 1], [0, 3], [2, 0]):
+        try:
+            found.append(captured(table, tracejit.tensor(index)).tolist())
+        except IndexError as error:
+            found.append(str(error))
+    return found
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_check_that_fails(two: Ranks, outside: bool) -> None:
+    for found in two(_checks, outside):
+        assert found[0] == [[0.0, 2.0], [8.0, 10.0]]
+        assert "out of bounds" in found[2] and found[3] == [[8.0, 10.0], [0.0, 2.0]]
+
+
+def _control_flow() -> Any:
+    """Return what differs between plain and captured calls with branches and loops."""
+
+    def branch(x: Any) -> Any:
+        total = x.sum()
+        dist.all_reduce(total)
+        if total > 0:
+            y = x * 2
+            dist.all_reduce(y)
+        else:
+            y = -x
+        return y
+
+    def loop(x: Any) -> Any:
+        for _ in range(5):
+            dist.all_reduce(x)
+            x = x / 2
+        return x
+
+    wrong = []
+    for function in (branch, loop):
+        captured = tracejit.script(function)
+        for sign in (1, -1, 1, 1, -1):
+            x = tracejit.ones(3) * sign
+            expected, found = function(x.clone()), captured(x.clone())
+            if expected.tolist() != found.tolist():
+                wrong.append((function.__name__, sign, expected.tolist(), found.tolist()))
+    return wrong
+
+
+def test_branches_and_loops(two: Ranks) -> None:
+    assert two(_control_flow) == [[], []]
+
+
+# -- DistributedDataParallel -----------------------------------------------------------------------
+def _learn(model: Any, rows: slice, accumulate: int, capture: bool, steps: int = 50) -> Any:
+    # a bias before a normalization has no gradient but rounding, which Adam would scale up
+    normalized = any(isinstance(one, nn.modules.batchnorm._BatchNorm) for one in model.modules())
+    kind = tracejit.optim.SGD if normalized else tracejit.optim.Adam
+    optimizer = kind(model.parameters(), lr=0.01)
+
+    def step(inputs: Any, targets: Any) -> Any:
+        optimizer.zero_grad()
+        total = 0.0
+        parts = list(zip(inputs.chunk(accumulate), targets.chunk(accumulate)))
+        for k, (x, y) in enumerate(parts):
+            last = k == len(parts) - 1
+            quiet = model.no_sync() if not last and hasattr(model, "no_sync") else nullcontext()
+            with quiet:
+                loss = ((model(x) - y) ** 2).mean() / accumulate
+                loss.backward()
+            total = total + loss.detach()
+        optimizer.step()
+        return total
+
+    run = tracejit.script(step) if capture else step
+    for k in range(steps):
+        inputs, targets = _data(k)
+        run(inputs[rows], targets[rows])
+    told = [str(one) for one in run.report().breaks] if capture else []
+    hits = run.report().cache_hits if capture else 0
+    return [p.detach().tolist() for p in model.parameters()], told, hits
+
+
+def _captured_step(options: dict[str, Any], accumulate: int, hook: str | None, norm: bool) -> Any:
+    network = _network(norm)
+    if norm:
+        network = nn.SyncBatchNorm.convert_sync_batchnorm(network)
+    model = DDP(network, bucket_cap_mb=0.0005, **options)
+    if hook is not None:
+        model.register_comm_hook(None, getattr(default_hooks, hook))
+    return _learn(model, _own_rows(), accumulate, True)
+
+
+@pytest.mark.parametrize(
+    "options, accumulate, hook, norm",
+    [
+        ({}, 1, None, False),
+        ({"gradient_as_bucket_view": True}, 1, None, False),
+        ({}, 2, None, False),
+        ({}, 1, "allreduce_hook", False),
+        ({"broadcast_buffers": False}, 1, None, True),
+    ],
+)
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_captured_step_learns_what_one_process_learns(
+    request: pytest.FixtureRequest, size: int, options: dict[str, Any], accumulate: int,
+    hook: str | None, norm: bool,
+) -> None:  # fmt: skip
+    ranks = request.getfixturevalue("two" if size == 2 else "four")
+    expected, _, _ = _learn(_network(norm), slice(0, 8), 1, False)
+    for parameters, breaks, hits in ranks(_captured_step, options, accumulate, hook, norm):
+        _close(parameters, expected)
+        assert breaks == [] and hits >= 48
