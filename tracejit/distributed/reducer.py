@@ -18,6 +18,7 @@ from tracejit.autograd.grad_mode import no_grad
 from tracejit.autograd.variable import Variable
 from tracejit.core.eager.construction import tensor
 from tracejit.core.eager.nodes import AccumulateGrad
+from tracejit.core.eager.recording import active
 from tracejit.core.ops.creation import zeros
 from tracejit.core.ops.types import int32, int64
 from tracejit.distributed.buckets import Bucket, GradBucket, make_buckets
@@ -44,6 +45,7 @@ TWICE = (
 class Reducer:
     """Averages the gradients of some parameters over a group.
 
+    module       whose attribute `expects_gradients` says if the next backward is averaged
     names        of the parameters, for errors
     first, most  bytes of the first bucket, and of the others
     unused       find parameters that a backward will not reach
@@ -52,8 +54,8 @@ class Reducer:
     """
 
     def __init__(
-        self, parameters: Sequence[Any], names: Sequence[str], group: ProcessGroup, first: int,
-        most: int, unused: bool, as_views: bool, static: bool,
+        self, module: Any, parameters: Sequence[Any], names: Sequence[str], group: ProcessGroup,
+        first: int, most: int, unused: bool, as_views: bool, static: bool,
     ) -> None:  # fmt: skip
         self.parameters, self.names, self.group = list(parameters), list(names), group
         self.first, self.most = first, most
@@ -62,7 +64,7 @@ class Reducer:
         self.hook: Hook | None = None
         self.hook_state: Any = None
         self.iteration = 0
-        self.expecting = False
+        self._module = weakref.ref(module)
         self._arrived: set[int] = set()
         self._order: list[int] = []
         self._rebuilt = False
@@ -77,6 +79,19 @@ class Reducer:
             one.register_post_accumulate_grad_hook(_arrival(number, k))
             for k, one in enumerate(self.parameters)
         ]
+
+    @property
+    def expecting(self) -> bool:
+        """True if the next backward is averaged. The module keeps it, so that captured functions
+        see `forward` set it."""
+        module = self._module()
+        return module is not None and module.expects_gradients
+
+    @expecting.setter
+    def expecting(self, value: bool) -> None:
+        module = self._module()
+        if module is not None:
+            module.expects_gradients = value
 
     def __del__(self) -> None:
         for handle in getattr(self, "_handles", ()):
@@ -100,16 +115,15 @@ class Reducer:
         if self.expecting and self._arrived:
             missing = [n for k, n in enumerate(self.names) if k not in self._arrived]
             raise RuntimeError(UNFINISHED.format(names=", ".join(missing)))
-        self.expecting = True
+        if active.tracer is not None and (self.unused or self.static):
+            active.tracer.add_break("DistributedDataParallel looks for parameters that a backward "
+                                    "does not reach",
+                                    "pass neither find_unused_parameters nor static_graph")
         if self.static:
             self._skipped = list(self._never)
         elif self.unused:
             reached = reached_leaves(outputs)
             self._skipped = [k for k, p in enumerate(self.parameters) if id(p) not in reached]
-
-    def ignore(self) -> None:
-        """Leave the gradients of the next backward to this process alone."""
-        self.expecting = False
 
     def arrived(self, index: int) -> None:
         """Take note that a parameter's gradient is there."""

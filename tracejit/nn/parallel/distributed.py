@@ -98,6 +98,7 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        self.expects_gradients = False
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE)
         self.parameters_to_ignore = ignored
@@ -112,7 +113,7 @@ class DistributedDataParallel(Module, Joinable):
         names, parameters = zip(*self._named)
         first = min(_MEGABYTE, self.bucket_bytes_cap) if small_first else self.bucket_bytes_cap
         self.__dict__["reducer"] = Reducer(
-            parameters, names, self.process_group, first, self.bucket_bytes_cap,
+            self, parameters, names, self.process_group, first, self.bucket_bytes_cap,
             self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
         )  # fmt: skip
 
@@ -133,8 +134,7 @@ class DistributedDataParallel(Module, Joinable):
         result = self.module(*inputs, **kwargs)
         if training:
             self.reducer.expect(result)
-        else:
-            self.reducer.ignore()
+        self.expects_gradients = training
         self.require_forward_param_sync = training
         return result
 
