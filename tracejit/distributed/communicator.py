@@ -37,7 +37,7 @@ from tracejit.jit.lowering.library_collectives import (
     TYPES,
 )
 from tracejit.jit.lowering.program import Kernel
-from tracejit.jit.runtime import cache
+from tracejit.jit.runtime import cache, collective_waits
 from tracejit.jit.runtime.runner import can_share
 
 # Words of the ring's head; what several threads write lies in a cache line of its own.
@@ -442,6 +442,7 @@ class Communicator:
 
     def check(self) -> None:
         """Raise RuntimeError in a forked child: MPI belongs to the process that started it."""
+        collective_waits.raise_repeated()
         if self.forked:
             raise RuntimeError(
                 "this process was forked from one that takes part in distributed computing, and "

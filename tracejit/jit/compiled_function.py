@@ -49,7 +49,7 @@ from tracejit.jit.capture.unwatched import Unprofiled
 from tracejit.jit.ir.digest import digest
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.ir.printer import print_graph
-from tracejit.jit.runtime import cache
+from tracejit.jit.runtime import cache, collective_waits
 from tracejit.jit.runtime import pace as pace_of
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
@@ -201,7 +201,8 @@ class CompiledFunction(Generic[P, R]):
     def _instead(self, entry: CacheEntry, arguments: tuple, reason: Any) -> Any:
         """Run the plain function after its program failed: it raises its own error, or catches
         it."""
-        result = self._plain(arguments)
+        with collective_waits.repeating(reason):
+            result = self._plain(arguments)
         if entry.catches:
             return result
         if is_raised_by_user(reason):  # by a handler of signals: the call is whole, and over

@@ -7,13 +7,15 @@ Called by `executable`; `distributed` installs the function that knows of proces
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tracejit.core.eager.interrupts import HeldInterrupts
 
 _wait: list[Callable[[int, Callable[[], None]], None]] = []
 _kept: list[Any] = []
+_failed: list[CollectiveFailed] = []
 
 
 def install(wait: Callable[[int, Callable[[], None]], None]) -> None:
@@ -21,9 +23,38 @@ def install(wait: Callable[[int, Callable[[], None]], None]) -> None:
     _wait[:] = [wait]
 
 
+class CollectiveFailed(RuntimeError):
+    """Error of a captured program: other processes are gone, or did not come in time."""
+
+
 def wait(place: int) -> None:
-    """Wait for a collective. RuntimeError if other processes are gone, or if a signal came."""
-    _wait[0](place, _look)
+    """Wait for a collective. CollectiveFailed if other processes are gone, or if a signal came."""
+    try:
+        _wait[0](place, _look)
+    except RuntimeError as error:
+        raise CollectiveFailed(str(error)) from None
+
+
+@contextmanager
+def repeating(error: BaseException | None) -> Iterator[None]:
+    """Let the plain function raise at its first collective what its program failed with.
+
+    The other processes will not come a second time.
+    """
+    if not isinstance(error, CollectiveFailed):
+        yield
+        return
+    _failed.append(error)
+    try:
+        yield
+    finally:
+        _failed.pop()
+
+
+def raise_repeated() -> None:
+    """Raise the error of a program whose plain function runs now."""
+    if _failed:
+        raise RuntimeError(str(_failed[-1])) from None
 
 
 def _look() -> None:

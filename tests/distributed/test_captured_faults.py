@@ -1,0 +1,106 @@
+"""Captured collectives whose other process dies, comes too late, or is interrupted meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import os, signal, sys, threading, time
+from datetime import timedelta
+import tracejit, tracejit.distributed as dist
+
+dist.init_process_group(timeout=timedelta(seconds=2))
+fault, rank = sys.argv[1], dist.get_rank()
+
+@tracejit.script
+def step(x):
+    y = x * 2
+    dist.all_reduce(y)
+    x.add_(1)
+    return y
+
+for _ in range(3):
+    step(tracejit.ones(5))
+assert step.report().cache_hits == 2
+x = tracejit.ones(5)
+if rank == 1:
+    if fault == "dies":
+        os.kill(os.getpid(), 9)
+    time.sleep(4 if fault == "comes late" else 1)
+    if fault == "is interrupted":
+        step(x)
+    os._exit(0)
+if fault == "is interrupted":
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+begun = time.monotonic()
+try:
+    step(x)
+    told = "nothing"
+except BaseException as error:
+    told = f"{type(error).__name__}: {error}"
+sys.stdout.write(f"{told}\\n{x.tolist()}\\n{time.monotonic() - begun}\\n")
+sys.stdout.flush()
+time.sleep(2)
+os._exit(0)
+"""
+TOLD = {
+    "dies": "RuntimeError: all_reduce cannot end: rank 1 died",
+    "comes late": "RuntimeError: all_reduce did not end within 2 seconds: rank 0 is in all_reduce",
+    "is interrupted": "KeyboardInterrupt",
+}
+
+
+@pytest.mark.parametrize("fault", TOLD)
+def test_the_error_is_that_of_the_plain_call_and_nothing_is_written(
+    tmp_path: Path, fault: str
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "tracejit.distributed.run", "--standalone", "--nproc-per-node", "2",
+         tmp_path / "program.py", fault],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    told, x, seconds = done.stdout.splitlines()
+    assert told.startswith(TOLD[fault]) and x == str([1.0] * 5)
+    assert float(seconds) < 3.5
+
+
+WITHOUT = """
+import tracejit, tracejit.distributed as dist
+
+@tracejit.script
+def step(x):
+    y = x * (dist.get_rank() + 1)
+    dist.all_reduce(y)
+    return y
+
+@tracejit.script
+def rank():
+    return dist.get_rank() if dist.is_initialized() else -5
+
+found = [rank()]
+for k in range(2):
+    dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    found += [step(tracejit.ones(1)).item(), step(tracejit.ones(1)).item(), rank(), rank()]
+    dist.destroy_process_group()
+    found.append(rank())
+    try:
+        step(tracejit.ones(1))
+    except ValueError as error:
+        found.append("initialized" in str(error))
+print(found)
+"""
+
+
+def test_the_default_group_goes_and_comes(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WITHOUT)
+    done = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)  # fmt: skip
+    once = [1.0, 1.0, 0, 0, -5, True]
+    assert done.stdout.strip() == str([-5, *once, *once]), done.stderr
