@@ -30,6 +30,7 @@ BRIEF = timedelta(milliseconds=300)
 VARIABLES = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
     "TRACEJIT_JOB_KEY", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID",
+    "TRACEJIT_AGENT",
 )  # fmt: skip
 # Forked from a process that never started MPI: a rank costs no imports.
 _context = multiprocessing.get_context("forkserver")
@@ -160,8 +161,9 @@ def test_the_launchers_agent_serves(job: Job) -> None:
     server = JobServer("127.0.0.1", 0, 2, "5ca1ab1e")
     variables = {
         "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": server.port,
-        "TORCHELASTIC_USE_AGENT_STORE": True, "TRACEJIT_JOB_KEY": "5ca1ab1e",
-        "TORCHELASTIC_RUN_ID": "none", "PMI_RANK": 0, "PMI_SIZE": 1, "PMI_FD": 999,
+        "TORCHELASTIC_USE_AGENT_STORE": True, "TRACEJIT_AGENT": 1,
+        "TRACEJIT_JOB_KEY": "5ca1ab1e", "TORCHELASTIC_RUN_ID": "none",
+        "PMI_RANK": 0, "PMI_SIZE": 1, "PMI_FD": 999,
     }  # fmt: skip
     for rank in range(2):
         job.start(_sum, "env://", RANK=rank, **variables)

@@ -11,11 +11,12 @@ import contextlib
 import functools
 import hashlib
 import os
-import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tracejit.distributed import slurm
 
 # Variables that belong to the process which MPI's launcher started, not to its children.
 LAUNCHER_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "HYDI_", "PRTE_", "MPI_LOCAL")
@@ -144,11 +145,13 @@ def _place(launcher: _Launcher, env: Mapping[str, str], by_mpi: bool = False) ->
         )
     node = _number(launcher.node_rank, env)
     local_size = _number(launcher.local_world_size, env)
+    address, port = env.get("MASTER_ADDR", ""), max(_number(("MASTER_PORT",), env), 0)
     if launcher is _SLURM:
-        local_size = _tasks_of_node(env, node)
+        local_size = slurm.tasks_of_node(env, node)
+        address, port = address or slurm.first_host(env), port or slurm.port(env)
     return Place(
-        rank, size, _number(launcher.local_rank, env), local_size, node,
-        env.get("MASTER_ADDR", ""), max(_number(("MASTER_PORT",), env), 0), launcher.name, by_mpi,
+        rank, size, _number(launcher.local_rank, env), local_size, node, address, port,
+        launcher.name, by_mpi,
     )  # fmt: skip
 
 
@@ -163,18 +166,6 @@ def _number(names: tuple[str, ...], env: Mapping[str, str]) -> int:
                 raise ValueError(f"environment variable {name} is {text!r}, expected a number"
                                  ) from None  # fmt: skip
     return -1
-
-
-def _tasks_of_node(env: Mapping[str, str], node: int) -> int:
-    """Return the number of tasks of a host from Slurm's list, such as "4(x2),1"; else -1."""
-    text = env.get("SLURM_STEP_TASKS_PER_NODE") or env.get("SLURM_TASKS_PER_NODE", "")
-    counts: list[int] = []
-    for part in text.split(",") if text else ():
-        found = re.fullmatch(r"(\d+)(?:\(x(\d{1,6})\))?", part)
-        if found is None:
-            return -1
-        counts += [int(found[1])] * int(found[2] or 1)
-    return counts[node] if 0 <= node < len(counts) else -1
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from tracejit.distributed import environment
+from tracejit.distributed import agent_store, environment
 from tracejit.distributed.store import FileStore, Store
 
 _ENV = "env:// rendezvous: "
@@ -26,6 +26,7 @@ class JoinPlan:
     port: int = 0
     store: Store | None = None
     served: bool = False  # the launcher's agent serves
+    agent: bool = False  # it does, but is PyTorch's torchrun, whose store speaks another protocol
 
 
 def plan_of(
@@ -80,6 +81,8 @@ def _of_env(parts: Any, rank: int, size: int, launched: bool) -> JoinPlan:
 
     def variable(name: str) -> str:
         value = os.environ.get(name, "")
+        if not value and place is not None and name.startswith("MASTER"):  # as Slurm's tell it
+            value = str(place.master_addr if name == "MASTER_ADDR" else place.master_port or "")
         if not value:
             raise _error(f"{_ENV}environment variable {name} expected, but not set")
         return value
@@ -120,5 +123,6 @@ _HANDLERS = {"env": _of_env, "tcp": _of_tcp, "file": _of_file}
 def _at(address: str, port: int, rank: int, size: int) -> JoinPlan:
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
-    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return JoinPlan(rank, size, address, port, served=served)
+    agent = agent_store.serves(os.environ)
+    served = not agent and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return JoinPlan(rank, size, address, port, served=served, agent=agent)

@@ -34,7 +34,7 @@ def _option(parser: argparse.ArgumentParser, name: str, **given: Any) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the launcher's command line."""
+    """Return the parser of the launcher's options; `parse` adds the program and its arguments."""
     made = argparse.ArgumentParser(
         prog="tracejitrun", description="Start the processes of a job, and watch over them."
     )
@@ -65,14 +65,16 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-m", "--module", action="store_true", help="the program is a module's name")
     made.add_argument("--no-python", "--no_python", action="store_true",
                       help="the program is a command")  # fmt: skip
-    made.add_argument("program", help="script, module or command")
-    made.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     return made
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def parse(
+    arguments: list[str] | None = None, reader: argparse.ArgumentParser | None = None
+) -> argparse.Namespace:
     """Return the options, with numbers where texts were given. Exits where they contradict."""
-    reader = parser()
+    reader = parser() if reader is None else reader
+    reader.add_argument("program", help="script, module or command")
+    reader.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     found = reader.parse_args(arguments)
     low, _, high = str(found.nnodes).partition(":")
     if high and high != low:

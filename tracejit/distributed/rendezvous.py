@@ -17,10 +17,12 @@ import secrets
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tracejit.distributed import environment, mpi, mpi_settings
+from tracejit.distributed import environment, mpi, mpi_settings, openmpi_places
+from tracejit.distributed.agent_store import AgentStore
 from tracejit.distributed.errors import DistNetworkError, DistStoreError
 from tracejit.distributed.init_method import JoinPlan, plan_of
 from tracejit.distributed.job_server import JobServer, listening_error
@@ -47,6 +49,8 @@ class _Job:
     server: JobServer | None
     store: Store
     watch: Watch | None
+    stand_ins: openmpi_places.StandIns | None = None
+    told: Mapping[str, str] = field(default_factory=dict)  # by which Open MPI found the others
     given: Store | None = None  # by the program, or by file://
     joins: int = 0
     over: bool = False
@@ -101,9 +105,12 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
         return _Job(_start_mpi(plan, None), None, plan.store or HashStore(), None)
     key = os.environ.get(KEY, "")
     server: JobServer | None = None
+    stand_ins: openmpi_places.StandIns | None = None
+    told: dict[str, str] | None = None
     try:
-        if plan.store is not None:
-            server, address, port, key = _meet(plan, plan.store, timeout)
+        if plan.store is not None or plan.agent:
+            between = plan.store or _agent(plan, timeout)
+            server, address, port, key = _meet(plan, between, timeout)
         else:
             address, port = plan.address, plan.port
             if plan.rank == 0 and not plan.served:
@@ -115,16 +122,47 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
             hosts = store.multi_get([f"join/0/{rank}" for rank in range(plan.size)])
             mpi_settings.apply(hosts.count(environment.host().encode()))
             numbers = f"{store.server_address()}:{port}" if plan.size > 1 else None
-            library = _start_mpi(plan, numbers)
+            if numbers and mpi.library_name() == "Open MPI":
+                stand_ins, told = _in_openmpi(plan, hosts, store)
+            library = _start_mpi(plan, numbers, told)
             library.ring.watch = watch
         except BaseException as error:
             watch.say(f"{type(error).__name__}: {error}")
             raise
     except BaseException:
+        if stand_ins is not None:
+            stand_ins.close(0.0)
         if server is not None:
             server.close()
         raise
-    return _Job(library, server, store, watch)
+    return _Job(library, server, store, watch, stand_ins, told or {})
+
+
+def _agent(plan: JoinPlan, timeout: timedelta) -> Store:
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return AgentStore(plan.address, plan.port, timeout.total_seconds(), attempt)
+
+
+def _in_openmpi(
+    plan: JoinPlan, hosts: list[bytes], store: JobStore
+) -> tuple[openmpi_places.StandIns | None, dict[str, str]]:
+    """Return this rank's place in a job of Open MPI, and in rank 0 what holds all places."""
+    stand_ins, found = None, []
+    if plan.rank == 0:
+        try:
+            if len(set(hosts)) > 1:
+                raise RuntimeError(
+                    "Open MPI's processes on several hosts find each other only below its own "
+                    "launcher: start them by mpiexec with a hostfile, or use MPICH (pip install "
+                    "mpich)"
+                )
+            stand_ins = openmpi_places.StandIns(plan.size)
+            found = [openmpi_places.packed(one) for one in stand_ins.variables]
+        except Exception as error:  # the others raise it too
+            found = [openmpi_places.packed(None, str(error))] * plan.size
+        for rank, place in enumerate(found):
+            store.set(f"openmpi/{rank}", place)
+    return stand_ins, openmpi_places.unpacked(store.get(f"openmpi/{plan.rank}"))
 
 
 def _serve(address: str, port: int, size: int, key: str) -> JobServer:
@@ -140,14 +178,16 @@ def _connect(address: str, port: int, key: str, rank: int, size: int,
     return store, Watch(address, port, key, rank, size, timeout.total_seconds())
 
 
-def _start_mpi(plan: JoinPlan, server: str | None) -> mpi.Library:
+def _start_mpi(
+    plan: JoinPlan, server: str | None, told: Mapping[str, str] | None = None
+) -> mpi.Library:
     """Start MPI while no variable of another launcher is there, below which this process runs."""
     kept = environment.without_launcher(os.environ)
     hidden = {name: value for name, value in os.environ.items() if name not in kept}
     for name in hidden:
         del os.environ[name]
     try:
-        return mpi.start(plan.rank, plan.size, server)
+        return mpi.start(plan.rank, plan.size, server, told)
     finally:
         os.environ.update(hidden)
 
@@ -247,10 +287,13 @@ def _leave() -> None:
         if job.watch is not None:
             job.watch.say(why)  # ahead of all else: the others wait for this process
     mpi.finish()
+    openmpi_places.leave(job.told)
     if job.watch is not None:
         if job.library.failed:
             job.watch.say("a collective failed")
         job.watch.close()
+    if job.stand_ins is not None:
+        job.stand_ins.close(0.0 if job.library.failed else _PATIENCE)
     if job.server is not None:
         job.server.close(0.0 if job.library.failed else _PATIENCE)
     if isinstance(job.given, FileStore):

@@ -25,7 +25,11 @@ from tracejit.distributed.launch_processes import Crew, Outcome, Process, thread
 
 def main(arguments: list[str] | None = None) -> int:
     """Start the processes, and wait for them; return 0 if all end well, else 1."""
-    options = parse(arguments)
+    return launch(parse(arguments))
+
+
+def launch(options: argparse.Namespace) -> int:
+    """Start the processes that the options say; return 0 if all end well, else 1."""
     signal.signal(signal.SIGTERM, _interrupt)
     folder = _log_folder(options)
     for restart in range(options.max_restarts + 1):
@@ -58,7 +62,7 @@ def _run(options: argparse.Namespace, restart: int, folder: Path | None) -> list
         "MASTER_ADDR": options.master_addr, "MASTER_PORT": port,
         "TORCHELASTIC_RESTART_COUNT": restart, "TORCHELASTIC_MAX_RESTARTS": options.max_restarts,
         "TORCHELASTIC_RUN_ID": options.rdzv_id, "TORCHELASTIC_USE_AGENT_STORE": True,
-        "TRACEJIT_JOB_KEY": key, **threads_for(count),
+        "TRACEJIT_AGENT": 1, "TRACEJIT_JOB_KEY": key, **threads_for(count),
     }  # fmt: skip
     crew = Crew([])
     try:
@@ -81,17 +85,20 @@ def _start(
     environment = {**os.environ, **{name: str(value) for name, value in {**shared, **own}.items()}}
     where = None if folder is None else folder / f"attempt_{restart}" / str(local_rank)
     return Process(
-        local_rank, command(options), environment, streams(options.redirects, count)[local_rank],
-        streams(options.tee, count)[local_rank], where,
+        local_rank, command(options, local_rank), environment,
+        streams(options.redirects, count)[local_rank], streams(options.tee, count)[local_rank],
+        where,
     )  # fmt: skip
 
 
-def command(options: argparse.Namespace) -> list[str]:
+def command(options: argparse.Namespace, local_rank: int) -> list[str]:
     """Return the command line of a process."""
+    # `launch` without --use-env tells the rank by an argument
+    told = [] if getattr(options, "use_env", True) else [f"--local-rank={local_rank}"]
+    after = [options.program, *told, *options.arguments]
     if options.no_python:
-        return [options.program, *options.arguments]
-    how = ["-m"] if options.module else []
-    return [sys.executable, "-u", *how, options.program, *options.arguments]
+        return after
+    return [sys.executable, "-u", *(["-m"] if options.module else []), *after]
 
 
 def _log_folder(options: argparse.Namespace) -> Path | None:
