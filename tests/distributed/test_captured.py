@@ -324,3 +324,62 @@ def test_a_captured_step_learns_what_one_process_learns(
     for parameters, breaks, hits in ranks(_captured_step, options, accumulate, hook, norm):
         _close(parameters, expected)
         assert breaks == [] and hits >= 48
+
+
+def _forward_alone() -> Any:
+    """Return what differs where only forward is captured, with a step under `no_sync`."""
+    networks = [DDP(_network(), bucket_cap_mb=0.0005) for _ in range(2)]
+    optimizers = [tracejit.optim.SGD(one.parameters(), lr=0.1) for one in networks]
+    forwards = [networks[0], tracejit.script(networks[1])]
+    wrong = []
+    for k in range(8):
+        losses = []
+        for model, optimizer, forward in zip(networks, optimizers, forwards):
+            x, y = _data(k)
+            x, y = x[_own_rows()], y[_own_rows()]
+            if k % 4 != 3:
+                optimizer.zero_grad()
+            with model.no_sync() if k % 4 == 2 else nullcontext():
+                loss = ((forward(x) - y) ** 2).mean()
+            loss.backward()
+            if k % 4 != 2:
+                optimizer.step()
+            losses.append(loss.item())
+        if abs(losses[0] - losses[1]) > 1e-6 * abs(losses[0]):
+            wrong.append((k, losses))
+    report = forwards[1].report()
+    return wrong, [str(one) for one in report.breaks], report.cache_hits
+
+
+def test_forward_alone(two: Ranks) -> None:
+    for wrong, breaks, hits in two(_forward_alone):
+        assert (wrong, breaks) == ([], []) and hits >= 4
+
+
+def _beside() -> Any:
+    """Return how many instructions run beside each bucket of a captured step."""
+    tracejit.manual_seed(0)
+    layers = [one for _ in range(4) for one in (nn.Linear(40, 40), nn.GELU())]
+    model = DDP(nn.Sequential(*layers), bucket_cap_mb=0.005)
+
+    def step(x: Any) -> Any:
+        model.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        return loss
+
+    captured = tracejit.script(step)
+    for _ in range(2):
+        captured(tracejit.ones(4, 40))
+    report = captured.report()
+    found = [(one.name, one.nbytes, one.beside) for one in report.collectives]
+    return found, str(report)
+
+
+def test_the_report_shows_what_runs_beside(two: Ranks) -> None:
+    for found, text in two(_beside):
+        assert [name for name, _, _ in found] == ["all_reduce"] * len(found)
+        assert sum(nbytes for _, nbytes, _ in found) == 4 * 4 * (40 * 40 + 40)
+        besides = [beside for _, _, beside in found]
+        assert len(besides) >= 4 and besides[0] > 6 and besides == sorted(besides, reverse=True)
+        assert f"beside {besides[0]} of" in text

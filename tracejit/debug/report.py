@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracejit.config import flags
+from tracejit.debug.collective_report import collectives_of
 from tracejit.jit.ir.sizes import evaluate
 
 _SHOWN = 9  # op names in a line of the report
@@ -180,6 +181,7 @@ class Report:
     unrolled               loops of 16 and more iterations that the graph holds one by one, and why
     graphs                 captured graphs of all programs
     kernels                launches in the order they run, of all programs
+    collectives            with what runs beside each, of all programs
     slowest                those of them that `profile` timed, the slowest first
     peak_bytes             of temporaries, at the largest sizes so far
     guards                 conditions for a call to be replayed, one line per place
@@ -206,6 +208,9 @@ class Report:
         segments = list(statistics.segments.values())
         self.graphs = [segment.captured for segment in segments]
         self.kernels = [k for segment in segments for k in kernels_of(segment)]
+        self.collectives = [
+            one for segment in segments for one in collectives_of(segment, _last_sizes(segment))
+        ]
         timed = [kernel for kernel in self.kernels if kernel.seconds is not None]
         self.slowest = sorted(timed, key=lambda kernel: -(kernel.seconds or 0.0))
         self.peak_bytes = max((peak_of(segment) for segment in segments), default=0)
@@ -243,6 +248,10 @@ class Report:
             lines.append(f"  {kernel}")
             lines += [f"    {line}" for line in kernel.lines() if self.verbose]
         lines += self._left(self.kernels, _KERNELS, "kernels")
+        if self.collectives:
+            lines.append(f"  {'collectives, in order':<24} {'sent':>10}      while others run")
+        lines += [f"  {one}" for one in self._first(self.collectives, _KERNELS)]
+        lines += self._left(self.collectives, _KERNELS, "collectives")
         lines += [f"  runs plainly: {reason}" for reason in self.runs_plainly]
         for title, causes in (("recompiled", self.recompiles), ("break", self.breaks),
                               ("unrolled", self.unrolled)):

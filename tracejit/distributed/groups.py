@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
 from tracejit.distributed import environment, mpi, rendezvous
 from tracejit.distributed.store import PrefixStore, Store
@@ -132,7 +133,29 @@ def is_initialized() -> bool:
     >>> is_initialized()
     False
     """
+    _note_read()
     return GroupMember.WORLD is not None
+
+
+def default_process_group(_: Any) -> int:
+    """Return the number of the default group, -1 if there is none or if MPI belongs to a parent
+    process. Guards of captured functions ask it."""
+    found = GroupMember.WORLD
+    return -1 if found is None or found.ring.forked else found.number
+
+
+def _note_read() -> None:
+    """Let a recording depend on the default group."""
+    asks = getattr(active.tracer, "asks", None)
+    if asks is not None:
+        asks(default_process_group, None)
+
+
+def _break_recording() -> None:
+    """End a recording's segment: joining and leaving is no part of a program."""
+    if active.tracer is not None:
+        active.tracer.break_graph(None, "the function joins, makes or leaves a process group",
+                                  "do it before the captured function runs")
 
 
 def _backend_of(name: str | None) -> Backend:
@@ -184,6 +207,7 @@ def init_process_group(
     (0, 1)
     >>> dist.destroy_process_group()
     """
+    _break_recording()
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -213,6 +237,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
     Raises AssertionError if there is no default group, ValueError for a group that is gone.
     """
+    _break_recording()
     if group == GroupMember.NON_GROUP_MEMBER:
         return
     found = GroupMember.WORLD if group is None else group
@@ -241,6 +266,7 @@ def _free(group: ProcessGroup) -> None:
 
 def world() -> ProcessGroup:
     """Return the default group; ValueError if there is none."""
+    _note_read()
     found = GroupMember.WORLD
     if found is None:
         raise ValueError(NOT_INITIALIZED)
@@ -345,6 +371,7 @@ def new_group(
     Returns `GroupMember.NON_GROUP_MEMBER` in processes outside. Raises ValueError for ranks that do
     not exist, RuntimeError for one that is there twice.
     """
+    _break_recording()
     base = world()
     chosen = list(base.ranks) if ranks is None else [int(r) for r in ranks]
     if sort_ranks:

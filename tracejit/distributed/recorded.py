@@ -80,18 +80,11 @@ def set_seconds(group: ProcessGroup) -> None:
         _words[group.number].array[layout.SECONDS] = math.ceil(group.seconds)
 
 
-def default_process_group(_: Any) -> int:
-    """Return the number of the default group, -1 if there is none or if MPI belongs to a parent
-    process. Guards ask it."""
-    found = groups.GroupMember.WORLD
-    return -1 if found is None or found.ring.forked else found.number
-
-
 def note_use(group: ProcessGroup) -> None:
     """Let the recording depend on which group this is."""
     tracer: Any = active.tracer
     if group is groups.GroupMember.WORLD:
-        tracer.asks(default_process_group, None)
+        tracer.asks(groups.default_process_group, None)
     else:
         tracer.belongs_to(group)
 

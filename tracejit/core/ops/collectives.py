@@ -91,6 +91,7 @@ barrier = Op(
     "barrier", "extern", ("group", "token"), infer=lambda group, token: _token_type(),
     eager=_barrier, outputs=("token",), library=True, effect=True,
 )  # fmt: skip
+COLLECTIVES = (all_reduce, broadcast, reduce, all_gather, reduce_scatter, barrier)
 bucket = Op(  # gradients, one behind the other, divided by the number of processes
     "bucket", "extern", ("*inputs",), infer=_bucket_type, eager=_bucket_array, library=True
 )

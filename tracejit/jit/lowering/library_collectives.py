@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 
+from tracejit.core.ops import collectives as records
 from tracejit.jit.ir.graph import Node
 from tracejit.jit.ir.sizes import SizeLike
 from tracejit.jit.lowering.library import Bound, Library, kernel_of, product_of
@@ -22,7 +23,7 @@ from tracejit.jit.lowering.program import Kernel
 BEGIN, LAND, RING, COMMUNICATOR, NUMBER, IN_PLACE, SECONDS, RANK = range(8)
 FUNCTIONS, TYPES, OPERATIONS = 8, 32, 48  # two words a function: for counts of 32 bits, of 64
 WORDS = 64
-COLLECTIVES = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "barrier")
+COLLECTIVES = tuple(op.name for op in records.COLLECTIVES)
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
           "float64", "complex64", "complex128")  # fmt: skip
 COMBINED = ("SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR")
