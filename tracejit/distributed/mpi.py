@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from socket import SOCK_STREAM
 from typing import Any
 
-from tracejit.core.memory import forks
+from tracejit.core.memory import forks, mpi_forks
 from tracejit.core.memory.threads import available_threads
 from tracejit.distributed import mpi_settings
 from tracejit.distributed.communicator import Communicator
@@ -254,6 +254,7 @@ def _start(rank: int | None, server: str | None, told: Mapping[str, str] | None)
         made.server_connection = _connection_to(server, _descriptors() - opened)
         forks.in_child(made.leave_server)
     atexit.register(finish)
+    mpi_forks.install()
     return made
 
 

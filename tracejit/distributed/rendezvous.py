@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import multiprocessing.process
 import multiprocessing.util
 import os
 import secrets
@@ -68,6 +69,12 @@ def join(init_method: str | None, rank: int, world_size: int, store: Store | Non
     MPI sees another world, DistStoreError or DistNetworkError if the others do not come in time.
     """
     global _job
+    if getattr(multiprocessing.process.current_process(), "_inheriting", False):
+        raise RuntimeError(
+            "init_process_group was called while a child process imports the script anew: put the "
+            "script's own code below `if __name__ == '__main__':`, as children that are not forked "
+            "(of DataLoader, multiprocessing) need it"
+        )
     place = environment.read()
     by_mpi = place is not None and place.by_mpi
     plan = plan_of(init_method, rank, world_size, store, place if by_mpi else None)

@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, NamedTuple, NoReturn
 
 from tracejit.core.ops import sealing as _sealing
-from tracejit.utils.data import worker
+from tracejit.utils.data import start, worker
 from tracejit.utils.data.sampler import fresh_seed
 
 _PATIENCE = 5.0  # seconds that a worker may take to end by itself
@@ -35,7 +35,7 @@ class Pool:
     def __init__(self, loader: Any) -> None:
         self.count, self.timeout = loader.num_workers, loader.timeout or None
         seed = fresh_seed(loader.generator)
-        context = loader.multiprocessing_context or multiprocessing
+        context = start.context_of(loader.multiprocessing_context)
         make = functools.partial(loader._fetcher_class, batched=loader._auto_collation,
                                  collate=loader.collate_fn, drop_last=loader.drop_last)
         self.asked: deque[int] = deque()  # the workers of the batches asked for, in order
@@ -172,7 +172,8 @@ def _started(context: Any, assignment: worker.Assignment) -> Worker:
     # The loader must not wait at its exit for tasks that no worker takes any more.
     tasks.cancel_join_thread()
     process = context.Process(target=worker.run, args=(assignment, tasks, results), daemon=True)
-    process.start()
+    with start.starting():
+        process.start()
     results.close()  # the worker's alone now: its death breaks the pipe
     return Worker(process, tasks, answers)
 

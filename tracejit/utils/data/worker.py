@@ -8,6 +8,7 @@ of the tasks. A worker ends when the loader does, or its process.
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
 import pickle
 import queue
@@ -117,12 +118,13 @@ def run(assignment: Assignment, tasks: Any, results: Connection) -> None:
 def _serve(assignment: Assignment, tasks: Any, results: Connection) -> None:
     failed: RaisedInWorker | None = None
     fetcher = None
+    alive = _watch_of(assignment.parent)
     try:
         _prepare(assignment)
         fetcher = assignment.fetcher(assignment.dataset)
     except Exception as error:
         failed = RaisedInWorker(error, assignment.worker)
-    while (task := _next_task(tasks, assignment.parent)) is not None:
+    while (task := _next_task(tasks, alive)) is not None:
         message: tuple[int, Any]
         try:
             if failed is not None:
@@ -157,13 +159,21 @@ def _prepare(assignment: Assignment) -> None:
         assignment.init(assignment.worker)
 
 
-def _next_task(tasks: Any, parent: int) -> Any:
+def _watch_of(parent: int) -> Callable[[], bool]:
+    """Return a function that says if the loader's process is still there."""
+    if os.getppid() == parent:
+        return lambda: os.getppid() == parent  # an orphan has another parent
+    loader = multiprocessing.parent_process()  # a fork server is the parent
+    return lambda: loader is not None and loader.is_alive()
+
+
+def _next_task(tasks: Any, alive: Callable[[], bool]) -> Any:
     while True:
         try:
             return tasks.get(timeout=PARENT_CHECK)
         except queue.Empty:
-            # The loader's process was killed: an orphan has another parent.
-            if os.getppid() != parent:
+            # The loader's process was killed.
+            if not alive():
                 return None
 
 
