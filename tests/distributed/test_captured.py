@@ -383,3 +383,34 @@ def test_the_report_shows_what_runs_beside(two: Ranks) -> None:
         besides = [beside for _, _, beside in found]
         assert len(besides) >= 4 and besides[0] > 6 and besides == sorted(besides, reverse=True)
         assert f"beside {besides[0]} of" in text
+
+
+def _mixed() -> Any:
+    """Return what a model learns whose steps are captured in one process and plain in the other,
+    in turn."""
+    model = DDP(_network(), bucket_cap_mb=0.0005)
+    optimizer = tracejit.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x: Any, y: Any) -> None:
+        optimizer.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        optimizer.step()
+
+    captured = tracejit.script(step)
+    for k in range(12):
+        x, y = _data(k)
+        plain = k > 1 and (k + dist.get_rank()) % 2 == 0
+        (step if plain else captured)(x[_own_rows()], y[_own_rows()])
+    return [p.detach().tolist() for p in model.parameters()]
+
+
+def test_a_captured_step_meets_a_plain_one(two: Ranks) -> None:
+    network = _network()
+    optimizer = tracejit.optim.SGD(network.parameters(), lr=0.1)
+    for k in range(12):
+        x, y = _data(k)
+        optimizer.zero_grad()
+        ((network(x) - y) ** 2).mean().backward()
+        optimizer.step()
+    for found in two(_mixed):
+        _close(found, [p.detach().tolist() for p in network.parameters()])

@@ -39,17 +39,18 @@ class RecordedGradients:
     def __init__(self, reducer: Any, known: dict[int, RecordedGradients]) -> None:
         self.reducer, self.known = reducer, known
         self.missing = [len(bucket.indices) for bucket in reducer.buckets]
-        self.arrivals: set[int] = set()
+        self.met: set[int] = set()
         self.results: list[Any] = []  # of the buckets that were sent
         active.task.callbacks.append(self.finish)
+        reducer.keep_order()
 
     @no_grad()
     def arrived(self, index: int) -> None:
         """Note that a parameter's gradient is there, and send the buckets that are complete."""
         reducer = self.reducer
-        if index in self.arrivals:
+        if index in self.met:
             raise RuntimeError(reducer.twice(index))
-        self.arrivals.add(index)
+        self.met.add(index)
         self.missing[reducer.bucket_number(index)] -= 1
         while len(self.results) < len(self.missing) and not self.missing[len(self.results)]:
             self.results.append(self._sent(reducer.buckets[len(self.results)]))
@@ -77,7 +78,7 @@ class RecordedGradients:
         if len(self.results) < len(reducer.buckets):
             active.tracer.add_break("a backward does not reach all parameters of a "
                                     "DistributedDataParallel module")  # fmt: skip
-            reducer.told_of(self.arrivals)
+            reducer.told_of(self.met)
             return
         for bucket, result in zip(reducer.buckets, self.results):
             found = result.wait() if reducer.hook is not None else result

@@ -152,6 +152,10 @@ class Reducer:
         """Take over which gradients a recording met, so that the next forward names the others."""
         self._arrived = arrived
 
+    def keep_order(self) -> None:
+        """Leave the parameters in their buckets: a program has been recorded with these."""
+        self._rebuilt = True
+
     def bucket_number(self, index: int) -> int:
         """Return the number of a parameter's bucket."""
         return self.buckets.index(self._bucket_of[index][0])
