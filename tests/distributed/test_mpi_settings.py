@@ -68,9 +68,9 @@ def test_the_probe_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     _cores(monkeypatch, 2)
     monkeypatch.setattr(mpi_settings, "shared_memory", lambda: 64 << 20)
-    assert "small" not in "\n".join(mpi_settings.lines())
+    assert mpi_settings.lines()[-1].endswith("enough for 56 ranks")
     monkeypatch.setattr(mpi_settings, "shared_memory", lambda: 10 << 20)
-    assert "enough for 2 ranks" in mpi_settings.lines()[-1]
+    assert "enough for 2 ranks: little" in mpi_settings.lines()[-1]
     monkeypatch.setattr(mpi_settings, "shared_memory", lambda: None)
     assert "no shared memory" in mpi_settings.lines()[-1]
     monkeypatch.setattr(mpi_settings, "can_read_others", lambda: False)

@@ -114,7 +114,7 @@ def lines() -> list[str]:
     """
     found = [_library_line()]
     threads = available_threads()
-    crowded = ", ".join(f"{name}={value}" for name, value in settings(threads + 1).items())
+    crowded = ", ".join(f"{name}={value}" for name, value in CROWDED.items())
     found.append(f"with more ranks than its {threads} cores: {crowded}")
     if not can_read_others():
         found.append("processes may not read each other's memory (no ptrace): large messages go "
@@ -123,9 +123,10 @@ def lines() -> list[str]:
     free, fit = shared_memory(), ranks_that_fit()
     if free is None:
         found.append(f"no shared memory at {SHARED_MEMORY}: MPI may fail to start")
-    elif fit is not None and fit < max(threads, 8):
-        found.append(f"small shared memory: {free >> 20} MB free at {SHARED_MEMORY}, enough for "
-                     f"{fit} ranks (docker run --shm-size=1g gives more)")
+    else:
+        small = fit is not None and fit < max(threads, 8)
+        found.append(f"{free >> 20} MB of shared memory free at {SHARED_MEMORY}, enough for {fit} "
+                     "ranks" + small * ": little (docker run --shm-size=1g gives more)")
     return found
 
 
