@@ -57,3 +57,14 @@ def test_a_check_comes_first() -> None:
     assert steps.index("index") < steps.index("all_reduce")
 
 
+
+
+def test_a_check_that_was_made_before_does_not_hold_one_up() -> None:
+    steps = _steps("""\
+  %0: float32[s1] = index(%in0, %in2, dims=(0,), wrap=True)
+  %1: float32[s1] = exp(%0)
+  %2: float32[s1], %3: int64[2] = all_reduce(%1, %in1, %in1, op="SUM")
+  %4: float32[s0] = exp(%in0)
+  %5: float32[s0] = index_put_add(%4, %0, %in2, dims=(0,), wrap=True)
+  return %2, %5""")
+    assert steps.index("all_reduce") < next(k for k, s in enumerate(steps) if "index_put_add" in s)

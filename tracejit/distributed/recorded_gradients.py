@@ -9,6 +9,7 @@ meets others whose call is not. Its buckets are values of the graph, not memory 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
@@ -19,6 +20,9 @@ from tracejit.core.ops.joining import cat
 from tracejit.distributed import recorded
 from tracejit.distributed.buckets import Bucket, GradBucket
 from tracejit.distributed.reduce_op import ReduceOp
+
+# Of a gradient: the parameter, two variables, and the argument of `getrefcount`.
+_HOLDERS = 4
 
 
 def recording_of(reducer: Any) -> RecordedGradients:
@@ -87,8 +91,17 @@ class RecordedGradients:
             for parameter in bucket.parameters:
                 part = found[at : at + parameter.numel()].reshape(parameter.shape)
                 at += parameter.numel()
-                if parameter.grad is None:
+                grad = parameter.grad
+                if grad is None:
                     parameter.grad = part.clone()
+                elif _is_alone(grad):
+                    parameter.grad = part  # shares the bucket's memory: nothing is copied
                 else:
-                    parameter.grad._assign(part.to(parameter.grad.dtype))
+                    grad._assign(part.to(grad.dtype))
         reducer.expecting = False
+
+
+def _is_alone(grad: Any) -> bool:
+    """Return True if the call made a gradient, and only its parameter and `finish` hold it."""
+    made = grad._traced is not None and grad._traced.memory.input_tensor is None
+    return made and sys.getrefcount(grad) <= _HOLDERS

@@ -27,6 +27,7 @@ from tracejit.jit.lowering.index import product, resolved, same_size
 from tracejit.jit.lowering.loops import Nest, lay_out
 from tracejit.jit.lowering.precedence import in_order, link, reaches
 from tracejit.jit.lowering.program import Buffer
+from tracejit.jit.lowering.repeated_checks import repeated
 
 # (buffer number, value whose strides say where an element lies; None: contiguous)
 Target = tuple[int, Value | None]
@@ -74,10 +75,13 @@ class _Assignment:
         """Make a group that does nothing, after all that may fail; None if nothing may."""
         if not self.failing:
             return None
+        # other processes are met when no check can fail any more
         meeting = [g for g in self.failing if g.node is not None and g.node.effect]
-        for group in self.failing:  # other processes are met when no check can fail any more
+        checking = [g for g in self.failing if g not in meeting] if meeting else []
+        idle = repeated(checking)
+        for group in (g for g in checking if g not in idle):
             for one in meeting:
-                if group not in meeting and not reaches([one], [group]):
+                if not reaches([one], [group]):
                     link(group, one)
         barrier = Group("barrier", len(self.graph.nodes) + 1, rank=next(self.ranks))
         self.groups.append(barrier)
