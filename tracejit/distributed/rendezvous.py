@@ -130,7 +130,8 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
             mpi_settings.apply(hosts.count(environment.host().encode()))
             numbers = f"{store.server_address()}:{port}" if plan.size > 1 else None
             if numbers and mpi.library_name() == "Open MPI":
-                stand_ins, told = _in_openmpi(plan, hosts, store)
+                names = [host.decode() for host in hosts]
+                stand_ins, told = openmpi_places.take(plan.rank, names, store)
             library = _start_mpi(plan, numbers, told)
             library.ring.watch = watch
         except BaseException as error:
@@ -148,28 +149,6 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
 def _agent(plan: JoinPlan, timeout: timedelta) -> Store:
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return AgentStore(plan.address, plan.port, timeout.total_seconds(), attempt)
-
-
-def _in_openmpi(
-    plan: JoinPlan, hosts: list[bytes], store: JobStore
-) -> tuple[openmpi_places.StandIns | None, dict[str, str]]:
-    """Return this rank's place in a job of Open MPI, and in rank 0 what holds all places."""
-    stand_ins, found = None, []
-    if plan.rank == 0:
-        try:
-            if len(set(hosts)) > 1:
-                raise RuntimeError(
-                    "Open MPI's processes on several hosts find each other only below its own "
-                    "launcher: start them by mpiexec with a hostfile, or use MPICH (pip install "
-                    "mpich)"
-                )
-            stand_ins = openmpi_places.StandIns(plan.size)
-            found = [openmpi_places.packed(one) for one in stand_ins.variables]
-        except Exception as error:  # the others raise it too
-            found = [openmpi_places.packed(None, str(error))] * plan.size
-        for rank, place in enumerate(found):
-            store.set(f"openmpi/{rank}", place)
-    return stand_ins, openmpi_places.unpacked(store.get(f"openmpi/{plan.rank}"))
 
 
 def _serve(address: str, port: int, size: int, key: str) -> JobServer:
