@@ -56,7 +56,7 @@ def test_a_launcher_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     made.launch({"localhost": 2})
     with pytest.raises(RuntimeError, match="no such luck"):
         made.variables()
-    made.close()
+    made.abandon()
     monkeypatch.setattr(openmpi_places, "launcher", lambda: None)
     with pytest.raises(RuntimeError, match="start them by mpiexec, or use MPICH"):
         openmpi_places.StandIns(range(2))

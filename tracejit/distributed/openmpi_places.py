@@ -76,7 +76,7 @@ def launcher() -> str | None:
 def daemon(command: str, found: str) -> list[str]:
     """Return a daemon's command line on this host, from the one for ssh and the launcher here.
 
-    >>> daemon("PRTE_PREFIX=/x;export PRTE_PREFIX;/x/bin/prted --uri \"a;b\"", "/v/bin/prterun")
+    >>> daemon("export A=/x;/x/bin/prted --uri 'a;b'", "/v/bin/prterun")
     ['/v/bin/prted', '--uri', 'a;b']
     """
     name = DAEMONS[Path(found).name]
@@ -171,18 +171,23 @@ class StandIns:
             self._pipe = None
 
     def close(self, patience: float = 5.0) -> None:
-        """End the stand-ins, once this host's ranks have left MPI.
+        """Let the stand-ins end, once this host's ranks have left MPI, and remove their folder.
 
         patience  seconds to wait for that
         """
         self._let_go()
         if self._process is not None:
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it goes on to its end
                 self._process.wait(patience)
-            except subprocess.TimeoutExpired:
-                self._process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(5)
+        self._output.close()
+
+    def abandon(self) -> None:
+        """End the launcher at once, where the job did not start."""
+        self._let_go()
+        if self._process is not None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
         self._output.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -215,7 +220,7 @@ def take(
             raise RuntimeError(error)
     except BaseException:
         if stand_ins is not None:
-            stand_ins.close(0.0)
+            stand_ins.abandon()
         raise
     return stand_ins, dict(variables)
 
@@ -243,7 +248,7 @@ def _lead(ranks: Sequence[int], hosts: Sequence[str], store: JobStore) -> StandI
                 store.set(f"openmpi/daemon/{one}", json.dumps(["", str(error)]))
             raise
     except BaseException:
-        made.close(0.0)
+        made.abandon()
         raise
     return made
 

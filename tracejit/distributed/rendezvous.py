@@ -139,7 +139,7 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
             raise
     except BaseException:
         if stand_ins is not None:
-            stand_ins.close(0.0)
+            stand_ins.abandon()
         if server is not None:
             server.close()
         raise
