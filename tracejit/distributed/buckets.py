@@ -7,6 +7,7 @@ bytes, each of one dtype. Called by `reducer`; hooks of users get a bucket as a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from tracejit.core.ops.creation import zeros
@@ -59,6 +60,12 @@ def make_buckets(
             open_ones[one.dtype] = indices, size
     closed += [indices for indices, _ in open_ones.values()]
     return [Bucket(indices, parameters) for indices in closed]
+
+
+class BuiltinCommHookType(Enum):
+    """Hook that a name stands for: the mean as it is, or through float16."""
+
+    ALLREDUCE, FP16_COMPRESS = 1, 2
 
 
 class GradBucket:

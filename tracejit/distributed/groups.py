@@ -34,6 +34,9 @@ class Backend(str):
     """
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    FAKE = "fake"
+    backend_list = ("undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake")
+    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl"}  # as PyTorch has them
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
@@ -76,6 +79,13 @@ class ProcessGroup:
     def name(self) -> str:
         """Return the backend's name."""
         return str(self.backend)
+
+    @property
+    def _device_types(self) -> list[Any]:
+        """The kinds of devices whose tensors may travel."""
+        from tracejit.core.memory.devices import device
+
+        return [device("cpu")]
 
     def get_group_store(self) -> Store | None:
         """Return the store of the group's processes."""
@@ -151,7 +161,7 @@ def _note_read() -> None:
         asks(default_process_group, None)
 
 
-def _break_recording() -> None:
+def break_recording() -> None:
     """End a recording's segment: joining and leaving is no part of a program."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "the function joins, makes or leaves a process group",
@@ -207,7 +217,7 @@ def init_process_group(
     (0, 1)
     >>> dist.destroy_process_group()
     """
-    _break_recording()
+    break_recording()
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -237,7 +247,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
     Raises AssertionError if there is no default group, ValueError for a group that is gone.
     """
-    _break_recording()
+    break_recording()
     if group == GroupMember.NON_GROUP_MEMBER:
         return
     found = GroupMember.WORLD if group is None else group
@@ -371,7 +381,7 @@ def new_group(
     Returns `GroupMember.NON_GROUP_MEMBER` in processes outside. Raises ValueError for ranks that do
     not exist, RuntimeError for one that is there twice.
     """
-    _break_recording()
+    break_recording()
     base = world()
     chosen = list(base.ranks) if ranks is None else [int(r) for r in ranks]
     if sort_ranks:
@@ -389,6 +399,29 @@ def new_group(
     if use_local_synchronization and not inside:
         return GroupMember.NON_GROUP_MEMBER
     return _new_group(base, chosen, inside, timeout, backend, use_local_synchronization, group_desc)
+
+
+def made() -> list[ProcessGroup]:
+    """Return the groups that are there, those that were destroyed excepted."""
+    return list(_made)
+
+
+def made_since_start() -> int:
+    """Return the number of groups that were ever made."""
+    return _count[0]
+
+
+def adopt(parent: ProcessGroup, communicator: Any, ranks: list[int], timeout: timedelta | None,
+          backend: Backend, description: str) -> ProcessGroup:  # fmt: skip
+    """Return a group over a part of another one's processes, whose communicator is there."""
+    name = f"{parent.group_name}/{_count[0]}"
+    _count[0] += 1
+    store = None if parent.store is None else PrefixStore(f"group/{name}/{ranks}", parent.store)
+    made = ProcessGroup(
+        communicator, ranks, backend, timeout or parent.timeout, name, store, description
+    )
+    _made.append(made)
+    return made
 
 
 def _new_group(base: ProcessGroup, ranks: list[int], inside: bool, timeout: timedelta | None,

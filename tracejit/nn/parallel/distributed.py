@@ -8,7 +8,7 @@ same, and whose gradients after a backward are the means over all processes. The
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,9 @@ from tracejit.core.eager.recording import active
 from tracejit.core.ops.creation import empty, zeros
 from tracejit.core.ops.types import int64, uint8
 from tracejit.distributed import groups
+from tracejit.distributed.algorithms.ddp_comm_hooks import default_hooks
 from tracejit.distributed.algorithms.join import Join, Joinable, JoinHook
+from tracejit.distributed.buckets import BuiltinCommHookType
 from tracejit.distributed.collectives import all_reduce, broadcast
 from tracejit.distributed.exchanges import all_gather_single
 from tracejit.distributed.objects import all_gather_object
@@ -170,6 +172,37 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be "
                                "called once.")
         self.reducer.hook, self.reducer.hook_state = hook, state
+
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        """Let a hook with a name combine the gradients."""
+        compress = comm_hook_type is BuiltinCommHookType.FP16_COMPRESS
+        hook = default_hooks.fp16_compress_hook if compress else default_hooks.allreduce_hook
+        self.register_comm_hook(self.process_group, hook)
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(
+        module: Module, params_and_buffers_to_ignore: Iterable[str]
+    ) -> None:
+        """Let modules of this class leave some parameters and buffers of a module alone, by name.
+
+        Call it before the module is given to this class.
+        """
+        module._ddp_params_and_buffers_to_ignore = list(params_and_buffers_to_ignore)
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """Return what PyTorch's modules tell of themselves."""
+        sizes = [bucket.nbytes for bucket in self.reducer.buckets]
+        return {
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(),
+            "module_name": type(self.module).__name__, "iteration": self.reducer.iteration,
+            "bucket_cap_bytes": self.bucket_bytes_cap, "bucket_sizes": ", ".join(map(str, sizes)),
+            "num_parameter_tensors": len(self._named), "broadcast_buffers": self.broadcast_buffers,
+            "total_parameter_size_bytes": sum(one.nbytes for _, one in self._named),
+            "find_unused_parameters": self.find_unused_parameters,
+            "gradient_as_bucket_view": self.gradient_as_bucket_view,
+            "static_graph": self.static_graph, "can_set_static_graph": False,
+            "backend_name": self.process_group.name(),
+        }  # fmt: skip
 
     def _set_static_graph(self) -> None:
         """Say that every iteration uses the same parameters."""
