@@ -25,6 +25,7 @@ from tracejit.distributed.collectives import all_reduce, broadcast
 from tracejit.distributed.exchanges import all_gather_single
 from tracejit.distributed.objects import all_gather_object
 from tracejit.distributed.reducer import Reducer
+from tracejit.nn.embedding import Embedding, EmbeddingBag
 from tracejit.nn.module import Module
 
 __all__ = ["DistributedDataParallel"]
@@ -100,7 +101,7 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
-        self.expects_gradients = False
+        self.expects_gradients = self.has_own_means = False
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE)
         self.parameters_to_ignore = ignored
@@ -117,6 +118,7 @@ class DistributedDataParallel(Module, Joinable):
         self.__dict__["reducer"] = Reducer(
             self, parameters, names, self.process_group, first, self.bucket_bytes_cap,
             self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
+            _sparse(self.module, parameters),
         )  # fmt: skip
 
     @no_grad()
@@ -168,6 +170,9 @@ class DistributedDataParallel(Module, Joinable):
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        if self.reducer.owners:
+            raise RuntimeError("register_comm_hook: gradients are sharded, so that no process has "
+                               "all means")
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be "
                                "called once.")
@@ -310,6 +315,15 @@ def _highest_with_inputs(group: Any, has_inputs: bool) -> int:
     found = tensor([group.rank() if has_inputs else -1], dtype=int64)
     all_reduce(found, ReduceOp.MAX, group)
     return int(found)
+
+
+def _sparse(module: Module, parameters: Sequence[Any]) -> list[int]:
+    """Return the numbers of the parameters whose layers make sparse gradients."""
+    found = {
+        id(one.weight) for one in module.modules()
+        if isinstance(one, (Embedding, EmbeddingBag)) and one.sparse
+    }  # fmt: skip
+    return [k for k, one in enumerate(parameters) if id(one) in found]
 
 
 def _refuse_missing(mixed_precision: Any, device_mesh: Any, delayed: Any) -> None:
