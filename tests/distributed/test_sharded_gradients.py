@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import tracejit
-import tracejit.distributed as dist
 from tests.distributed.ranks import Ranks
 from tests.distributed.test_data_parallel import _close, _data, _network, _own_rows
 from tracejit import nn

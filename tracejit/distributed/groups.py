@@ -44,6 +44,16 @@ class Backend(str):
         return str.__new__(cls, name.lower())
 
 
+class Posted:
+    """The collectives that this process posted in a group, to tell the others at its end.
+
+    known  False if others cannot compare the count: captured programs begin collectives too
+    """
+
+    def __init__(self) -> None:
+        self.count, self.known = 0, True
+
+
 class ProcessGroup:
     """Some of the job's processes, in order, with a communicator of their own.
 
@@ -67,6 +77,12 @@ class ProcessGroup:
         self.number = next(_numbers)
         self._rank, self._size = communicator.Get_rank(), communicator.Get_size()
         self.ring = found.ring
+        before = _posted.get(name)
+        if before is not None:
+            before.known = False  # two groups of one name
+        self.posted = Posted()
+        self.posted.known = before is None
+        _posted[name] = self.posted
 
     def rank(self) -> int:
         """Return the rank of this process in the group."""
@@ -133,6 +149,7 @@ group = _Group()
 _lock = forks.rlock()
 _made: list[ProcessGroup] = []
 _numbers = itertools.count()  # of this process's groups: a number is never used again
+_posted: dict[str, Posted] = {}  # by the group's name, also of those that are gone
 _count = [0]  # groups ever made: all processes count alike
 _told_of_gloo = [False]
 
@@ -404,6 +421,11 @@ def new_group(
 def made() -> list[ProcessGroup]:
     """Return the groups that are there, those that were destroyed excepted."""
     return list(_made)
+
+
+def posted() -> dict[str, int]:
+    """Return how many collectives this process posted in each group, by the group's name."""
+    return {name: one.count for name, one in _posted.items() if one.known}
 
 
 def made_since_start() -> int:

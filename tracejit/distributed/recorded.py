@@ -49,6 +49,7 @@ def words_of(group: ProcessGroup) -> Any:
     found = _words.get(group.number)
     if found is not None:
         return found
+    group.posted.known = False  # programs count for themselves
     library, ring, words = group.library, group.ring, np.zeros(layout.WORDS, np.int64)
     words[layout.BEGIN], words[layout.LAND] = ring.functions["begin"], ring.functions["land"]
     words[layout.RING], words[layout.COMMUNICATOR] = ring.address, group.handle

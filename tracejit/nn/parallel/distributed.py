@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
@@ -39,7 +40,7 @@ class DistributedDataParallel(Module, Joinable):
     module               on the CPU; its parameters and buffers become those of rank 0
     device_ids, output_device  None for modules on the CPU
     broadcast_buffers    before each forward in training, buffers become those of rank 0
-    init_sync            check parameters, and make them those of rank 0, when this is made
+    init_sync            make parameters and buffers those of rank 0 when this is made
     process_group        the default one if None
     bucket_cap_mb        megabytes of gradients that travel at once; 25 if None
     find_unused_parameters  some parameters may get no gradient in a backward
@@ -107,10 +108,10 @@ class DistributedDataParallel(Module, Joinable):
         self.parameters_to_ignore = ignored
         # not of the module: neither copied with it nor in its state
         self.__dict__["_named"] = named
-        if init_sync:
-            _check_same(named, group)
-            self._take_state_of_first()
         self._make_reducer(bucket_cap_mb is None)
+        self._check_same()
+        if init_sync:
+            self._take_state_of_first()
 
     def _make_reducer(self, small_first: bool) -> None:
         names, parameters = zip(*self._named)
@@ -120,6 +121,21 @@ class DistributedDataParallel(Module, Joinable):
             self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
             _sparse(self.module, parameters),
         )  # fmt: skip
+
+    def _check_same(self) -> None:
+        """Raise RuntimeError in all processes if their parameters, buckets or options differ."""
+        buckets = {
+            index: number for number, bucket in enumerate(self.reducer.buckets)
+            for index in bucket.indices
+        }  # fmt: skip
+        told: list[tuple[Any, ...]] = [
+            (f"parameter {name} {tuple(one.shape)} {one.dtype}",
+             f"parameter {name} in bucket {buckets[k]}")
+            for k, (name, one) in enumerate(self._named)
+        ]  # fmt: skip
+        for option in ("find_unused_parameters", "static_graph", "broadcast_buffers"):
+            told.append((f"{option}={getattr(self, option)}",))
+        _check_told(told, self.process_group)
 
     @no_grad()
     def _take_state_of_first(self) -> None:
@@ -348,10 +364,9 @@ def _check_devices(module: Module, device_ids: Any, output_device: Any) -> None:
         )
 
 
-def _check_same(named: Sequence[tuple[str, Any]], group: Any) -> None:
-    """Raise RuntimeError in all processes if their parameters differ, naming the first that
-    does."""
-    told = [(name, tuple(one.shape), str(one.dtype)) for name, one in named]
+def _check_told(told: Sequence[tuple[Any, ...]], group: Any) -> None:
+    """Raise RuntimeError in all processes if they tell different things, naming the first that
+    differs."""
     own = list(hashlib.sha256(repr(told).encode()).digest())
     digests = empty((group.size(), len(own)), dtype=uint8)
     all_gather_single(digests, tensor(own, dtype=uint8), group)
@@ -360,16 +375,11 @@ def _check_same(named: Sequence[tuple[str, Any]], group: Any) -> None:
     everybody: list[Any] = [None] * group.size()
     all_gather_object(everybody, told, group)
     for rank, theirs in enumerate(everybody):
-        for k in range(max(len(theirs), len(everybody[0]))):
-            here = everybody[0][k] if k < len(everybody[0]) else None
-            there = theirs[k] if k < len(theirs) else None
-            if here != there:
-                raise RuntimeError(
-                    "DistributedDataParallel expects same model across all ranks: the first "
-                    f"parameter that differs is {_text(here)} in rank {group.ranks[0]}, "
-                    f"{_text(there)} in rank {group.ranks[rank]}"
-                )
-
-
-def _text(told: tuple[str, tuple, str] | None) -> str:
-    return "none" if told is None else f"{told[0]} {told[1]} {told[2]}"
+        for here, there in zip_longest(everybody[0], theirs, fillvalue=("none",)):
+            for one, other in zip_longest(here, there, fillvalue="none"):
+                if one != other:
+                    raise RuntimeError(
+                        "DistributedDataParallel expects same model across all ranks: the first "
+                        f"that differs is {one} in rank {group.ranks[0]}, {other} in rank "
+                        f"{group.ranks[rank]}"
+                    )
