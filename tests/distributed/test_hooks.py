@@ -117,6 +117,7 @@ def _split() -> Any:
     return x.item(), dist.get_process_group_ranks(part), part.rank(), part.timeout == whole.timeout
 
 
+@pytest.mark.full
 def test_groups_cut_out_of_groups(four: Ranks) -> None:
     assert four(_split) == [
         None, (2.0, [1], 0, True), (7.0, [3, 2], 1, True), (7.0, [3, 2], 0, True)
