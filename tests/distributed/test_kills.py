@@ -54,6 +54,7 @@ def test_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("phase", PHASES)
 def test_twenty_kills(

@@ -58,8 +58,9 @@ RING_OF, WHAT, GROUP = 3, 4, 5
 FREE, WAITING, RUNNING, DONE, FAILED = range(5)
 # A waiter tests this often before it lets other processes have the core, where cores suffice.
 _SPINS_ALONE = 2000
-# Between two looks of Python at deadlines and at dead processes: about a millisecond.
-_BUDGET = 4000
+# Tests between two looks of Python at deadlines and at dead processes: about a millisecond. Where
+# each test gives the core away, other work may keep it for milliseconds.
+_BUDGET, _BUDGET_CROWDED = 4000, 100
 _NAP = 50_000  # nanoseconds that the thread sleeps between tests that found nothing
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _SLEEP, _WAKE = 128, 129  # operations of futex, private to the process
@@ -360,7 +361,7 @@ class Operation:
         `timeout` seconds."""
         ring = self._ring
         ring.check()
-        if not self._ended and ring.drive(self._place, _BUDGET) < DONE:
+        if not self._ended and ring.drive(self._place, ring.budget) < DONE:
             self._wait_long(timeout, self.look)
         self.end()
         if self.error is not None:
@@ -369,19 +370,21 @@ class Operation:
     def _wait_long(self, timeout: float | None, look: Callable[[], None]) -> None:
         ring = self._ring
         watch = ring.watch
-        begun = time.monotonic()
+        begun, tests = time.monotonic(), 0
         if watch is not None:
-            watch.enter(self.number, self.name, self._sizes())
+            watch.enter(self.number, self.name, self.sizes(self.count, self.keep))
         try:
-            while ring.drive(self._place, _BUDGET) < DONE:
+            while ring.drive(self._place, ring.budget) < DONE:
                 look()
                 if watch is not None and watch.failed is not None:
                     raise RuntimeError(f"{self.name} cannot end: {watch.failed}")
                 waited = time.monotonic() - begun
                 if timeout is not None and waited > timeout:
                     raise RuntimeError(ring.timeout_text(self.name, self.number, timeout))
-                if waited > 0.02:  # nothing is near: leave the core to others
+                tests += ring.budget
+                if waited > 0.02 and tests >= _BUDGET:  # nothing is near: leave the core to others
                     time.sleep(0.0001)
+                    tests = 0
         except BaseException:
             ring.wake()  # the thread takes what nobody drives any more
             raise
@@ -389,11 +392,12 @@ class Operation:
             if watch is not None:
                 watch.leave()
 
-    def _sizes(self) -> str:
-        """Return how much the collective moves, such as "5 float32"."""
-        kept = self.keep if isinstance(self.keep, tuple) else (self.keep,)
+    @staticmethod
+    def sizes(count: int, keep: Any) -> str:
+        """Return how much a collective moves, such as "5 float32"; "" if that is unknown."""
+        kept = keep if isinstance(keep, tuple) else (keep,)
         kind = next((one.dtype for one in kept if hasattr(one, "dtype")), None)
-        return "" if self.count < 0 or kind is None else f"{self.count} {kind.name}"
+        return "" if count < 0 or kind is None else f"{count} {kind.name}"
 
     def end(self) -> None:
         """Take note of the result, and copy it to its place, once."""
@@ -427,7 +431,7 @@ class Communicator:
         self._words = memoryview(words).cast("B").cast("q")
         self.error_text = error_text
         self.watch: Any = None
-        self.crowded = crowded
+        self.crowded, self.budget = crowded, _BUDGET_CROWDED if crowded else _BUDGET
         self._lock = forks.rlock()
         self._held: list[Operation | None] = [None] * COUNT
         self._next = self._swept = 0

@@ -23,6 +23,7 @@ from tracejit.core.eager.state import of_array
 from tracejit.core.ops import collectives as records
 from tracejit.distributed import groups
 from tracejit.distributed.buffers import reduced_in
+from tracejit.distributed.debug_level import DebugLevel, get_debug_level
 from tracejit.distributed.groups import ProcessGroup
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
@@ -38,8 +39,11 @@ _words: dict[int, Any] = {}  # by number of the group, until it is destroyed
 
 
 def records_for(*tensors: Any) -> bool:
-    """Return True if a function is recorded whose graph takes a collective of these tensors."""
-    if getattr(active.tracer, "collective", None) is None:
+    """Return True if a function is recorded whose graph takes a collective of these tensors.
+
+    At level DETAIL none does: programs do not compare their collectives.
+    """
+    if getattr(active.tracer, "collective", None) is None or get_debug_level() is DebugLevel.DETAIL:
         return False
     return all(tensor.device.type == "cpu" for tensor in tensors)
 

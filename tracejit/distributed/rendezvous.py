@@ -249,9 +249,12 @@ def _await_all(store: Store, watch: Watch | None, number: int, rank: int, size: 
         try:
             store.wait([f"{start}/all"], timedelta(seconds=min(max(left, 0.0), 0.5)))
             return
-        except DistStoreError:
-            if watch is not None and watch.failed:
+        except (DistStoreError, DistNetworkError) as error:
+            gone = isinstance(error, DistNetworkError)
+            if watch is not None and watch.hears_of_failure(1.0 if gone else 0.0):
                 raise RuntimeError(f"init_process_group cannot end: {watch.failed}") from None
+            if gone:
+                raise
             if left > 0:
                 continue
         missing = [str(r) for r in range(size) if not store.check([f"{start}/{r}"])]

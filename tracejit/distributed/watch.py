@@ -89,6 +89,16 @@ class Watch:
         if not self._over and len(posted) <= _MOST_GROUPS:
             self._send(posted=posted)
 
+    def hears_of_failure(self, seconds: float) -> bool:
+        """Return True if something happened to another rank, now or within some seconds.
+
+        A server that goes has sent its last words before.
+        """
+        deadline = time.monotonic() + seconds
+        while self.failed is None and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.failed is not None
+
     def look_for_missing(self, group: Any, number: int, name: str) -> None:
         """Fail if a rank of a group came to its end before its collective of this number."""
         for rank, posted in self._posted.items():
