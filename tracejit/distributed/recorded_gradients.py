@@ -50,6 +50,7 @@ class RecordedGradients:
         reducer = self.reducer
         if index in self.met:
             raise RuntimeError(reducer.twice(index))
+        reducer.check_dense(index)
         self.met.add(index)
         self.missing[reducer.bucket_number(index)] -= 1
         while len(self.results) < len(self.missing) and not self.missing[len(self.results)]:

@@ -60,6 +60,7 @@ class Reducer:
         self.parameters, self.names, self.group = list(parameters), list(names), group
         self.first, self.most = first, most
         self.unused, self.as_views, self.static = unused, as_views, static
+        self.layouts = 0  # how often parameters were distributed over buckets
         self.divisor = group.size()
         self.hook: Hook | None = None
         self.hook_state: Any = None
@@ -73,10 +74,10 @@ class Reducer:
         self._never: frozenset[int] = frozenset()  # of a static graph, after its first iteration
         self._numbers = {id(one): k for k, one in enumerate(self.parameters)}
         self._place(range(len(self.parameters) - 1, -1, -1))
-        number = next(_numbers)
-        _alive[number] = self
+        self.number = next(_numbers)
+        _alive[self.number] = self
         self._handles = [
-            one.register_post_accumulate_grad_hook(_arrival(number, k))
+            one.register_post_accumulate_grad_hook(_arrival(self.number, k))
             for k, one in enumerate(self.parameters)
         ]
 
@@ -99,6 +100,7 @@ class Reducer:
 
     def _place(self, order: Iterable[int]) -> None:
         """Distribute the parameters over buckets."""
+        self.layouts += 1
         self.buckets = make_buckets(list(order), self.parameters, self.first, self.most)
         self._bucket_of = {
             index: (bucket, k)
@@ -130,6 +132,8 @@ class Reducer:
         if not self.expecting:
             return
         if records_for(self.parameters[index]) and not (self.unused or self.static):
+            tracer: Any = active.tracer
+            tracer.asks(settings_of, self.number)
             recording_of(self).arrived(index)
             return
         if index in self._arrived:
@@ -151,6 +155,13 @@ class Reducer:
     def told_of(self, arrived: set[int]) -> None:
         """Take over which gradients a recording met, so that the next forward names the others."""
         self._arrived = arrived
+
+    def check_dense(self, index: int) -> None:
+        """Raise NotImplementedError if a parameter's gradient is sparse."""
+        grad = self.parameters[index].grad
+        if grad is not None and grad.is_sparse:
+            raise NotImplementedError("DistributedDataParallel: sparse gradients are not averaged; "
+                                      f"{self.names[index]} has one")
 
     def keep_order(self) -> None:
         """Leave the parameters in their buckets: a program has been recorded with these."""
@@ -178,13 +189,11 @@ class Reducer:
         self._arrived.add(index)
         bucket, place = self._bucket_of[index]
         grad, view = self.parameters[index].grad, bucket.views[place]
+        self.check_dense(index)
         if used:
             self.used[index] = 1
         if grad is None:
             view.zero_()
-        elif grad.is_sparse:
-            raise NotImplementedError("DistributedDataParallel: sparse gradients are not averaged; "
-                                      f"{self.names[index]} has one")
         elif grad.data_ptr() != view.data_ptr() or grad.stride() != view.stride():
             view.copy_(grad)
             if self.as_views and used:
@@ -289,6 +298,14 @@ class Reducer:
 
 _alive: weakref.WeakValueDictionary[int, Reducer] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
+
+
+def settings_of(number: int) -> tuple[Any, ...]:
+    """Return what decides how a reducer averages. Guards of captured functions ask it."""
+    found = _alive.get(number)
+    if found is None:
+        return ()
+    return id(found.hook), id(found.hook_state), found.static, found.unused, found.layouts
 
 
 def _arrival(number: int, index: int) -> Callable[[Any], None]:
