@@ -84,12 +84,13 @@ test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
 PACKAGES_ENV := .venv-packages
 $(PACKAGES_ENV)/.done: tests/packages/requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(PACKAGES_ENV)
-	$(PACKAGES_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e ".[dev,safetensors,tensorboard,examples]"
+	$(PACKAGES_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e ".[dev,safetensors,tensorboard,examples,distributed]"
 	$(PACKAGES_ENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio
 	@touch $@
 
 test-packages: $(PACKAGES_ENV)/.done
 	$(PACKAGES_ENV)/bin/python tests/packages/table.py $(ARGS)
+	$(PACKAGES_ENV)/bin/python tests/packages/processes.py
 	$(PACKAGES_ENV)/bin/python tests/packages/shipped.py $(ARGS)
 
 # The ways to start, with Open MPI in place of MPICH: an environment of its own, for mpi4py takes one.

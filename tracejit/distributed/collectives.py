@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from tracejit.distributed import recorded
@@ -37,7 +38,11 @@ def post(
 ) -> Operation:  # fmt: skip
     """Post one of MPI's nonblocking functions; it may count 64-bit numbers of elements."""
     address = group.library.counting(function, count)
-    return group.ring.post(name, address, arguments, keep, finish, wakes)
+    made = group.ring.post(name, address, arguments, keep, finish, wakes)
+    group.posted.count += 1
+    if group.posted.known and group.ring.watch is not None:
+        made.look = partial(group.ring.watch.look_for_missing, group, group.posted.count, name)
+    return made
 
 
 def ended(group: ProcessGroup, operations: Sequence[Operation], results: Sequence[Any],

@@ -343,16 +343,22 @@ def _addresses() -> dict[str, int]:
     return {name: found[kernel.digest] for name, kernel in made.items()}
 
 
+def _no_look() -> None:
+    pass
+
+
 class Operation:
     """One call of MPI that was posted, and what it needs to live until it is over.
 
     name      of the collective, for errors
     keep      objects whose memory MPI reads or writes
     finish    called once, by the first who finds the operation done: copies results to their places
+    look      called now and then while somebody waits; it may raise
     """
 
     __slots__ = (
         "_ring", "name", "number", "_place", "keep", "finish", "_ended", "error", "status", "_lock",
+        "look",
     )  # fmt: skip
 
     def __init__(self, ring: Communicator, name: str, keep: Any,
@@ -360,6 +366,7 @@ class Operation:
         self._ring, self.name, self.keep, self.finish = ring, name, keep, finish
         self.number, self._place = -1, 0
         self._ended, self.error = False, None
+        self.look: Callable[[], None] = _no_look
         self.status: bytes | None = None  # MPI's status of a message, once it is over
         self._lock = forks.rlock()
 
@@ -378,14 +385,12 @@ class Operation:
         ring = self._ring
         ring.check()
         if not self._ended and ring.drive(self._place, _BUDGET) < DONE:
-            self._wait_long(timeout)
+            self._wait_long(timeout, self.look)
         self.end()
         if self.error is not None:
             raise self.error
 
-    def _wait_long(
-        self, timeout: float | None, look: Callable[[], None] = lambda: None
-    ) -> None:
+    def _wait_long(self, timeout: float | None, look: Callable[[], None]) -> None:
         ring = self._ring
         watch = ring.watch
         begun = time.monotonic()

@@ -34,11 +34,24 @@ class Backend(str):
     """
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    FAKE = "fake"
+    backend_list = ("undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake")
+    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl"}  # as PyTorch has them
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
             raise ValueError("Backend constructor parameter must be string-ish")
         return str.__new__(cls, name.lower())
+
+
+class Posted:
+    """The collectives that this process posted in a group, to tell the others at its end.
+
+    known  False if others cannot compare the count: captured programs begin collectives too
+    """
+
+    def __init__(self) -> None:
+        self.count, self.known = 0, True
 
 
 class ProcessGroup:
@@ -64,6 +77,12 @@ class ProcessGroup:
         self.number = next(_numbers)
         self._rank, self._size = communicator.Get_rank(), communicator.Get_size()
         self.ring = found.ring
+        before = _posted.get(name)
+        if before is not None:
+            before.known = False  # two groups of one name
+        self.posted = Posted()
+        self.posted.known = before is None
+        _posted[name] = self.posted
 
     def rank(self) -> int:
         """Return the rank of this process in the group."""
@@ -79,6 +98,13 @@ class ProcessGroup:
         """Return the backend's name."""
         note_use(self)
         return str(self.backend)
+
+    @property
+    def _device_types(self) -> list[Any]:
+        """The kinds of devices whose tensors may travel."""
+        from tracejit.core.memory.devices import device
+
+        return [device("cpu")]
 
     def get_group_store(self) -> Store | None:
         """Return the store of the group's processes."""
@@ -126,6 +152,7 @@ group = _Group()
 _lock = forks.rlock()
 _made: list[ProcessGroup] = []
 _numbers = itertools.count()  # of this process's groups: a number is never used again
+_posted: dict[str, Posted] = {}  # by the group's name, also of those that are gone
 _count = [0]  # groups ever made: all processes count alike
 _told_of_gloo = [False]
 
@@ -176,7 +203,7 @@ def note_use(group: ProcessGroup) -> None:
     tracer.belongs_to(group)
 
 
-def _break_recording() -> None:
+def break_recording() -> None:
     """End a recording's segment: joining and leaving is no part of a program."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "the function joins, makes or leaves a process group",
@@ -232,7 +259,7 @@ def init_process_group(
     (0, 1)
     >>> dist.destroy_process_group()
     """
-    _break_recording()
+    break_recording()
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -262,7 +289,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
     Raises AssertionError if there is no default group, ValueError for a group that is gone.
     """
-    _break_recording()
+    break_recording()
     if group == GroupMember.NON_GROUP_MEMBER:
         return
     found = GroupMember.WORLD if group is None else group
@@ -401,7 +428,7 @@ def new_group(
     Returns `GroupMember.NON_GROUP_MEMBER` in processes outside. Raises ValueError for ranks that do
     not exist, RuntimeError for one that is there twice.
     """
-    _break_recording()
+    break_recording()
     base = world()
     chosen = list(base.ranks) if ranks is None else [int(r) for r in ranks]
     if sort_ranks:
@@ -419,6 +446,34 @@ def new_group(
     if use_local_synchronization and not inside:
         return GroupMember.NON_GROUP_MEMBER
     return _new_group(base, chosen, inside, timeout, backend, use_local_synchronization, group_desc)
+
+
+def made() -> list[ProcessGroup]:
+    """Return the groups that are there, those that were destroyed excepted."""
+    return list(_made)
+
+
+def posted() -> dict[str, int]:
+    """Return how many collectives this process posted in each group, by the group's name."""
+    return {name: one.count for name, one in _posted.items() if one.known}
+
+
+def made_since_start() -> int:
+    """Return the number of groups that were ever made."""
+    return _count[0]
+
+
+def adopt(parent: ProcessGroup, communicator: Any, ranks: list[int], timeout: timedelta | None,
+          backend: Backend, description: str) -> ProcessGroup:  # fmt: skip
+    """Return a group over a part of another one's processes, whose communicator is there."""
+    name = f"{parent.group_name}/{_count[0]}"
+    _count[0] += 1
+    store = None if parent.store is None else PrefixStore(f"group/{name}/{ranks}", parent.store)
+    made = ProcessGroup(
+        communicator, ranks, backend, timeout or parent.timeout, name, store, description
+    )
+    _made.append(made)
+    return made
 
 
 def _new_group(base: ProcessGroup, ranks: list[int], inside: bool, timeout: timedelta | None,

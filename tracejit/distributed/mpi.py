@@ -294,6 +294,10 @@ def finish(patience: float = 10.0) -> None:
     if found is None or found.over or found.ring.forked:
         return
     found.over = True
+    if found.ring.watch is not None and not found.failed:
+        from tracejit.distributed import groups
+
+        found.ring.watch.tell_end(groups.posted())
     found.ring.shut_down()
     if _may_end(found, patience):
         found.end()

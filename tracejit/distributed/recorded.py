@@ -49,6 +49,7 @@ def words_of(group: ProcessGroup) -> Any:
     found = _words.get(group.number)
     if found is not None:
         return found
+    group.posted.known = False  # programs count for themselves
     library, ring, words = group.library, group.ring, np.zeros(layout.WORDS, np.int64)
     words[layout.BEGIN], words[layout.LAND] = ring.functions["begin"], ring.functions["land"]
     words[layout.RING], words[layout.COMMUNICATOR] = ring.address, group.handle
@@ -133,12 +134,17 @@ def broadcast(tensor: Any, root: int, group: ProcessGroup) -> Work:
 
 def reduce(tensor: Any, root: int, op: Any, group: ProcessGroup) -> Work:
     """Record the combination in one rank of the group; the other tensors stay."""
+    found = combined_in(tensor, root, op, group)
+    if group.rank() == root:
+        _write(tensor, found)
+    return done([tensor])
+
+
+def combined_in(tensor: Any, root: int, op: Any, group: ProcessGroup) -> Any:
+    """Return the combination of a tensor over the group in one rank, the own tensor elsewhere."""
     asked = mpi_operation("reduce", op, tensor.dtype)
     x = _plain(tensor, reduced_in(tensor.dtype))
-    found = _node(records.reduce, group, x, op=asked, root=root)
-    if group.rank() == root:
-        _write(tensor, _mean(found, op, group))
-    return done([tensor])
+    return _mean(_node(records.reduce, group, x, op=asked, root=root), op, group)
 
 
 def all_gather(tensors: Sequence[Any], tensor: Any, group: ProcessGroup) -> Work:

@@ -50,7 +50,6 @@ class RecordedGradients:
         reducer = self.reducer
         if index in self.met:
             raise RuntimeError(reducer.twice(index))
-        reducer.check_dense(index)
         self.met.add(index)
         self.missing[reducer.bucket_number(index)] -= 1
         while len(self.results) < len(self.missing) and not self.missing[len(self.results)]:
@@ -69,6 +68,10 @@ class RecordedGradients:
             last = number + 1 == len(reducer.buckets)
             return reducer.hook(reducer.hook_state, GradBucket(bucket, number, last, flat))
         flat = records.bucket(*parts, divisor=reducer.divisor)
+        if bucket.owner is not None:
+            for parameter in bucket.parameters:
+                parameter.grad = None
+            return recorded.combined_in(flat, bucket.owner, ReduceOp.SUM, reducer.group)
         return recorded.combined(flat, ReduceOp.SUM, reducer.group)
 
     @no_grad()
@@ -84,6 +87,8 @@ class RecordedGradients:
         for bucket, result in zip(reducer.buckets, self.results):
             found = result.wait() if reducer.hook is not None else result
             found = found[0] if isinstance(found, (list, tuple)) else found
+            if bucket.owner not in (None, reducer.group.rank()):
+                continue
             at = 0
             for parameter in bucket.parameters:
                 part = found[at : at + parameter.numel()].reshape(parameter.shape)
@@ -93,3 +98,4 @@ class RecordedGradients:
                 else:
                     parameter.grad._assign(part.to(parameter.grad.dtype))
         reducer.expecting = False
+        reducer.note_own_means()

@@ -23,6 +23,7 @@ from tracejit.distributed.store_protocol import ProtocolError
 
 # A rank that came to its end may have done its part: the others have so long to finish.
 PATIENCE = 20.0
+_MOST_GROUPS = 100  # of which the others hear: a message has a bound
 _watches: weakref.WeakSet[Watch] = weakref.WeakSet()
 
 
@@ -46,6 +47,7 @@ class Watch:
         self.failed: str | None = None
         self._size = world_size
         self._ended: set[int] = set()
+        self._posted: dict[int, dict[str, int]] = {}  # by ranks that came to their end
         self._stuck: tuple[dict[int, str], float] = ({}, 0.0)
         self.patience = PATIENCE
         self._over = False
@@ -78,6 +80,17 @@ class Watch:
     def say(self, text: str) -> None:
         """Give up: the others hear the text."""
         self._end(say=text[: watch_protocol.MOST_TEXT])
+
+    def tell_end(self, posted: dict[str, int]) -> None:
+        """Say that this rank posts no more collectives, and how many it did in each group."""
+        if not self._over and len(posted) <= _MOST_GROUPS:
+            self._send(posted=posted)
+
+    def look_for_missing(self, group: Any, number: int, name: str) -> None:
+        """Fail if a rank of a group came to its end before its collective of this number."""
+        for rank, posted in self._posted.items():
+            if rank in group.ranks and posted.get(group.group_name, number) < number:
+                self._fail(f"rank {rank} has come to its end without it")
 
     def close(self) -> None:
         """Say that this rank comes to its end as it should."""
@@ -138,6 +151,8 @@ class Watch:
         elif "gave_up" in told:
             rank = int(told["gave_up"])
             self._fail(f"rank {rank} gave up: {told.get('text')}{self._place(rank)}")
+        elif "ending" in told:
+            self._posted[int(told["ending"])] = told["posted"]
         elif "ended" in told:
             self._ended.add(int(told["ended"]))
         elif "unlink" in told:

@@ -81,6 +81,8 @@ class Watchers:
                 self.said.setdefault(rank, text)
                 del self._ranks[rank]
                 self._tell(gave_up=rank, text=text)
+            elif "posted" in told:
+                self._tell(ending=rank, posted=told["posted"])
             elif "bye" in told:
                 del self._ranks[rank]
                 self._tell(ended=rank)
