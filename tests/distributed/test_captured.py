@@ -16,6 +16,7 @@ from tests.distributed.test_data_parallel import _close, _data, _network, _own_r
 from tracejit import nn
 from tracejit.config import flags
 from tracejit.distributed.algorithms.ddp_comm_hooks import default_hooks
+from tracejit.distributed.nn import functional
 from tracejit.nn.parallel import DistributedDataParallel as DDP
 
 op = dist.ReduceOp
@@ -416,6 +417,36 @@ def test_a_captured_step_meets_a_plain_one(two: Ranks) -> None:
         optimizer.step()
     for found in two(_mixed):
         _close(found, [p.detach().tolist() for p in network.parameters()])
+
+
+def _backward_outside() -> Any:
+    """Return what differs where a backward outside calls collectives, and the breaks."""
+    def summed(x: Any) -> Any:
+        return (functional.all_reduce(x * 2) * x).sum()
+
+    def gathered(x: Any) -> Any:
+        return (tracejit.cat(functional.all_gather(x * 2)) ** 2).sum()
+
+    wrong, told = [], []
+    for function in (summed, gathered):
+        captured = tracejit.script(function)
+        for k in range(4):
+            grads = []
+            for call in (function, captured):
+                x = (tracejit.arange(3.0) + dist.get_rank() + k).requires_grad_()
+                call(x).backward()
+                grads.append(x.grad.tolist())
+            if grads[0] != grads[1]:
+                wrong.append((k, grads))
+        told += [str(one).splitlines()[1].strip() for one in captured.report().breaks]
+    return wrong, told
+
+
+def test_a_backward_outside_that_calls_collectives(two: Ranks) -> None:
+    for wrong, told in two(_backward_outside):
+        assert wrong == []
+        assert told == ["the result's backward calls all_reduce, for which other processes wait",
+                        "the result's backward calls all_to_all, for which other processes wait"]
 
 
 # -- what may change between calls -----------------------------------------------------------------

@@ -161,3 +161,44 @@ def test_processes_that_go_on_after_a_timeout(tmp_path: Path) -> None:
     late, other = sorted(done.stdout.splitlines())
     assert late == f"0 {['all_reduce did not end within 1 sec', [401.0], last]}", done.stderr
     assert other == f"1 {['no error', [17.0], [401.0], last]}"
+
+
+FORKED = """
+import os, sys
+import tracejit, tracejit.distributed as dist
+
+dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+
+@tracejit.script
+def step(x, group):
+    y = x * 2
+    dist.all_reduce(y, group=group)
+    return y
+
+def told(group):
+    try:
+        return step(tracejit.ones(1), group).item()
+    except RuntimeError as error:
+        return str(error)[:23]
+
+groups = [None, dist.new_group([0])]
+found = [told(group) for group in groups * 3]
+child = os.fork()
+found += [told(group) for group in groups]
+if child == 0:
+    sys.stdout.write(f"{found}\\n")
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+print(found)
+"""
+
+
+def test_a_forked_child_uses_no_group(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(FORKED)
+    done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "program.py"], text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+                          timeout=60)  # fmt: skip
+    child, parent = done.stdout.splitlines()
+    assert child == str([2.0] * 6 + ["this process was forked"] * 2), done.stderr
+    assert parent == str([2.0] * 8)

@@ -17,6 +17,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
 from tracejit.distributed import environment, mpi, rendezvous
 from tracejit.distributed.store import PrefixStore, Store
+from tracejit.jit.capture.collectives import backward_calls
 
 default_pg_timeout = timedelta(minutes=30)
 NOT_INITIALIZED = (
@@ -330,6 +331,8 @@ def member(group: Any, name: str) -> ProcessGroup | None:
 
     Warns and returns None if this process is not in it.
     """
+    if getattr(active.tracer, "differentiating", False):
+        raise backward_calls(name)
     if group is None:
         return world()
     if group == GroupMember.NON_GROUP_MEMBER:

@@ -84,6 +84,7 @@ def set_seconds(group: ProcessGroup) -> None:
 def _node(record: Any, group: ProcessGroup, *operands: Any, **attributes: Any) -> Any:
     tracer: Any = active.tracer
     groups.note_use(group)
+    group.ring.check()
     group.ring.wake()  # its thread carries on what programs begin
     return tracer.collective(record, operands, words_of(group), attributes)
 
