@@ -39,6 +39,7 @@ def post(
     """Post one of MPI's nonblocking functions; it may count 64-bit numbers of elements."""
     address = group.library.counting(function, count)
     made = group.ring.post(name, address, arguments, keep, finish, wakes)
+    made.count = count
     group.posted.count += 1
     if group.posted.known and group.ring.watch is not None:
         made.look = partial(group.ring.watch.look_for_missing, group, group.posted.count, name)

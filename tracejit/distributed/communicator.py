@@ -354,17 +354,18 @@ class Operation:
     keep      objects whose memory MPI reads or writes
     finish    called once, by the first who finds the operation done: copies results to their places
     look      called now and then while somebody waits; it may raise
+    count     elements of a collective, for errors; -1 if they are not known
     """
 
     __slots__ = (
         "_ring", "name", "number", "_place", "keep", "finish", "_ended", "error", "status", "_lock",
-        "look",
+        "look", "count",
     )  # fmt: skip
 
     def __init__(self, ring: Communicator, name: str, keep: Any,
                  finish: Callable[[], None] | None):  # fmt: skip
         self._ring, self.name, self.keep, self.finish = ring, name, keep, finish
-        self.number, self._place = -1, 0
+        self.number, self._place, self.count = -1, 0, -1
         self._ended, self.error = False, None
         self.look: Callable[[], None] = _no_look
         self.status: bytes | None = None  # MPI's status of a message, once it is over
@@ -395,7 +396,7 @@ class Operation:
         watch = ring.watch
         begun = time.monotonic()
         if watch is not None:
-            watch.enter(self.number, self.name)
+            watch.enter(self.number, self.name, self._sizes())
         try:
             while ring.drive(self._place, _BUDGET) < DONE:
                 look()
@@ -412,6 +413,12 @@ class Operation:
         finally:
             if watch is not None:
                 watch.leave()
+
+    def _sizes(self) -> str:
+        """Return how much the collective moves, such as "5 float32"."""
+        kept = self.keep if isinstance(self.keep, tuple) else (self.keep,)
+        kind = next((one.dtype for one in kept if hasattr(one, "dtype")), None)
+        return "" if self.count < 0 or kind is None else f"{self.count} {kind.name}"
 
     def end(self) -> None:
         """Take note of the result, and copy it to its place, once."""
@@ -510,6 +517,8 @@ class Communicator:
             made.number, made._place = number, place
             self._held[index] = made
             self._next = number + 1
+            if self.watch is not None:
+                self.watch.posted[0] = number
             if wakes and self._thread is None:
                 self._start()
             self._post(self.address, wakes)

@@ -21,7 +21,7 @@ import time
 import weakref
 
 from tracejit.core.memory import forks
-from tracejit.distributed import board, pmi_protocol, store_service, watch_protocol
+from tracejit.distributed import board, pmi_protocol, shared_memory, store_service, watch_protocol
 from tracejit.distributed.errors import DistNetworkError
 from tracejit.distributed.peer import MOST_HELLO, NO_KEY, VERSION, Peer, resolve
 from tracejit.distributed.store_protocol import ProtocolError
@@ -55,6 +55,7 @@ class JobServer:
         self._hosts: dict[int, str] = {}
         self._addresses: set[str] = set()
         self._board = secrets.token_hex(16)
+        self._places: board.Board | None = None
         self.store = store_service.Service()
         self.world = pmi_protocol.World(world_size, self._hosts)
         self.watchers = watch_protocol.Watchers(world_size, self.world.fail)
@@ -70,6 +71,15 @@ class JobServer:
         self._thread = threading.Thread(target=self._serve, daemon=True, name="tracejit-job-server")
         _servers.add(self)
         self._thread.start()
+
+    def read_board(self) -> None:
+        """Keep the ranks' board, before they take its name away, for `where`."""
+        with contextlib.suppress(OSError):  # no folder for temporary files
+            self._places = board.Board(self._board, -1, self.world_size)
+
+    def where(self, rank: int) -> str:
+        """Return the collective that a rank of this host is or was in, "" if that is unknown."""
+        return "" if self._places is None else self._places.where(rank)
 
     def close(self, patience: float = 0.0) -> None:
         """End all connections, once MPI_Finalize of the ranks needs no server any more.
@@ -244,6 +254,7 @@ class JobServer:
     def _end(self) -> None:
         self.watchers.over()
         board.unlink(self._board)
+        shared_memory.unlink_of_job(self.world.name)
         deadline = time.monotonic() + 1
         for peer in list(self._peers):
             # what was said must arrive: others learn from it that nothing is wrong

@@ -21,7 +21,7 @@ from typing import Any
 
 from tracejit.core.memory import forks, mpi_forks
 from tracejit.core.memory.threads import available_threads
-from tracejit.distributed import mpi_settings
+from tracejit.distributed import mpi_settings, shared_memory
 from tracejit.distributed.communicator import Communicator
 from tracejit.jit.runtime import collective_waits
 
@@ -60,6 +60,8 @@ class Library:
         self._c = ctypes.CDLL(mpi.__file__)  # finds the functions of the library behind it
         node = self.world.Split_type(mpi.COMM_TYPE_SHARED, self.rank)
         self.local_rank, self.local_size = node.Get_rank(), node.Get_size()
+        if self.local_rank == 0:
+            shared_memory.unlink_mapped()  # the split ends when all are out of MPI_Init
         self.ring = Communicator(
             self.function("Test"), self.error_text, self.local_size > available_threads()
         )

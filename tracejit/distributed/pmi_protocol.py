@@ -55,7 +55,7 @@ class World:
     def __init__(self, size: int, hosts: dict[int, str]) -> None:
         self.size, self._hosts = size, hosts
         # libraries name shared memory after it: two jobs of a host must not meet
-        self._name = f"tracejit_{secrets.token_hex(8)}"
+        self.name = f"tracejit_{secrets.token_hex(8)}"
         self._values: dict[str, str] = {}
         self._inside: dict[int, Talker] = {}  # ranks that wait in the barrier
         self._ranks: dict[int, Talker] = {}
@@ -101,7 +101,7 @@ class World:
             "get_maxes": f"maxes kvsname_max=256 keylen_max={_MOST_KEY} vallen_max={_MOST_VALUE} "
                          "rc=0",
             "get_appnum": "appnum appnum=0 rc=0",
-            "get_my_kvsname": f"my_kvsname kvsname={self._name} rc=0",
+            "get_my_kvsname": f"my_kvsname kvsname={self.name} rc=0",
             "get_universe_size": f"universe_size size={self.size} rc=0",
         }  # fmt: skip
 

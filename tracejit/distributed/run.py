@@ -76,6 +76,7 @@ def _run(options: argparse.Namespace, restart: int, folder: Path | None) -> list
     server, port = None, options.master_port
     if options.node_rank == 0:
         server = JobServer(options.master_addr, port, size, key)
+        server.read_board()
         port = server.port
     shared = {
         "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": count, "GROUP_RANK": options.node_rank,
@@ -89,7 +90,13 @@ def _run(options: argparse.Namespace, restart: int, folder: Path | None) -> list
     try:
         for local_rank in range(count):
             crew.processes.append(_start(options, local_rank, shared, restart, folder))
-        return crew.wait(options.monitor_interval)
+        failed = crew.wait(options.monitor_interval)
+        if failed:
+            crew.let_end()
+        if server is None:
+            return failed
+        first = options.node_rank * count
+        return [one._replace(place=server.where(first + one.local_rank)) for one in failed]
     finally:
         crew.end()
         if server is not None:

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 import weakref
+from array import array
 from typing import Any
 
 from tracejit.core.memory import forks
@@ -31,6 +32,7 @@ class Watch:
     """The watch of a rank, until `close`.
 
     failed  what happened to another rank, or None; waiters read it without a lock
+    posted  its one element is the number of the last collective that this rank started
 
     >>> from tracejit.distributed.job_server import JobServer
     >>> server = JobServer("127.0.0.1", 0, 1, "")
@@ -57,16 +59,17 @@ class Watch:
         self._board: Board | None = None
         with contextlib.suppress(OSError):  # no folder for temporary files: errors say less
             self._board = Board(told[2], rank, world_size)
+        self.posted = array("q", [-1]) if self._board is None else self._board.posted
         self._send(mapped=True)
         self._socket.settimeout(None)
         self._thread = threading.Thread(target=self._listen, daemon=True, name="tracejit-watch")
         _watches.add(self)
         self._thread.start()
 
-    def enter(self, number: int, name: str) -> None:
+    def enter(self, number: int, name: str, sizes: str = "") -> None:
         """Say that this rank waits in a collective."""
         if self._board is not None:
-            self._board.enter(number, name)
+            self._board.enter(number, name, sizes)
 
     def leave(self) -> None:
         """Say that it waits no more."""
