@@ -4,7 +4,8 @@ In: addresses of MPI's nonblocking functions, and their arguments. Out: operatio
 order in which they were posted, and that anybody may wait for. Called by `groups`.
 
 Captured programs call `begin` and `land`, which have slots of their own, a *flight* each. `begin`
-starts all that was posted before it calls MPI, so the order is that of the calls.
+starts all that was posted before it calls MPI, so the order is that of the calls. A program that
+gives up leaves its flights adrift: their slots are free when MPI is through with them.
 
 MPI makes progress only while a thread calls it. A thread that waits drives the ring itself, which
 costs no switch between threads. The communication thread drives it while no other waits. A lock
@@ -55,7 +56,7 @@ COUNT = 1024  # slots: more operations than these wait to be posted
 ALOFT = 1024  # slots of flights: as many may be begun and not waited for
 # What a flight keeps in its slot in place of arguments.
 RING_OF, WHAT, GROUP = 3, 4, 5
-FREE, WAITING, RUNNING, DONE, FAILED = range(5)
+FREE, WAITING, RUNNING, DONE, FAILED, ADRIFT = range(6)
 # A waiter tests this often before it lets other processes have the core, where cores suffice.
 _SPINS_ALONE = 2000
 # Tests between two looks of Python at deadlines and at dead processes: about a millisecond. Where
@@ -95,24 +96,29 @@ def progress(ring) -> "int64":
             atomic_store(starting, {STATE}, {RUNNING})
         r[{TAKEN}] += 1
     left = 0
+    if r[{LANDED}] + {ALOFT} < r[{FLOWN}]:
+        r[{LANDED}] = r[{FLOWN}] - {ALOFT}
     f = r[{LANDED}]
     first = 1
     while f < r[{FLOWN}]:
         flight_at = r[{FLIGHTS}] + (f % {ALOFT}) * {8 * SLOT}
         flight = pointer_at(flight_at)
-        if flight[{STATE}] == {RUNNING}:
+        state = flight[{STATE}]
+        if state == {RUNNING} or state == {ADRIFT}:
             wrong = call_function(
                 r[{TEST}], flight_at + {8 * REQUEST}, flight_at + {8 * FLAG},
                 flight_at + {8 * STATUS}
             ) & 4294967295
-            if wrong != 0:
-                flight[{CODE}] = wrong
-                atomic_store(flight, {STATE}, {FAILED})
-            elif (flight[{FLAG}] & 4294967295) != 0:
-                atomic_store(flight, {STATE}, {DONE})
-            else:
+            if wrong == 0 and (flight[{FLAG}] & 4294967295) == 0:
                 left += 1
                 first = 0
+            elif state == {ADRIFT}:
+                atomic_store(flight, {STATE}, {FREE})
+            elif wrong != 0:
+                flight[{CODE}] = wrong
+                atomic_store(flight, {STATE}, {FAILED})
+            else:
+                atomic_store(flight, {STATE}, {DONE})
         if first != 0:
             r[{LANDED}] = f + 1
         f += 1
@@ -165,9 +171,11 @@ def begin(group, what, source, target, count, kind, combined, root, nbytes) -> "
             call_function(r[{YIELD}])
     left = call_function(r[{PROGRESS}], ring)
     place = r[{FLIGHTS}] + (r[{FLOWN}] % {ALOFT}) * {8 * SLOT}
-    slot = pointer_at(place)
-    while atomic_load(slot, {STATE}) != {FREE}:
+    while atomic_load(pointer_at(place), {STATE}) != {FREE}:
+        r[{FLOWN}] += 1
+        place = r[{FLIGHTS}] + (r[{FLOWN}] % {ALOFT}) * {8 * SLOT}
         left = call_function(r[{PROGRESS}], ring)
+    slot = pointer_at(place)
     slot[{CODE}] = 0
     slot[{RING_OF}] = ring
     slot[{WHAT}] = what
@@ -246,6 +254,23 @@ def land(place, budget) -> "int64":
     return landed
 
 
+def abandon(place):
+    slot = pointer_at(place)
+    ring = slot[{RING_OF}]
+    r = pointer_at(ring)
+    spins = 0
+    while not atomic_swap_if(r, {LOCK}, 0, 1):
+        pause()
+        spins += 1
+        if spins > {_SPINS_ALONE}:
+            call_function(r[{YIELD}])
+    if slot[{STATE}] == {RUNNING}:
+        atomic_store(slot, {STATE}, {ADRIFT})
+    else:
+        atomic_store(slot, {STATE}, {FREE})
+    atomic_store(r, {LOCK}, 0)
+
+
 def gone(group, what, source, target, count, kind, combined, root, nbytes) -> "int64":
     return group * 0
 
@@ -303,7 +328,7 @@ def communicate(ring):
                 call_function(r[{YIELD}])
 '''
 
-_FUNCTIONS = ("progress", "drive", "begin", "land", "gone", "enter", "leave", "post",
+_FUNCTIONS = ("progress", "drive", "begin", "land", "abandon", "gone", "enter", "leave", "post",
               "communicate")  # fmt: skip
 
 
@@ -448,6 +473,7 @@ class Communicator:
         self._drive = ctypes.CFUNCTYPE(word, word, word, word)(addresses["drive"])
         self._post = ctypes.PYFUNCTYPE(None, word, word)(addresses["post"])
         self._enter = ctypes.CFUNCTYPE(None, word)(addresses["enter"])
+        self._abandon = ctypes.CFUNCTYPE(None, word)(addresses["abandon"])
         self._leave = ctypes.PYFUNCTYPE(None, word)(addresses["leave"])
         self._communicate = ctypes.CFUNCTYPE(None, word)(addresses["communicate"])
         self._thread: threading.Thread | None = None
@@ -581,6 +607,13 @@ class Communicator:
         watched._wait_long(float(group[SECONDS]), look)
         if words[base + STATE] == FAILED:
             raise RuntimeError(f"{watched.name}: MPI: {self.error_text(words[base + CODE])}")
+
+    def abandon(self, places: Sequence[int]) -> None:
+        """Let nobody wait for what a captured program began: the communication thread carries it
+        on."""
+        for place in places:
+            self._abandon(place)
+        self.wake()
 
     def shut_down(self) -> None:
         """End the communication thread."""

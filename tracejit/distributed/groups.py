@@ -17,6 +17,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
 from tracejit.distributed import environment, mpi, rendezvous
 from tracejit.distributed.store import PrefixStore, Store
+from tracejit.jit.capture.collectives import backward_calls
 
 default_pg_timeout = timedelta(minutes=30)
 NOT_INITIALIZED = (
@@ -86,14 +87,17 @@ class ProcessGroup:
 
     def rank(self) -> int:
         """Return the rank of this process in the group."""
+        note_use(self)
         return self._rank
 
     def size(self) -> int:
         """Return the number of processes."""
+        note_use(self)
         return self._size
 
     def name(self) -> str:
         """Return the backend's name."""
+        note_use(self)
         return str(self.backend)
 
     @property
@@ -176,6 +180,28 @@ def _note_read() -> None:
     asks = getattr(active.tracer, "asks", None)
     if asks is not None:
         asks(default_process_group, None)
+
+
+def is_there(number: int) -> bool:
+    """Return True if this process can use the group of a number. Guards of captured functions ask
+    it."""
+    return any(one.number == number and not one.ring.forked for one in _made)
+
+
+def note_use(group: ProcessGroup) -> None:
+    """Let a recording depend on which group this is, and on whether it is there."""
+    tracer: Any = active.tracer
+    if tracer is None or not hasattr(tracer, "asks"):
+        return
+    if group is GroupMember.WORLD:
+        tracer.asks(default_process_group, None)
+        return
+    tracer.asks(is_there, group.number)
+    while not hasattr(tracer, "belongs_to"):  # of a mapped function
+        tracer = tracer.below
+        if tracer is None:
+            return
+    tracer.belongs_to(group)
 
 
 def break_recording() -> None:
@@ -305,6 +331,8 @@ def member(group: Any, name: str) -> ProcessGroup | None:
 
     Warns and returns None if this process is not in it.
     """
+    if getattr(active.tracer, "differentiating", False):
+        raise backward_calls(name)
     if group is None:
         return world()
     if group == GroupMember.NON_GROUP_MEMBER:
@@ -337,7 +365,9 @@ def get_world_size(group: Any = None) -> int:
 
 def get_backend(group: Any = None) -> Backend:
     """Return the backend's name, as it was asked for."""
-    return (world() if group is None else group).backend
+    found = world() if group is None else group
+    note_use(found)
+    return found.backend
 
 
 def get_backend_config(group: Any = None) -> str:
@@ -348,7 +378,9 @@ def get_backend_config(group: Any = None) -> str:
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
     """Return the global ranks of a group, in its order."""
-    return list((world() if group is None else group).ranks)
+    found = world() if group is None else group
+    note_use(found)
+    return list(found.ranks)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
@@ -360,6 +392,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     """Return the rank in a group of a global rank; ValueError if it is not in it."""
+    note_use(group)
     if global_rank not in group.ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return group.ranks.index(global_rank)

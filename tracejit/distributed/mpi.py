@@ -65,7 +65,7 @@ class Library:
         self.ring = Communicator(
             self.function("Test"), self.error_text, self.local_size > available_threads()
         )
-        collective_waits.install(self.ring.wait_for_flight)
+        collective_waits.install(self.ring.wait_for_flight, self.ring.abandon)
         self.server_connection = -1  # descriptor of the library's own connection to a PMI server
         self.launched = False  # by a launcher of MPI's own
         self.over = False  # MPI was ended

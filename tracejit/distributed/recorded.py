@@ -85,18 +85,10 @@ def set_seconds(group: ProcessGroup) -> None:
         _words[group.number].array[layout.SECONDS] = math.ceil(group.seconds)
 
 
-def note_use(group: ProcessGroup) -> None:
-    """Let the recording depend on which group this is."""
-    tracer: Any = active.tracer
-    if group is groups.GroupMember.WORLD:
-        tracer.asks(groups.default_process_group, None)
-    else:
-        tracer.belongs_to(group)
-
-
 def _node(record: Any, group: ProcessGroup, *operands: Any, **attributes: Any) -> Any:
     tracer: Any = active.tracer
-    note_use(group)
+    groups.note_use(group)
+    group.ring.check()
     group.ring.wake()  # its thread carries on what programs begin
     return tracer.collective(record, operands, words_of(group), attributes)
 
@@ -115,7 +107,8 @@ def done(results: Sequence[Any]) -> Work:
 
 def _write(tensor: Any, result: Any) -> None:
     """Let the tensor's memory hold a result, which may have another shape and dtype."""
-    result = result if result.dim() == tensor.dim() else result.reshape(tensor.shape)
+    if tuple(result.shape) != tuple(tensor.shape):
+        result = result.reshape(tensor.shape)
     tensor.detach()._assign(result.to(tensor.dtype))
 
 

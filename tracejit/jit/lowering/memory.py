@@ -74,10 +74,10 @@ class _Assignment:
         """Make a group that does nothing, after all that may fail; None if nothing may."""
         if not self.failing:
             return None
-        meeting = [g for g in self.failing if g.node is not None and g.node.effect]
-        for group in self.failing:  # other processes are met when no check can fail any more
-            for one in meeting:
-                if group not in meeting and not reaches([one], [group]):
+        meeting = dict.fromkeys(g for g in self.failing if g.node is not None and g.node.effect)
+        for group in [g for g in self.failing if g not in meeting]:
+            for one in meeting:  # other processes are met when no check can fail any more
+                if not reaches([one], [group]):
                     link(group, one)
         barrier = Group("barrier", len(self.graph.nodes) + 1, rank=next(self.ranks))
         self.groups.append(barrier)
