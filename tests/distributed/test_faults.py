@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -240,6 +241,25 @@ def test_a_rank_that_never_comes(job: Job) -> None:
     texts = [job.result(rank)[1] for rank in (0, 2)]
     assert any("2/3 clients joined; missing: rank 1" in text for text in texts), texts
     assert all("missing: rank 1" in text for text in texts), texts
+
+
+def _leaves_its_server(port: int) -> bool:
+    import tracejit.distributed as dist
+    from tracejit.distributed import rendezvous
+
+    dist.init_process_group("mpi", f"tcp://127.0.0.1:{port}", rank=0, world_size=1)
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+    dist.destroy_process_group()
+    rendezvous._leave()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    return True
+
+
+def test_the_server_closes_with_the_job(job: Job) -> None:
+    job.start(_leaves_its_server, free_port())
+    assert job.results() == [True]
 
 
 # -- launchers -----------------------------------------------------------------------------------

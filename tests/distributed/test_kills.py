@@ -70,4 +70,4 @@ def test_twenty_kills(
     restarts = job.restarts()
     print(f"\n{phase}, {size} ranks: from the kill to the end of the next step {min(restarts):.1f} "
           f"to {max(restarts):.1f} s, 20 kills in {job.seconds:.0f} s")  # fmt: skip
-    assert min(restarts) < 5  # other work may be on this machine
+    assert min(restarts) < 2.5 * size  # other work may be on this machine

@@ -1,7 +1,8 @@
 """PMI 1.1, the text protocol by which MPICH's processes find each other in MPI_Init.
 
 In: lines such as "cmd=get kvsname=... key=...". Out: lines of answers. Called by `job_server` for
-processes that no launcher of MPI started, and that were told PMI_PORT and PMI_ID instead.
+processes that no launcher of MPI started. They have told the job's key and their rank before, and
+hand the connection to MPICH as PMI_FD.
 
 MPICH asks for `PMI_process_mapping` to learn which ranks share memory.
 """
@@ -75,11 +76,9 @@ class World:
     def _answer(self, talker: Talker, line: str) -> None:
         told = dict(part.split("=", 1) for part in line.strip().split(" ") if "=" in part)
         command = told.get("cmd", "")
-        if command == "initack":
-            self._acknowledge(talker, told.get("pmiid", ""))
-        elif self._rank_of(talker) is None:
-            raise ProtocolError("the process did not tell its rank")
-        elif command in ("put", "get", "getbyidx"):
+        if self._rank_of(talker) is None:
+            raise ProtocolError("the process said finalize before")
+        if command in ("put", "get", "getbyidx"):
             self._key_or_value(talker, command, told, line)
         elif command == "barrier_in":
             self._enter(talker)
@@ -111,19 +110,6 @@ class World:
     def admit(self, talker: Talker, rank: int) -> None:
         """Let a rank in."""
         self._ranks[rank] = talker
-
-    def _acknowledge(self, talker: Talker, text: str) -> None:
-        """Let a rank in that was told PMI_PORT and PMI_ID.
-
-        Raises ProtocolError if another has its place.
-        """
-        if not text.isdecimal() or not 0 <= int(text) < self.size:
-            raise ProtocolError("the rank is outside the job")
-        rank = int(text)
-        if rank in self._ranks or self._rank_of(talker) is not None:
-            raise ProtocolError(f"rank {rank} is here already")
-        self.admit(talker, rank)
-        _say(talker, "initack rc=0", f"set size={self.size}", f"set rank={rank}", "set debug=0")
 
     def _key_or_value(self, talker: Talker, command: str, told: dict[str, str], line: str) -> None:
         key = told.get("key", "")

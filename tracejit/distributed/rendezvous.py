@@ -109,7 +109,7 @@ def _leave_at_the_end(pid: int) -> None:
 def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
     """Join without a launcher of MPI: the job's server tells MPI_Init of the others."""
     if plan.size == 1 and not plan.address:
-        return _Job(_start_mpi(plan, None), None, plan.store or HashStore(), None)
+        return _Job(_start_mpi(plan), None, plan.store or HashStore(), None)
     key = os.environ.get(KEY, "")
     server: JobServer | None = None
     stand_ins: openmpi_places.StandIns | None = None
@@ -128,11 +128,13 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
             _await_all(store, watch, 0, plan.rank, plan.size, timeout)
             hosts = store.multi_get([f"join/0/{rank}" for rank in range(plan.size)])
             mpi_settings.apply(hosts.count(environment.host().encode()))
-            numbers = f"{store.server_address()}:{port}" if plan.size > 1 else None
-            if numbers and mpi.library_name() == "Open MPI":
+            server_connection = -1
+            if mpi.library_name() == "Open MPI" and plan.size > 1:
                 names = [host.decode() for host in hosts]
                 stand_ins, told = openmpi_places.take(plan.rank, names, store)
-            library = _start_mpi(plan, numbers, told)
+            elif plan.size > 1:
+                server_connection = store.pmi()
+            library = _start_mpi(plan, server_connection, told)
             library.ring.watch = watch
         except BaseException as error:
             watch.say(f"{type(error).__name__}: {error}")
@@ -165,7 +167,7 @@ def _connect(address: str, port: int, key: str, rank: int, size: int,
 
 
 def _start_mpi(
-    plan: JoinPlan, server: str | None, told: Mapping[str, str] | None = None
+    plan: JoinPlan, server: int = -1, told: Mapping[str, str] | None = None
 ) -> mpi.Library:
     """Start MPI while no variable of another launcher is there, below which this process runs."""
     kept = environment.without_launcher(os.environ)
