@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL
-LEAVE = 1.0  # seconds in which ranks may end by themselves, with an error that names the failed one
+LEAVE = 3.0  # seconds in which ranks may end by themselves, with an error that names the failed one
 _PDEATHSIG = 1
 
 
