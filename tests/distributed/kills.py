@@ -89,14 +89,14 @@ def train():
         with during("collective", step, start):
             mean = loss.detach() + tracejit.zeros(100_000)
             dist.all_reduce(mean, dist.ReduceOp.AVG)
+        if rank == 0:  # ahead of the save: a step that was saved is not done again
+            with open(folder / "losses", "a") as file:
+                file.write(f"{step} {mean[0].item().hex()}\\n")
         state["step"] = step + 1
         with during("save", step, start):
             checkpoint.save(state, checkpoint_id=folder / "saved")
         if step == start:
             (folder / f"resumed.{attempt}.{rank}").write_text(str(time.time()))
-        if rank == 0:
-            with open(folder / "losses", "a") as file:
-                file.write(f"{step} {mean[0].item().hex()}\\n")
     dist.barrier()
 
 try:

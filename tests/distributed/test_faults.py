@@ -365,6 +365,75 @@ def test_a_killed_rank_is_named_in_all_ways(way: str, tmp_path: Path) -> None:
     assert re.search(named, text), text
 
 
+SHRINKS = """
+import os, sys
+import tracejit, tracejit.distributed as dist
+
+dist.init_process_group()
+dist.all_reduce(tracejit.ones(3))
+rank, victim = dist.get_rank(), int(sys.argv[1])
+if rank == victim:
+    if sys.argv[2] == "dies":
+        os.kill(os.getpid(), 9)
+    sys.exit()
+told = ""
+try:
+    if sys.argv[2] == "dies":
+        dist.all_reduce(tracejit.ones(3))
+except RuntimeError as error:
+    told = str(error)
+old = dist.group.WORLD
+try:
+    dist.shrink_group([victim])
+except TypeError as error:
+    sys.stdout.write(f"{error}\\n")
+    sys.exit(1)
+for wrong in ([], [0, 1], [2], [dist.get_rank()]):
+    try:
+        dist.shrink_group(wrong)
+    except ValueError:
+        continue
+    raise AssertionError(wrong)
+model = tracejit.nn.parallel.DistributedDataParallel(tracejit.nn.Linear(3, 1))
+model(tracejit.ones(2, 3) * (dist.get_rank() + 1)).sum().backward()
+assert model.module.weight.grad.tolist() == [[3.0] * 3]
+try:
+    dist.all_reduce(tracejit.ones(3), group=old)
+except ValueError as error:
+    told += f"; {error}"
+sys.stdout.write(f"{rank} {dist.get_rank()} {dist.get_world_size()} {told}\\n")
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["dies", "lives"])
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_others_go_on(victim: int, how: str, tmp_path: Path) -> None:
+    """After a death only Open MPI can, with its fault tolerance."""
+    if not MPIEXEC[0].exists():
+        pytest.skip("no mpiexec beside Python")
+    (tmp_path / "shrinks.py").write_text(SHRINKS)
+    told = [tmp_path / "shrinks.py", str(victim), how]
+    tolerant = ["--with-ft", "ulfm"] if OPEN_MPI and how == "dies" else []
+    launch = [*MPIEXEC, *tolerant, "-n", "3", sys.executable]
+    if how == "dies" and not OPEN_MPI:
+        launch = [sys.executable, "-m", "tracejit.distributed.run", "--standalone",
+                  "--nproc-per-node", "3"]  # fmt: skip
+    done = subprocess.run(
+        [*launch, *told],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, timeout=60, capture_output=True,
+    )  # fmt: skip
+    lines = sorted(line for line in done.stdout.splitlines() if line[:1] in ("0", "1", "2"))
+    if how == "dies" and not OPEN_MPI:
+        assert "this MPI library cannot go on after a process died" in done.stdout, done.stderr
+        return
+    assert len(lines) == 2, done.stdout + done.stderr
+    others = [rank for rank in range(3) if rank != victim]
+    for new, (rank, line) in enumerate(zip(others, lines, strict=True)):
+        assert line.startswith(f"{rank} {new} 2 ") and "has been destroyed" in line
+        assert how == "lives" or f"all_reduce cannot end: rank {victim} died" in line
+
+
 def test_files_of_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are taken away from what is mapped, and from what a killed job left; no others."""
     monkeypatch.setattr(shared_memory, "FOLDER", tmp_path)

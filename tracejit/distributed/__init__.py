@@ -89,7 +89,8 @@ from tracejit.distributed.objects import (
 )
 from tracejit.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from tracejit.distributed.reduce_op import ReduceOp
-from tracejit.distributed.splitting import shrink_group, split_group
+from tracejit.distributed.shrinking import shrink_group
+from tracejit.distributed.splitting import split_group
 from tracejit.distributed.stops import breakpoint, record_comm
 from tracejit.distributed.store import (
     FileStore,

@@ -62,6 +62,7 @@ _SPINS_ALONE = 2000
 # Tests between two looks of Python at deadlines and at dead processes: about a millisecond. Where
 # each test gives the core away, other work may keep it for milliseconds.
 _BUDGET, _BUDGET_CROWDED = 4000, 100
+_HEARS = 0.5  # seconds in which the watch tells of a death that MPI has noticed
 _NAP = 50_000  # nanoseconds that the thread sleeps between tests that found nothing
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _SLEEP, _WAKE = 128, 129  # operations of futex, private to the process
@@ -433,7 +434,12 @@ class Operation:
             self._ended = True
             finish, self.finish, self.keep = self.finish, None, None
             if code:
-                self.error = RuntimeError(f"{self.name}: MPI: {self._ring.error_text(code)}")
+                text, watch = self._ring.error_text(code), self._ring.watch
+                if watch is not None and watch.hears_of_failure(_HEARS):
+                    text = f"{self.name} cannot end: {watch.failed} (MPI: {text})"
+                else:
+                    text = f"{self.name}: MPI: {text}"
+                self.error = RuntimeError(text)
             elif finish is not None:
                 finish()
 

@@ -466,6 +466,13 @@ def made_since_start() -> int:
     return _count[0]
 
 
+def start_again(made: ProcessGroup) -> None:
+    """Forget all groups, without a word to other processes, for a new default one."""
+    _made[:] = [made]
+    _count[0] += 1
+    GroupMember.WORLD = made
+
+
 def adopt(parent: ProcessGroup, communicator: Any, ranks: list[int], timeout: timedelta | None,
           backend: Backend, description: str) -> ProcessGroup:  # fmt: skip
     """Return a group over a part of another one's processes, whose communicator is there."""

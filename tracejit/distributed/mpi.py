@@ -68,6 +68,7 @@ class Library:
         self.server_connection = -1  # descriptor of the library's own connection to a PMI server
         self.launched = False  # by a launcher of MPI's own
         self.over = False  # MPI was ended
+        self.shrunk = False  # processes died, and MPI_Finalize may wait for them
         self.failed = False  # this process gave up: it must not wait for the others at its end
 
     def function(self, name: str) -> int:
@@ -275,7 +276,7 @@ def finish(patience: float = 10.0) -> None:
 
         found.ring.watch.tell_end(groups.posted())
     found.ring.shut_down()
-    if _may_end(found, patience):
+    if _may_end(found, patience) and not found.shrunk:
         found.end()
     found.leave_server()
 

@@ -7,10 +7,9 @@ Only the group's own processes take part, not those of the whole job.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from tracejit.distributed import groups
-from tracejit.distributed.errors import refuse
 from tracejit.distributed.groups import Backend, ProcessGroup
 
 
@@ -55,11 +54,3 @@ def split_group(
         parent.backend if backend is None else Backend(str(backend)),
         group_desc or f"{parent.group_desc}:split:{number}",
     )  # fmt: skip
-
-
-def shrink_group(
-    ranks_to_exclude: list[int], group: ProcessGroup | None = None, shrink_flags: int = 0,
-    pg_options: Any = None,
-) -> NoReturn:  # fmt: skip
-    """Raise NotImplementedError: after a process failed, the launcher starts all again."""
-    refuse("shrink_group")
