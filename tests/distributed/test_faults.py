@@ -100,7 +100,7 @@ _LATE = (
 )
 _TEXTS = {
     _sleeps: _LATE, _stops: _LATE,
-    _raises: rf"RuntimeError: {{}} cannot end: rank 1 gave up: ValueError: no data {_AFTER}$",
+    _raises: rf"RuntimeError: {{}} cannot end: rank 1 gave up: ValueError: no data; it was {_AFTER}$",
     _leaves: r"RuntimeError: {} cannot end: rank 1 has come to its end without it$",
     _vanishes: rf"RuntimeError: {{}} cannot end: rank 1 died \(pid \d+\) {_AFTER}$",
 }  # fmt: skip

@@ -163,7 +163,8 @@ class Watch:
             self._fail(f"rank {rank} died (pid {told.get('pid')}){place}")
         elif "gave_up" in told:
             rank = int(told["gave_up"])
-            self._fail(f"rank {rank} gave up: {told.get('text')}{self._place(rank)}")
+            place = self._place(rank)
+            self._fail(f"rank {rank} gave up: {told.get('text')}" + (place and f"; it was{place}"))
         elif "ending" in told:
             self._posted[int(told["ending"])] = told["posted"]
         elif "ended" in told:
