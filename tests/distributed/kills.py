@@ -14,6 +14,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from tests.distributed.launchers import MPIEXEC, OPEN_MPI
+from tests.distributed.ranks import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 20.0  # of every collective
@@ -26,8 +30,11 @@ import os, random, re, signal, sys, time
 from pathlib import Path
 
 folder, steps, plan, seed = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(), sys.argv[4]
-attempt, rank = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")), int(os.environ["RANK"])
-size = int(os.environ["WORLD_SIZE"])
+attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+names = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK")
+rank = next(int(os.environ[name]) for name in names if name in os.environ)
+names = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+size = next(int(os.environ[name]) for name in names if name in os.environ)
 chance = random.Random(f"{seed} {attempt}")
 victim, phase = chance.randrange(size), plan[attempt] if attempt < len(plan) else ""
 pid, (commands, command) = os.getpid(), os.pipe()
@@ -115,20 +122,45 @@ def is_running(pid: str) -> bool:
         return False
 
 
+SPAWNS = """
+import os, runpy, sys
+import tracejit
+
+def work(rank, size, port, arguments):
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1",
+                      MASTER_PORT=str(port))
+    sys.argv = arguments
+    runpy.run_path(arguments[0], run_name="script")
+
+if __name__ == "__main__":
+    size, port, *arguments = sys.argv[1:]
+    tracejit.multiprocessing.spawn(work, (int(size), port, arguments), nprocs=int(size))
+"""
+
+
+def _launch(way: str, folder: Path, size: int, restarts: int) -> list[Any]:
+    if way == "mpiexec":
+        return [*MPIEXEC, "-n", str(size), sys.executable]
+    if way == "spawn":
+        (folder / "spawns.py").write_text(SPAWNS)
+        return [sys.executable, folder / "spawns.py", str(size), str(free_port())]
+    return [sys.executable, "-m", "tracejit.distributed.run", "--standalone", "--nproc-per-node",
+            str(size), "--max-restarts", str(restarts)]  # fmt: skip
+
+
 class Killed:
     """A job that ran: `plan` has the phase of the kill of each start."""
 
     def __init__(self, folder: Path, size: int, plan: Sequence[str], seed: int = 0,
-                 steps: int = 0) -> None:  # fmt: skip
+                 steps: int = 0, way: str = "launcher") -> None:  # fmt: skip
         self.folder, self.size, self.plan, self.seed = folder, size, plan, seed
         (folder / "script.py").write_text(SCRIPT)
         (folder / "tmp").mkdir()
         self.steps = steps or (AFTER + 1) * (len(plan) + 1)
         begun = time.monotonic()
         self.done = subprocess.run(
-            [sys.executable, "-m", "tracejit.distributed.run", "--standalone", "--nproc-per-node",
-             str(size), "--max-restarts", str(len(plan)), folder / "script.py", folder,
-             str(self.steps), " ".join(plan), str(seed)],
+            [*_launch(way, folder, size, len(plan)), folder / "script.py", folder, str(self.steps),
+             " ".join(plan), str(seed)],
             env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
             capture_output=True, text=True, timeout=60 + 30 * (len(plan) + 1),
         )  # fmt: skip
@@ -178,9 +210,14 @@ class Killed:
                 assert re.match(named, error), (attempt, rank, error)
         saved = sorted(file.name for file in (self.folder / "saved").iterdir())
         assert saved[0] == "index.json" and len(saved) == self.size + 1, saved
+        self.check_what_is_left()
+
+    def check_what_is_left(self) -> None:
+        """Check that no process and no memory of the job is there."""
         for file in self.folder.glob("pids.*"):
             for number in file.read_text().split():
                 assert not is_running(number), f"process {number} was left"
         memory = " ".join(file.read_text() for file in self.folder.glob("memory.*")).split()
-        assert memory and not [name for name in memory if Path("/dev/shm", name).exists()]
+        assert memory or OPEN_MPI
+        assert not [name for name in memory if Path("/dev/shm", name).exists()]
         assert not list((self.folder / "tmp").glob("tracejit-board-*"))

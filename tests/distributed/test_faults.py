@@ -349,6 +349,20 @@ def test_a_stopped_rank_does_not_keep_the_launcher(tmp_path: Path) -> None:
     _all_end(pids, LATE)
 
 
+def test_the_others_may_say_why_they_end(tmp_path: Path) -> None:
+    """The launcher waits for their last words before it ends them."""
+    script = tmp_path / "says.sh"
+    script.write_text('[ "$RANK" = 1 ] && exit 7\nsleep 0.6\necho "rank 1 failed"\nsleep 60\n')
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "tracejit.distributed.run", "--standalone", "--nproc-per-node", "2",
+         "--no-python", "sh", script], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "rank 1 failed\n" and "exit code 7" in done.stderr
+    assert time.monotonic() - begun < 3 + LATE
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("way", ["launcher", "mpiexec", "spawn"])
 def test_a_killed_rank_is_named_in_all_ways(way: str, tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 import tracejit
-from tests.distributed.kills import Killed
+from tests.distributed.kills import AFTER, Killed
+from tests.distributed.launchers import MPIEXEC
+from tracejit.distributed import checkpoint
 
 pytest.importorskip("mpi4py")
 PHASES = ("forward", "backward", "collective", "save")
@@ -71,3 +74,30 @@ def test_twenty_kills(
     print(f"\n{phase}, {size} ranks: from the kill to the end of the next step {min(restarts):.1f} "
           f"to {max(restarts):.1f} s, 20 kills in {job.seconds:.0f} s")  # fmt: skip
     assert min(restarts) < 2.5 * size  # other work may be on this machine
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("way", ["mpiexec", "spawn"])
+def test_kills_without_restarts(way: str, phase: str, tmp_path: Path) -> None:
+    """The others end, the rank is named, and what was saved before can be read."""
+    if way == "mpiexec" and not MPIEXEC[0].exists():
+        pytest.skip("no mpiexec beside Python")
+    for seed in range(5):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        job = Killed(folder, 2, [phase], seed, way=way)
+        victim = job.victim(0)
+        pid = job.read(f"pids.0.{victim}").split()[0]
+        error = job.read(f"error.0.{1 - victim}")
+        named = rf"cannot end: rank {victim} died \(pid {pid}\) (in|outside) \w"
+        assert not error or re.search(named, error), error
+        # MPICH's launcher has the process's number alone
+        text = job.done.stdout + job.done.stderr + error
+        known = rf"process {victim} terminated|rank {victim}|PID {pid}"
+        assert job.done.returncode != 0 and re.search(known, text), text
+        assert job.seconds < 30
+        job.check_what_is_left()
+        state = {"step": 0}
+        checkpoint.load(state, checkpoint_id=folder / "saved")
+        assert AFTER <= state["step"] <= AFTER + 1
