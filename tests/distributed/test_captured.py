@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -13,7 +14,9 @@ import tracejit.distributed as dist
 from tests.distributed.ranks import Ranks
 from tests.distributed.test_data_parallel import _close, _data, _network, _own_rows
 from tracejit import nn
+from tracejit.config import flags
 from tracejit.distributed.algorithms.ddp_comm_hooks import default_hooks
+from tracejit.distributed.nn import functional
 from tracejit.nn.parallel import DistributedDataParallel as DDP
 
 op = dist.ReduceOp
@@ -414,3 +417,166 @@ def test_a_captured_step_meets_a_plain_one(two: Ranks) -> None:
         optimizer.step()
     for found in two(_mixed):
         _close(found, [p.detach().tolist() for p in network.parameters()])
+
+
+def _backward_outside() -> Any:
+    """Return what differs where a backward outside calls collectives, and the breaks."""
+    def summed(x: Any) -> Any:
+        return (functional.all_reduce(x * 2) * x).sum()
+
+    def gathered(x: Any) -> Any:
+        return (tracejit.cat(functional.all_gather(x * 2)) ** 2).sum()
+
+    wrong, told = [], []
+    for function in (summed, gathered):
+        captured = tracejit.script(function)
+        for k in range(4):
+            grads = []
+            for call in (function, captured):
+                x = (tracejit.arange(3.0) + dist.get_rank() + k).requires_grad_()
+                call(x).backward()
+                grads.append(x.grad.tolist())
+            if grads[0] != grads[1]:
+                wrong.append((k, grads))
+        told += [str(one).splitlines()[1].strip() for one in captured.report().breaks]
+    return wrong, told
+
+
+def test_a_backward_outside_that_calls_collectives(two: Ranks) -> None:
+    for wrong, told in two(_backward_outside):
+        assert wrong == []
+        assert told == ["the result's backward calls all_reduce, for which other processes wait",
+                        "the result's backward calls all_to_all, for which other processes wait"]
+
+
+# -- what may change between calls -----------------------------------------------------------------
+def _asked_of_groups() -> Any:
+    """Return what a program tells of groups that change."""
+    groups = [dist.new_group([0, 1]), dist.new_group([1, 0], sort_ranks=False),
+              dist.new_group([dist.get_rank()], None, None, None, True)]  # fmt: skip
+
+    def asked(x: Any, group: Any) -> Any:
+        ranks = dist.get_process_group_ranks(group)
+        return x * dist.get_world_size(group), dist.get_rank(group), group.rank(), len(ranks)
+
+    captured, x = tracejit.script(asked), tracejit.ones(1)
+    found = [captured(x, groups[k % 3]) for k in range(6)]
+    dist.destroy_process_group(groups[1])
+    return [(y.item(), *rest) for y, *rest in found], captured.report().cache_hits
+
+
+def test_what_is_asked_of_a_group(two: Ranks) -> None:
+    for rank, (found, hits) in enumerate(two(_asked_of_groups)):
+        once = [(2.0, rank, rank, 2), (2.0, 1 - rank, 1 - rank, 2), (1.0, 0, 0, 1)]
+        assert found == once * 2 and hits == 3
+
+
+def _started_outside() -> Any:
+    """Return what a program reads that waits for collectives which began before it."""
+    held: dict[str, Any] = {}
+
+    def waits(x: Any) -> Any:
+        held["work"].wait()
+        return x + 1
+
+    captured, found = tracejit.script(waits), []
+    for k in range(6):
+        x = tracejit.full((50_000,), float(k + dist.get_rank()))
+        held["work"] = dist.all_reduce(x, async_op=True)
+        found.append(captured(x).unique().tolist())
+    return found
+
+
+def test_a_collective_that_began_outside(two: Ranks) -> None:
+    assert two(_started_outside) == [[[2.0 * k + 2] for k in range(6)]] * 2
+
+
+def _halved(state: Any, bucket: Any) -> Any:
+    return dist.all_reduce(bucket.buffer() * 0.25, async_op=True).get_future()
+
+
+def _changed_later(change: str) -> Any:
+    """Return gradients of captured steps; after three of them the module gets a hook."""
+    tracejit.manual_seed(0)
+    model = DDP(nn.Linear(2, 1, bias=False))
+
+    @tracejit.script
+    def step(x: Any) -> None:
+        model.zero_grad()
+        model(x).sum().backward()
+
+    found = []
+    for k in range(6):
+        if k == 3:
+            if change == "hook":
+                model.register_comm_hook(None, _halved)
+            else:
+                model._set_static_graph()
+        step(tracejit.full((1, 2), 1.0 + 2 * dist.get_rank()))
+        found.append(model.module.weight.grad.tolist())
+    return found
+
+
+@pytest.mark.parametrize("change", ["hook", "static graph"])
+def test_a_module_that_changes_later(two: Ranks, change: str) -> None:
+    after = [[1.0, 1.0]] if change == "hook" else [[2.0, 2.0]]
+    assert two(_changed_later, change) == [[[[2.0, 2.0]]] * 3 + [after] * 3] * 2
+
+
+def _other_shapes(x: Any) -> Any:
+    flat = tracejit.empty(4, 1)
+    dist.all_gather_into_tensor(flat, x[:2])
+    parts = [tracejit.empty(2, 2), tracejit.empty(4, 1)]
+    dist.all_gather(parts, x.reshape(2, 2))
+    total = tracejit.empty(1, 4)
+    dist.reduce_scatter(total, [x.reshape(2, 2), x.reshape(4, 1)[:, 0].reshape(2, 2)])
+    return flat, parts[0], parts[1], total
+
+
+def _of_shapes_and_nans() -> Any:
+    x = tracejit.arange(4.0) + dist.get_rank()
+    captured, found = tracejit.script(_other_shapes), []
+    for _ in range(2):
+        found.append(_tensors(captured(x)) == _tensors(_other_shapes(x)))
+    before, flags.check_nans = flags.check_nans, True
+    checked = tracejit.script(_sum)
+    try:
+        for _ in range(20):  # memory of NaN becomes that of results
+            tracejit.full((3, 7), float("nan"))
+            found.append(checked(tracejit.ones(3, 7)).unique().tolist() == [5.0])
+    finally:
+        flags.check_nans = before
+    return found
+
+
+def test_shapes_of_results_and_checks_of_nan(two: Ranks) -> None:
+    assert two(_of_shapes_and_nans) == [[True] * 22] * 2
+
+
+def _threads() -> Any:
+    """Return results of one captured function that threads call, each with a group of its own."""
+    groups = [dist.new_group([0, 1]) for _ in range(3)]
+
+    @tracejit.script
+    def total(x: Any, group: Any) -> Any:
+        y = x * 2
+        dist.all_reduce(y, group=group)
+        return y
+
+    def work(k: int) -> None:
+        for n in range(1, 30):
+            y = total(tracejit.full((n % 5 + 1,), 1.0 + k), groups[k])
+            found.add((k, *y.unique().tolist()))
+
+    found: set[tuple] = set()
+    order = [0, 1, 2] if dist.get_rank() == 0 else [2, 1, 0]
+    threads = [threading.Thread(target=work, args=(k,)) for k in order]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    return sorted(found)
+
+
+def test_threads_with_a_group_each(two: Ranks) -> None:
+    assert two(_threads) == [[(0, 4.0), (1, 8.0), (2, 12.0)]] * 2

@@ -104,3 +104,101 @@ def test_the_default_group_goes_and_comes(tmp_path: Path) -> None:
                           env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)  # fmt: skip
     once = [1.0, 1.0, 0, 0, -5, True]
     assert done.stdout.strip() == str([-5, *once, *once]), done.stderr
+
+
+AGAIN = """
+import sys, threading, time
+from datetime import timedelta
+import tracejit, tracejit.distributed as dist
+
+dist.init_process_group(timeout=timedelta(seconds=20))
+rank = dist.get_rank()
+
+@tracejit.script
+def step(x):
+    y = x * 2
+    dist.all_reduce(y)
+    return y + 1
+
+def ones(value):
+    return tracejit.full((60_000,), value)
+
+for _ in range(2):
+    step(ones(1.0))
+dist.group.WORLD.set_timeout(timedelta(seconds=1))
+found = []
+if rank == 1:
+    time.sleep(1.5)
+    found.append("no error")
+else:
+    try:
+        step(ones(3.0))
+    except RuntimeError as error:
+        found.append(str(error)[:35])
+dist.group.WORLD.set_timeout(timedelta(seconds=20))
+if rank == 1:
+    found.append(step(ones(5.0)).unique().tolist())
+found.append(step(ones(100.0)).unique().tolist())
+for k in range(1030):
+    last = step(tracejit.full((2,), 1.0 + k))
+found.append(last.tolist())
+sys.stdout.write(f"{rank} {found}\\n")
+sys.stdout.flush()
+dist.destroy_process_group()
+"""
+
+
+def test_processes_that_go_on_after_a_timeout(tmp_path: Path) -> None:
+    """The other process meets the call that gave up: its memory and its slot are not used again
+    before."""
+    (tmp_path / "program.py").write_text(AGAIN)
+    done = subprocess.run(
+        [sys.executable, "-m", "tracejit.distributed.run", "--standalone", "--nproc-per-node", "2",
+         tmp_path / "program.py"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    last = [4.0 * 1030 + 1] * 2
+    late, other = sorted(done.stdout.splitlines())
+    assert late == f"0 {['all_reduce did not end within 1 sec', [401.0], last]}", done.stderr
+    assert other == f"1 {['no error', [17.0], [401.0], last]}"
+
+
+FORKED = """
+import os, sys
+import tracejit, tracejit.distributed as dist
+
+dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+
+@tracejit.script
+def step(x, group):
+    y = x * 2
+    dist.all_reduce(y, group=group)
+    return y
+
+def told(group):
+    try:
+        return step(tracejit.ones(1), group).item()
+    except RuntimeError as error:
+        return str(error)[:23]
+
+groups = [None, dist.new_group([0])]
+found = [told(group) for group in groups * 3]
+child = os.fork()
+found += [told(group) for group in groups]
+if child == 0:
+    sys.stdout.write(f"{found}\\n")
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+print(found)
+"""
+
+
+def test_a_forked_child_uses_no_group(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(FORKED)
+    done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "program.py"], text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
+                          timeout=60)  # fmt: skip
+    child, parent = done.stdout.splitlines()
+    assert child == str([2.0] * 6 + ["this process was forked"] * 2), done.stderr
+    assert parent == str([2.0] * 8)

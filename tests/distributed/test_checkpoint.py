@@ -110,6 +110,32 @@ def test_wrong_states_and_files(tmp_path: Path) -> None:
         checkpoint.save({"a": tracejit.ones(2)}, storage_writer=writer)
 
 
+def test_what_killed_processes_left_goes_with_the_next_save(tmp_path: Path) -> None:
+    left = ("index.json.0123", "rank5-0123.safetensors", "rank5-0123.safetensors.part")
+    for name in (*left, "mine"):
+        (tmp_path / name).touch()
+    checkpoint.save({"a": tracejit.ones(2)}, checkpoint_id=tmp_path)
+    names = sorted(file.name for file in tmp_path.iterdir())
+    assert names[:2] == ["index.json", "mine"] and len(names) == 3
+
+
+def test_empty_dicts_get_what_was_saved(tmp_path: Path) -> None:
+    """An optimizer without steps has no state yet: keys are those of the checkpoint."""
+    saved = {"optimizer": _state(2.0)["optimizer"], "more": {"a.b": {"c%": 3}, "0": [1, 2]}}
+    checkpoint.save(saved, checkpoint_id=tmp_path)
+    model = _network()
+    fresh: dict[str, Any] = {
+        "optimizer": tracejit.optim.Adam(model.parameters(), lr=1.0), "more": {}
+    }  # fmt: skip
+    checkpoint.load(fresh, checkpoint_id=tmp_path)
+    assert fresh["more"] == {"a.b": {"c%": 3}, 0: {0: 1, 1: 2}}  # lists are not told apart
+    found, expected = fresh["optimizer"].state_dict(), saved["optimizer"].state_dict()
+    assert found["param_groups"][0]["lr"] == 0.02
+    assert sorted(found["state"]) == sorted(expected["state"]) == list(range(6))
+    for k, state in expected["state"].items():
+        assert all((found["state"][k][name] == value).all() for name, value in state.items())
+
+
 WRITER = """
 import sys, tracejit
 from tracejit.distributed import checkpoint

@@ -154,18 +154,86 @@ def test_an_unused_parameter_is_named(two: Ranks) -> None:
         assert "find_unused_parameters=True" in text
 
 
-def _differs() -> str:
-    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2 + dist.get_rank()))
+def _differs() -> list[str]:
+    rank, found = dist.get_rank(), []
+    for make in (
+        lambda: DDP(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2 + rank))),
+        lambda: DDP(nn.Sequential(nn.Linear(2, 2), *[nn.Linear(2, 2)] * rank), init_sync=False),
+        lambda: DDP(_network(), bucket_cap_mb=0.0001 if rank else 25),
+        lambda: DDP(_network(), find_unused_parameters=rank == 1),
+    ):
+        try:
+            make()
+        except RuntimeError as error:
+            found.append(str(error))
+    return found
+
+
+def test_modules_that_differ_are_an_error_in_all_processes(two: Ranks) -> None:
+    first, second = two(_differs)
+    assert first == second
+    assert "parameter 1.weight (2, 2)" in first[0] and "parameter 1.weight (3, 2)" in first[0]
+    assert "find_unused_parameters=False in rank 0, parameter 1.weight" in first[1]
+    assert "parameter 0.weight in bucket 0 in rank 0" in first[2]
+    assert "find_unused_parameters=False in rank 0, find_unused_parameters=True" in first[3]
+
+
+class _Words(nn.Module):
+    """Layers with sparse gradients, one of which few processes use, beside a dense one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        tracejit.manual_seed(5)
+        self.words = nn.Embedding(10, 3, sparse=True)
+        self.rare = nn.Embedding(10, 3, sparse=True)
+        self.out = nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        found, chosen = self.words(x[:, 0]), x[:, 1:] > 0
+        if bool(chosen.any()):
+            found = found + self.rare(x[:, 1]) * chosen
+        return self.out(found)
+
+
+def _sparse_steps(model: Any, rows: slice) -> Any:
+    module = getattr(model, "module", model)
+    sparse = tracejit.optim.SGD([module.words.weight, module.rare.weight], lr=0.5)
+    dense = tracejit.optim.SGD(module.out.parameters(), lr=0.1)
+    for step in range(6):
+        x = tracejit.tensor([[k * step % 10, (k == 0) * step % 3] for k in range(4)])
+        sparse.zero_grad()
+        dense.zero_grad()
+        model(x[rows]).square().mean().backward()
+        sparse.step()
+        dense.step()
+    grad = module.words.weight.grad
+    return [p.detach().tolist() for p in module.parameters()], grad.is_coalesced()
+
+
+def _sparse() -> Any:
+    model = DDP(_Words(), find_unused_parameters=True)
+    return _sparse_steps(model, slice(2 * dist.get_rank(), 2 * dist.get_rank() + 2))
+
+
+def test_sparse_gradients(two: Ranks) -> None:
+    expected, _ = _sparse_steps(_Words(), slice(0, 4))
+    first, second = two(_sparse)
+    assert first == second and first[1]
+    _close(first[0], expected)
+
+
+def _sparse_refused() -> str:
+    model = DDP(nn.Embedding(4, 2))
+    model.module.sparse = True  # DistributedDataParallel has looked already
     try:
-        DDP(model)
+        model(tracejit.tensor([1])).sum().backward()
     except RuntimeError as error:
         return str(error)
     return ""
 
 
-def test_models_that_differ_are_an_error_in_all_processes(two: Ranks) -> None:
-    for text in two(_differs):
-        assert "1.weight (2, 2)" in text and "1.weight (3, 2)" in text
+def test_sparse_gradients_of_a_dense_layer(two: Ranks) -> None:
+    assert all("the gradient of weight is sparse" in text for text in two(_sparse_refused))
 
 
 def _starts_alike() -> list[Any]:

@@ -45,6 +45,20 @@ def test_uneven_hosts_of_slurm() -> None:
     assert broken is not None and broken.local_world_size == -1
 
 
+def test_slurm_tells_where_the_first_task_is() -> None:
+    told = {**SRUN, "SLURM_STEP_NODELIST": "gpu[08-09,12],login", "SLURM_JOB_ID": "1234567"}
+    place = environment.read(told)
+    assert place is not None and (place.master_addr, place.master_port) == ("gpu08", 19567)
+    assert environment.read({**told, "SLURM_STEP_ID": "3"}).master_port == 19570  # type: ignore
+    alone = environment.read({**told, "SLURM_STEP_NODELIST": "gpu[08]"})
+    assert alone is not None and alone.master_addr == "127.0.0.1"
+    own = environment.read({**told, "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"})
+    assert own is not None and (own.master_addr, own.master_port) == ("10.0.0.1", 29500)
+    for broken in ("gpu[08-", "gpu[a-b]", "gpu[1-99999999]", ""):
+        place = environment.read({**told, "SLURM_STEP_NODELIST": broken})
+        assert place is not None and place.master_addr == ""
+
+
 def test_variables_of_two_launchers() -> None:
     """A wrapper may translate the launcher's variables; an agent below mpiexec has another."""
     both = environment.read({**HYDRA, **TORCHRUN})

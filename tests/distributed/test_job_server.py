@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import os
+import pickle
+import random
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tracejit.distributed import job_server, store_protocol
+from tracejit.distributed import (
+    job_server,
+    peer,
+    pmi_protocol,
+    store_protocol,
+    store_service,
+    watch_protocol,
+)
 from tracejit.distributed.job_server import JobServer
 from tracejit.distributed.peer import hello
 
@@ -50,6 +61,18 @@ class Client:
         self.file.close()
         self.socket.close()
 
+    def is_over(self) -> bool:
+        """Wait a moment for the server's end of the connection, behind what it says before."""
+        self.socket.settimeout(0.3)
+        try:
+            while self.socket.recv(1000):
+                pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+        return True
+
     def is_closed(self) -> bool:
         """Wait for the server's end of the connection."""
         try:
@@ -63,11 +86,9 @@ def store(server: JobServer, rank: int = -1, key: str = KEY, host: str = "h",
     return Client(server, hello("store", key, rank, size, os.getpid(), host))
 
 
-def pmi(server: JobServer, rank: int) -> Client:
-    made = Client(server, f"cmd=initack pmiid={rank}\n".encode())
-    assert [made.line() for _ in range(4)] == [
-        "cmd=initack rc=0", "cmd=set size=2", f"cmd=set rank={rank}", "cmd=set debug=0",
-    ]  # fmt: skip
+def pmi(server: JobServer, rank: int, key: str = KEY) -> Client:
+    made = Client(server, hello("pmi", key, rank, 2, os.getpid(), "h"))
+    assert made.line().startswith("ok")
     return made
 
 
@@ -84,8 +105,6 @@ def works(server: JobServer) -> bool:
 
 
 def test_pmi(server: JobServer) -> None:
-    registered = [store(server, rank) for rank in range(2)]
-    assert all(one.line().startswith("ok") for one in registered)
     one, two = pmi(server, 0), pmi(server, 1)
     assert one.ask("cmd=init pmi_version=1 pmi_subversion=1") == (
         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"
@@ -123,33 +142,40 @@ def _until(condition: Callable[[], Any]) -> None:
 
 
 def test_hosts_are_unknown_before_all_registered(server: JobServer) -> None:
-    assert store(server, 0).line().startswith("ok")
-    assert "key_not_found" in pmi(server, 0).ask("cmd=get kvsname=k key=PMI_process_mapping")
-    assert store(server, 1, host="g").line().startswith("ok")
-    assert "(vector,(0,2,1))" in pmi(server, 1).ask("cmd=get kvsname=k key=PMI_process_mapping")
-
-
-def test_pmi_needs_a_store_connection_from_its_address(server: JobServer) -> None:
-    refused = Client(server, b"cmd=initack pmiid=0\n")
-    assert refused.file.read() == b"no the job knows no process at this address\n"
-    assert works(server)
-    pmi(server, 0)
-
-
-@pytest.mark.parametrize("rank", ["0", "2", "-1", "x", "", "1" * 100])
-def test_pmi_ranks(server: JobServer, rank: str) -> None:
-    """Rank 0 is here already, the others are no ranks of the job."""
-    assert works(server)
     one = pmi(server, 0)
-    assert Client(server, f"cmd=initack pmiid={rank}\n".encode()).is_closed()
+    assert "key_not_found" in one.ask("cmd=get kvsname=k key=PMI_process_mapping")
+    assert store(server, 1, host="g").line().startswith("ok")
+    assert "(vector,(0,2,1))" in one.ask("cmd=get kvsname=k key=PMI_process_mapping")
+
+
+def test_pmi_from_strangers(server: JobServer) -> None:
+    """A connection says the key before it speaks PMI, wherever it comes from."""
+    assert works(server)
+    for first in (b"cmd=init pmi_version=1 pmi_subversion=1\n", b"cmd=initack pmiid=0\n"):
+        assert Client(server, first).file.read() == b"no this is no connection of tracejit\n"
+    wrong = Client(server, hello("pmi", "guess", 0, 2, 1, "h"))
+    wrong.say("cmd=init pmi_version=1 pmi_subversion=1", "cmd=put key=a value=b")
+    assert wrong.line().startswith("no the key is wrong")
+    assert server.world.is_empty() and not server.world._values
+
+
+@pytest.mark.parametrize("rank", [0, 2, -1, 10**18])
+def test_pmi_ranks(server: JobServer, rank: int) -> None:
+    """Rank 0 is here already, the others are no ranks of the job."""
+    one = pmi(server, 0)
+    told = Client(server, hello("pmi", KEY, rank, 2, 1, "h")).line()
+    assert told == ("no rank 0 is here already" if rank == 0 else f"no rank {rank} is outside the "
+                    "job")  # fmt: skip
     assert one.ask("cmd=get_appnum") == "cmd=appnum appnum=0 rc=0"
 
 
-@pytest.mark.parametrize("line", ["cmd=get_appnum", "cmd=initack pmiid=1", "cmd=delete", "hello"])
+@pytest.mark.parametrize("line", ["cmd=get_appnum", "cmd=initack pmiid=1", "cmd=delete", "hello",
+                                  "cmd=abort", "x" * 3000])  # fmt: skip
 def test_pmi_lines_that_are_none(server: JobServer, line: str) -> None:
-    """A process must tell its rank first, once, and then speak PMI."""
-    assert works(server)
-    one = Client(server, b"cmd=barrier_in\n") if "appnum" in line else pmi(server, 0)
+    """Nothing comes after "finalize", and nothing else is PMI."""
+    one = pmi(server, 0)
+    if "appnum" in line:
+        assert one.ask("cmd=finalize") == "cmd=finalize_ack rc=0"
     one.say(line)
     assert one.is_closed()
     assert works(server)
@@ -271,8 +297,6 @@ def test_bounds_of_the_store(server: JobServer, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_peer_that_never_reads(server: JobServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server holds a bound of answers for it, and serves the others."""
-    from tracejit.distributed import peer
-
     monkeypatch.setattr(peer, "_MOST_UNSENT", 1 << 20)
     one = store(server)
     one.socket.sendall(store_protocol.pack([b"0", b"set", b"k", b"v" * 100_000]))
@@ -298,6 +322,116 @@ def test_waiting_costs_no_turn(server: JobServer) -> None:
     answer = bytearray(one.socket.recv(100))
     assert store_protocol.unpack(answer) == [b"ok", b"late", b"later"]
     assert not server.store._all and not server.store._waiting
+
+
+class Marks:
+    """Object whose pickle leaves a file where it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self._file,)
+
+
+def test_pickles_are_never_unpickled(server: JobServer, tmp_path: Path) -> None:
+    """Neither of strangers nor of peers with the key: the server moves bytes."""
+    data = pickle.dumps(Marks(tmp_path / "mark"))
+    pickle.loads(data)
+    (tmp_path / "mark").unlink()
+    assert Client(server, data).is_over()
+    one, watcher, mpi = store(server), watch(server, 1), pmi(server, 0)
+    one.line()
+    one.socket.sendall(store_protocol.pack([b"0", b"set", b"k", data]))
+    one.socket.sendall(store_protocol.pack([b"0", data, data]))
+    watcher.socket.sendall(data + b"\n")
+    mpi.socket.sendall(b"cmd=put key=a value=" + data.replace(b"\n", b" ") + b"\n" + data + b"\n")
+    assert all(client.is_over() for client in (one, watcher, mpi))
+    assert works(server) and not (tmp_path / "mark").exists()
+    for module in (job_server, peer, pmi_protocol, store_protocol, store_service, watch_protocol):
+        assert "pickle" not in Path(module.__file__ or "").read_text()
+
+
+def watch(server: JobServer, rank: int) -> Client:
+    made = Client(server, hello("watch", KEY, rank, 2, 1, "h"))
+    assert made.line().startswith("ok")
+    return made
+
+
+def test_random_bytes(server: JobServer) -> None:
+    """Whatever comes, cut off or reset at any place: a rank that is inside is served on."""
+    chance = random.Random(0)
+    inside = [watch(server, 0), pmi(server, 0)]
+    starts = [b"", b"tracejit ", b"tracejit 1 store ", hello("store", KEY, -1, 2, 1, "h"),
+              hello("watch", KEY, 1, 2, 1, "h"), hello("pmi", KEY, 1, 2, 1, "h")]  # fmt: skip
+    for _ in range(300):
+        first = chance.choice(starts)
+        data = bytearray(first + chance.randbytes(chance.randrange(200)))
+        if chance.random() < 0.5 and data:
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        one = Client(server, bytes(data[: chance.randrange(len(data) + 1)]))
+        if chance.random() < 0.5:  # no good-bye of TCP's either
+            one.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        one.close()
+    assert works(server)
+    assert inside[1].ask("cmd=get_appnum") == "cmd=appnum appnum=0 rc=0"
+    assert not inside[0].is_over()
+    _until(lambda: len(server._peers) <= 3)
+
+
+def test_slow_strangers_and_slow_peers(
+    server: JobServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte now and then keeps no stranger inside, and a slow peer keeps no other waiting."""
+    monkeypatch.setattr(job_server, "PATIENCE", 0.5)
+    slow = store(server)
+    slow.line()
+    frame = store_protocol.pack([b"0", b"set", b"slow", b"v" * 40])
+    stranger = Client(server)
+    begun = time.monotonic()
+    with pytest.raises(OSError):
+        for k, byte in enumerate(b"tracejit 1 store " + b"x" * 900):
+            stranger.socket.sendall(bytes([byte]))
+            slow.socket.sendall(frame[k : k + 1])
+            assert works(server)
+            time.sleep(0.02)
+    assert 0.4 < time.monotonic() - begun < BOUND
+    slow.socket.sendall(frame[k:])
+    assert slow.socket.recv(100) == store_protocol.pack([b"ok"])
+
+
+def test_a_flood_of_connections_leaves_the_ranks_inside(server: JobServer) -> None:
+    inside = [watch(server, 0), watch(server, 1), pmi(server, 0), pmi(server, 1)]
+    flood = [Client(server) for _ in range(2 * server._most)]
+    assert works(server)
+    for one in inside[2:]:
+        assert one.ask("cmd=get_appnum") == "cmd=appnum appnum=0 rc=0"
+    assert not inside[0].is_over() and not inside[1].is_over() and not server.watchers.said
+    for one in flood:
+        one.close()
+
+
+def test_what_a_stranger_makes_the_server_hold(server: JobServer) -> None:
+    one = Client(server)
+    with pytest.raises(OSError):
+        for _ in range(1000):
+            one.socket.sendall(b"x" * 100_000)
+            assert all(len(held.received) <= 1 << 18 for held in list(server._peers))
+    assert works(server)
+
+
+def test_what_a_watch_makes_the_server_keep(server: JobServer) -> None:
+    """It keeps its news for ranks that come later: each rank has a few words."""
+    one = watch(server, 0)
+    one.say('{"posted": {"0": 3}}')
+    _until(lambda: len(server.watchers._news) == 1)
+    one.say('{"posted": {"0": 4}}')
+    assert one.is_over()
+    two = watch(server, 1)
+    two.say('{"posted": [1]}')
+    assert two.is_over()
+    assert works(server)
+    assert len(server.watchers._news) == 3  # and two deaths
 
 
 def test_close_waits_for_mpi(server: JobServer) -> None:

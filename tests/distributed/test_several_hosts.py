@@ -35,8 +35,8 @@ dist.destroy_process_group()
 """
 LAUNCH = """
 launch() {
-    ip netns exec $1 $PYTHON -m tracejit.distributed.run --nnodes 2 --node-rank $2 \
-        --nproc-per-node 2 --master-addr 10.77.0.1 script.py
+    ip netns exec $1 unshare -u sh -c "hostname $1; exec $PYTHON -m tracejit.distributed.run \
+        --nnodes 2 --node-rank $2 --nproc-per-node 2 --master-addr 10.77.0.1 script.py"
 }
 launch a 0 & first=$!
 launch b 1

@@ -19,6 +19,7 @@ import pytest
 from tracejit.distributed import store as ours
 from tracejit.distributed import store_protocol
 from tracejit.distributed.errors import DistNetworkError, DistStoreError
+from tracejit.distributed.job_server import JobServer
 
 SHORT = timedelta(milliseconds=50)
 KINDS = ("tcp", "file", "hash", "prefix")
@@ -285,3 +286,18 @@ def test_a_forked_child_counts_too(kind: str, tmp_path: Path) -> None:
     child.join(60)
     assert child.exitcode == 0
     assert client.get("n") == b"401" and store.get("n") == b"401"
+
+
+def test_the_connection_for_the_mpi_library() -> None:
+    """It speaks PMI for one rank, waits in reads, and stays when the store goes."""
+    server = JobServer("127.0.0.1", 0, 2, "5ca1ab1e")
+    one = ours.JobStore("127.0.0.1", server.port, "5ca1ab1e", 1, 2, timedelta(seconds=20))
+    descriptor = one.pmi()
+    assert os.get_blocking(descriptor)
+    with pytest.raises(DistNetworkError, match="rank 1 is here already"):
+        one.pmi()
+    del one
+    os.write(descriptor, b"cmd=get_universe_size\n")
+    assert os.read(descriptor, 100) == b"cmd=universe_size size=2 rc=0\n"
+    os.close(descriptor)
+    server.close()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import tracejit
+from tests.distributed.launchers import MPIEXEC
 from tests.distributed.ranks import free_port
 from tracejit.distributed import launch as launch_module
 from tracejit.distributed.agent_store import AgentStore
@@ -43,10 +44,6 @@ if __name__ == "__main__":
     else:
         main()
 """
-BIN = Path(sys.executable).parent
-# Launchers of MPI have the same name, and flags of one break the other.
-OPEN_MPI = (BIN / "prterun").exists()
-MPIEXEC = [BIN / "mpiexec", *(["--allow-run-as-root", "--map-by", ":oversubscribe"] * OPEN_MPI)]
 RUN = [sys.executable, "-m", "tracejit.distributed.run", "--standalone", "--nproc-per-node", "2"]
 # As Slurm's: two tasks on this host, whose libraries it does not serve (--mpi=none).
 SRUN = """

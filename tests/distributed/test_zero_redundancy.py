@@ -11,6 +11,7 @@ import tracejit
 import tracejit.distributed as dist
 from tests.distributed.ranks import Ranks
 from tests.distributed.test_data_parallel import _close, _data, _network, _own_rows
+from tracejit.distributed.algorithms import Join
 from tracejit.distributed.optim import ZeroRedundancyOptimizer
 from tracejit.nn.parallel import DistributedDataParallel as DDP
 
@@ -111,6 +112,63 @@ def _resumes() -> list[Any]:
 def test_training_goes_on_from_a_saved_state(two: Ranks) -> None:
     for model, again, rate in two(_resumes):
         assert model == again and rate == 0.01
+
+
+def _saves() -> Any:
+    model = DDP(_network())
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=0.01)
+    _steps(model, optimizer, _own_rows(), 0, 5)
+    optimizer.consolidate_state_dict()
+    return (model.state_dict(), optimizer.state_dict()) if dist.get_rank() == 0 else None
+
+
+def _goes_on(weights: Any, state: Any, shard: bool) -> list[Any]:
+    model = DDP(_network())
+    model.load_state_dict(weights)
+    optimizer = ZeroRedundancyOptimizer(
+        model.parameters(), optim.Adam, lr=0.5, shard_gradients=shard
+    )
+    optimizer.load_state_dict(state)
+    _steps(model, optimizer, _own_rows(), 5, 10)
+    return _parameters(model)
+
+
+def test_state_of_four_processes_goes_on_in_two_and_in_one(four: Ranks, two: Ranks) -> None:
+    weights, state = four(_saves)[0]
+    expected = _network()
+    _steps(expected, optim.Adam(expected.parameters(), lr=0.01), slice(0, 8), 0, 10)
+    for shard in (False, True):
+        for found in two(_goes_on, weights, state, shard):
+            _close(found, _parameters(expected), 2e-6)
+    alone = _network()
+    alone.load_state_dict({name.removeprefix("module."): one for name, one in weights.items()})
+    optimizer = optim.Adam(alone.parameters(), lr=0.5)
+    optimizer.load_state_dict(state)
+    _steps(alone, optimizer, slice(0, 8), 5, 10)
+    _close(_parameters(alone), _parameters(expected), 2e-6)
+
+
+def _uneven() -> list[Any]:
+    """Return parameters after steps of which one process has more."""
+    model = DDP(_network())
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.SGD, lr=0.1, momentum=0.9)
+    with Join([model, optimizer]):
+        _steps(model, optimizer, _own_rows(), 0, 3 + 2 * dist.get_rank())
+    return _parameters(model)
+
+
+def test_uneven_inputs(two: Ranks) -> None:
+    expected = _network()
+    optimizer = optim.SGD(expected.parameters(), lr=0.1, momentum=0.9)
+    _steps(expected, optimizer, slice(0, 8), 0, 3)
+    for step in (3, 4):  # rank 1 alone has inputs; the means divide by both
+        x, y = _data(step)
+        optimizer.zero_grad()
+        (((expected(x[4:]) - y[4:]) ** 2).mean() / 2).backward()
+        optimizer.step()
+    first, second = two(_uneven)
+    assert first == second
+    _close(first, _parameters(expected), 2e-6)
 
 
 def _refused() -> list[str]:

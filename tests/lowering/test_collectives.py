@@ -1,7 +1,7 @@
 """Collectives in graphs and programs: none is dropped, merged or moved; waits come late."""
 
 from tracejit.jit.ir.parser import parse_graph
-from tracejit.jit.lowering.library_collectives import WAITS
+from tracejit.jit.lowering.library_collectives import MOST_ALOFT, WAITS
 from tracejit.jit.lowering.lower import lower
 from tracejit.jit.passes.pipeline import run
 
@@ -57,6 +57,7 @@ def test_a_check_comes_first() -> None:
     assert steps.index("index") < steps.index("all_reduce")
 
 
+<<<<<<< HEAD
 
 
 def test_a_check_that_was_made_before_does_not_hold_one_up() -> None:
@@ -68,3 +69,11 @@ def test_a_check_that_was_made_before_does_not_hold_one_up() -> None:
   %5: float32[s0] = index_put_add(%4, %0, %in2, dims=(0,), wrap=True)
   return %2, %5""")
     assert steps.index("all_reduce") < next(k for k, s in enumerate(steps) if "index_put_add" in s)
+=======
+def test_a_program_does_not_begin_more_than_there_are_slots_for() -> None:
+    lines = [f'  %{2 * k}: float32[s0], %{2 * k + 1}: int64[2] = all_reduce(%in0, %in1, '
+             f'%{2 * k - 1 if k else "in1"}, op="SUM")' for k in range(MOST_ALOFT + 6)]  # fmt: skip
+    steps = _steps("\n".join([*lines, "  return " + ", ".join(f"%{2 * k}" for k in range(9))]))
+    aloft = [steps[:k].count("all_reduce") - steps[:k].count(WAITS) for k in range(len(steps))]
+    assert max(aloft) == MOST_ALOFT + 1 and steps.count(WAITS) == MOST_ALOFT + 6
+>>>>>>> main

@@ -44,7 +44,8 @@ def _check_script(path: str) -> None:
 def _check_module(name: str) -> None:
     sys.path.insert(0, "")  # as `python -m` has it
     try:
-        if importlib.util.find_spec(name) is not None:
+        # only the first part: a look for others would import packages, and with them PyTorch
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
             return
     except (ImportError, ValueError):
         pass

@@ -1,7 +1,8 @@
 """Runs PyTorch programs with tracejit as `torch`.
 
 In: a script's path, or a module's name. Out: its globals, run as `__main__`. Called by
-`python -m tracejit run`.
+`python -m tracejit run`. Processes that the program starts get tracejit too: launchers of packages
+start the script again. For them the folder `for_children` comes first among places of modules.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+_CHILDREN = str(Path(__file__).parent / "for_children")
 
 
 class _TorchFinder(importlib.abc.MetaPathFinder):
@@ -78,20 +82,40 @@ def tracejit_as_torch(argv: list[str], folder: str) -> Iterator[None]:
     own = importlib.import_module("tracejit")
     if sys.modules.get("torch", own) is not own:
         raise ImportError("PyTorch is imported already in this process")
-    finder = _TorchFinder()
-    before, paths = sys.argv, sys.path[:]
-    sys.meta_path.insert(0, finder)
+    before, paths, places = sys.argv, sys.path[:], os.environ.get("PYTHONPATH")
+    finders = _let_torch_be(own)
     sys.argv = argv
-    sys.path.insert(0, folder)
-    own.__name__ = "torch"
+    sys.path[:0] = [folder, _CHILDREN]  # the second for children that are spawned
+    os.environ["PYTHONPATH"] = os.pathsep.join([_CHILDREN, *([places] if places else [])])
     try:
         yield
     finally:
         own.__name__ = "tracejit"
         sys.argv, sys.path[:] = before, paths
-        sys.meta_path.remove(finder)
+        if places is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = places
+        for finder in finders:
+            sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
             del sys.modules[name]
+
+
+def _let_torch_be(own: ModuleType) -> list[importlib.abc.MetaPathFinder]:
+    from tracejit.distributed.mpi_imports import MPIFinder
+
+    finders = [_TorchFinder(), MPIFinder()]
+    sys.meta_path[:0] = finders
+    own.__name__ = "torch"
+    return finders
+
+
+def tracejit_as_torch_for_good() -> ModuleType:
+    """Let the import name `torch` mean tracejit from now on; return the module."""
+    own = importlib.import_module("tracejit")
+    _let_torch_be(own)
+    return own
 
 
 def is_module(path: str) -> bool:

@@ -17,10 +17,12 @@ import stat
 import struct
 import tempfile
 
-# pid, number of the collective, 1 while in it, its name
-_LINE = struct.Struct("=qqq40s")
-_SIZE = 64
-_OUTSIDE = struct.Struct("=q")
+# pid, number of the collective, 1 while in it, number of the last that was started, name and sizes
+_LINE = struct.Struct("=qqqq96s")
+_SIZE = 128
+_INSIDE = struct.Struct("=q")
+_TEXT = struct.Struct("=qq")  # number, inside
+_POSTED, _NAME = 24, 32  # where these begin in a line
 
 
 def path(name: str) -> str:
@@ -37,7 +39,11 @@ def unlink(name: str) -> None:
 
 
 class Board:
-    """One line a rank. OSError if the file cannot be made, ValueError for a name that is none."""
+    """One line a rank. OSError if the file cannot be made, ValueError for a name that is none.
+
+    rank    that this process writes; -1 for a reader
+    posted  the caller stores in its one element the number of the last collective that it started
+    """
 
     def __init__(self, name: str, rank: int, world_size: int) -> None:
         self._name, self._size = name, world_size
@@ -51,28 +57,35 @@ class Board:
             self._memory = mmap.mmap(file, _SIZE * world_size)
         finally:
             os.close(file)
-        self._start = _SIZE * rank
-        _LINE.pack_into(self._memory, self._start, os.getpid(), -1, 0, b"")
+        self._start = _SIZE * max(rank, 0)
+        if rank >= 0:
+            _LINE.pack_into(self._memory, self._start, os.getpid(), -1, 0, -1, b"")
+        begin = self._start + _POSTED
+        self.posted = memoryview(self._memory)[begin : begin + 8].cast("q")
 
-    def enter(self, number: int, name: str) -> None:
+    def enter(self, number: int, name: str, sizes: str = "") -> None:
         """Write that this rank is in a collective."""
-        _LINE.pack_into(
-            self._memory, self._start, os.getpid(), number, 1, name.encode()[:40]
-        )  # fmt: skip
+        text = f"{name}\0{sizes}\0".encode()[:96]
+        begin = self._start + _NAME
+        self._memory[begin : begin + len(text)] = text
+        _TEXT.pack_into(self._memory, self._start + 8, number, 1)
 
     def leave(self) -> None:
         """Write that this rank is outside again."""
-        _OUTSIDE.pack_into(self._memory, self._start + 16, 0)
+        _INSIDE.pack_into(self._memory, self._start + 16, 0)
 
     def where(self, rank: int) -> str:
         """Return the text of a rank's line, "" if the rank is on another host."""
-        pid, number, inside, name = _LINE.unpack_from(self._memory, _SIZE * rank)
+        pid, number, inside, posted, text = _LINE.unpack_from(self._memory, _SIZE * rank)
         if pid == 0:
             return ""
+        if not inside and posted > number:
+            return f"outside collectives, after it started number {posted}"
         if number < 0:
             return "outside collectives, and was in none before"
-        text = f"{name.partition(bytes(1))[0].decode(errors='replace')} number {number}"
-        return f"in {text}" if inside else f"outside collectives, after {text}"
+        name, sizes, *_ = (one.decode(errors="replace") for one in (text + b"\0").split(b"\0"))
+        place = f"{name} number {number}" + (f" ({sizes})" if sizes else "")
+        return f"in {place}" if inside else f"outside collectives, after {place}"
 
     def everywhere(self) -> dict[int, str]:
         """Return the texts of this host's ranks."""

@@ -6,7 +6,8 @@ bytes, each of one dtype. Called by `reducer`; hooks of users get a bucket as a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from tracejit.core.ops.creation import zeros
@@ -15,50 +16,89 @@ from tracejit.core.ops.creation import zeros
 class Bucket:
     """Memory for some gradients, and how far they are.
 
-    flat     one tensor over all of it
+    flat     one tensor over all of it, in the order of `parameters`
     views    the part of each parameter, in its shape
     missing  gradients that are not there yet
+    owner    rank in the group that gets the means; None if all do
+    sparse   the gradient of the one parameter has few rows; it travels as it is
+
+    The memory of a bucket with an owner is there while it is in use. It becomes the gradients of
+    the owner.
     """
 
-    def __init__(self, indices: Sequence[int], parameters: Sequence[Any]) -> None:
+    def __init__(
+        self, indices: Sequence[int], parameters: Sequence[Any], owner: int | None = None,
+        sparse: bool = False,
+    ) -> None:  # fmt: skip
         self.indices = list(indices)
         self.parameters = [parameters[k] for k in indices]
-        sizes = [one.numel() for one in self.parameters]
-        self.flat = zeros(sum(sizes), dtype=self.parameters[0].dtype)
-        self.views = [
-            part.view(one.shape) for part, one in zip(self.flat.split(sizes), self.parameters)
-        ]
+        self.owner, self.sparse = owner, sparse
+        self.sizes = [one.numel() for one in self.parameters]
         self.missing = len(self.indices)
         self.future: Any = None
+        self.flat: Any = None
+        self.views: list[Any] = []
+        if owner is None and not sparse:
+            self.open()
+
+    def open(self) -> None:
+        """Make the memory, if it is not there."""
+        if self.flat is None and not self.sparse:
+            self.flat = zeros(sum(self.sizes), dtype=self.parameters[0].dtype)
+            self.views = self.parts(self.flat)
+
+    def parts(self, flat: Any) -> list[Any]:
+        """Return the part of each parameter in a tensor like `flat`, in its shape."""
+        return [part.view(p.shape) for part, p in zip(flat.split(self.sizes), self.parameters)]
+
+    def close(self) -> list[Any]:
+        """Forget the memory; return the parts."""
+        found, self.views, self.flat = self.views, [], None
+        return found
 
     @property
     def nbytes(self) -> int:
-        """Bytes that travel."""
-        return int(self.flat.nbytes)
+        """Bytes of the gradients."""
+        return sum(one.nbytes for one in self.parameters)
 
 
 def make_buckets(
-    order: Sequence[int], parameters: Sequence[Any], first: int, most: int
-) -> list[Bucket]:
+    order: Sequence[int], parameters: Sequence[Any], first: int, most: int,
+    owners: Mapping[int, int] | None = None, sparse: Collection[int] = (),
+) -> list[Bucket]:  # fmt: skip
     """Return buckets of parameters in this order, of at most so many bytes if several fit.
 
     first, most  bytes of the first bucket, which is small so that it starts early, and of others
+    owners       ranks that alone get the means, by parameter
+    sparse       parameters whose gradients are sparse: each has a bucket of its own
     """
     open_ones: dict[Any, tuple[list[int], int]] = {}
     limits: dict[Any, int] = {}
-    closed: list[list[int]] = []
+    closed: list[tuple[list[int], int | None]] = []
     for index in order:
-        one = parameters[index]
-        indices, size = open_ones.get(one.dtype, ([], 0))
+        one, owner = parameters[index], (owners or {}).get(index)
+        if index in sparse:
+            closed.append(([index], None))
+            continue
+        kind = one.dtype, owner
+        indices, size = open_ones.get(kind, ([], 0))
         indices, size = [*indices, index], size + one.nbytes
-        if size >= limits.get(one.dtype, first):
-            closed.append(indices)
-            open_ones.pop(one.dtype, None)
-            limits[one.dtype] = most
+        if size >= limits.get(kind, first):
+            closed.append((indices, owner))
+            open_ones.pop(kind, None)
+            limits[kind] = most
         else:
-            open_ones[one.dtype] = indices, size
-    closed += [indices for indices, _ in open_ones.values()]
-    return [Bucket(indices, parameters) for indices in closed]
+            open_ones[kind] = indices, size
+    closed += [(indices, owner) for (_, owner), (indices, _) in open_ones.items()]
+    return [
+        Bucket(indices, parameters, owner, indices[0] in sparse) for indices, owner in closed
+    ]
+
+
+class BuiltinCommHookType(Enum):
+    """Hook that a name stands for: the mean as it is, or through float16."""
+
+    ALLREDUCE, FP16_COMPRESS = 1, 2
 
 
 class GradBucket:
@@ -85,9 +125,7 @@ class GradBucket:
 
     def gradients(self) -> list[Any]:
         """Return the gradient of each parameter, views of the buffer."""
-        sizes = [one.numel() for one in self._bucket.parameters]
-        parts = self._buffer.split(sizes)
-        return [part.view(one.shape) for part, one in zip(parts, self._bucket.parameters)]
+        return self._bucket.parts(self._buffer)
 
     def parameters(self) -> list[Any]:
         """Return the parameters whose gradients these are."""

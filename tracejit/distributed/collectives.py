@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from tracejit.distributed import recorded
+from tracejit.distributed import agreement, recorded
 from tracejit.distributed.buffers import (
     check_same_dtype,
     check_tensor,
@@ -24,6 +25,7 @@ from tracejit.distributed.buffers import (
     together,
 )
 from tracejit.distributed.communicator import Operation
+from tracejit.distributed.debug_level import DebugLevel, get_debug_level
 from tracejit.distributed.groups import ProcessGroup, member
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
@@ -37,7 +39,14 @@ def post(
 ) -> Operation:  # fmt: skip
     """Post one of MPI's nonblocking functions; it may count 64-bit numbers of elements."""
     address = group.library.counting(function, count)
-    return group.ring.post(name, address, arguments, keep, finish, wakes)
+    if get_debug_level() is DebugLevel.DETAIL:
+        agreement.check(group, name, function, count, arguments, keep)
+    made = group.ring.post(name, address, arguments, keep, finish, wakes)
+    made.count = count
+    group.posted.count += 1
+    if group.posted.known and group.ring.watch is not None:
+        made.look = partial(group.ring.watch.look_for_missing, group, group.posted.count, name)
+    return made
 
 
 def ended(group: ProcessGroup, operations: Sequence[Operation], results: Sequence[Any],

@@ -4,7 +4,8 @@ In: addresses of MPI's nonblocking functions, and their arguments. Out: operatio
 order in which they were posted, and that anybody may wait for. Called by `groups`.
 
 Captured programs call `begin` and `land`, which have slots of their own, a *flight* each. `begin`
-starts all that was posted before it calls MPI, so the order is that of the calls.
+starts all that was posted before it calls MPI, so the order is that of the calls. A program that
+gives up leaves its flights adrift: their slots are free when MPI is through with them.
 
 MPI makes progress only while a thread calls it. A thread that waits drives the ring itself, which
 costs no switch between threads. The communication thread drives it while no other waits. A lock
@@ -55,11 +56,13 @@ COUNT = 1024  # slots: more operations than these wait to be posted
 ALOFT = 1024  # slots of flights: as many may be begun and not waited for
 # What a flight keeps in its slot in place of arguments.
 RING_OF, WHAT, GROUP = 3, 4, 5
-FREE, WAITING, RUNNING, DONE, FAILED = range(5)
+FREE, WAITING, RUNNING, DONE, FAILED, ADRIFT = range(6)
 # A waiter tests this often before it lets other processes have the core, where cores suffice.
 _SPINS_ALONE = 2000
-# Between two looks of Python at deadlines and at dead processes: about a millisecond.
-_BUDGET = 4000
+# Tests between two looks of Python at deadlines and at dead processes: about a millisecond. Where
+# each test gives the core away, other work may keep it for milliseconds.
+_BUDGET, _BUDGET_CROWDED = 4000, 100
+_HEARS = 0.5  # seconds in which the watch tells of a death that MPI has noticed
 _NAP = 50_000  # nanoseconds that the thread sleeps between tests that found nothing
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _SLEEP, _WAKE = 128, 129  # operations of futex, private to the process
@@ -94,24 +97,29 @@ def progress(ring) -> "int64":
             atomic_store(starting, {STATE}, {RUNNING})
         r[{TAKEN}] += 1
     left = 0
+    if r[{LANDED}] + {ALOFT} < r[{FLOWN}]:
+        r[{LANDED}] = r[{FLOWN}] - {ALOFT}
     f = r[{LANDED}]
     first = 1
     while f < r[{FLOWN}]:
         flight_at = r[{FLIGHTS}] + (f % {ALOFT}) * {8 * SLOT}
         flight = pointer_at(flight_at)
-        if flight[{STATE}] == {RUNNING}:
+        state = flight[{STATE}]
+        if state == {RUNNING} or state == {ADRIFT}:
             wrong = call_function(
                 r[{TEST}], flight_at + {8 * REQUEST}, flight_at + {8 * FLAG},
                 flight_at + {8 * STATUS}
             ) & 4294967295
-            if wrong != 0:
-                flight[{CODE}] = wrong
-                atomic_store(flight, {STATE}, {FAILED})
-            elif (flight[{FLAG}] & 4294967295) != 0:
-                atomic_store(flight, {STATE}, {DONE})
-            else:
+            if wrong == 0 and (flight[{FLAG}] & 4294967295) == 0:
                 left += 1
                 first = 0
+            elif state == {ADRIFT}:
+                atomic_store(flight, {STATE}, {FREE})
+            elif wrong != 0:
+                flight[{CODE}] = wrong
+                atomic_store(flight, {STATE}, {FAILED})
+            else:
+                atomic_store(flight, {STATE}, {DONE})
         if first != 0:
             r[{LANDED}] = f + 1
         f += 1
@@ -164,9 +172,11 @@ def begin(group, what, source, target, count, kind, combined, root, nbytes) -> "
             call_function(r[{YIELD}])
     left = call_function(r[{PROGRESS}], ring)
     place = r[{FLIGHTS}] + (r[{FLOWN}] % {ALOFT}) * {8 * SLOT}
-    slot = pointer_at(place)
-    while atomic_load(slot, {STATE}) != {FREE}:
+    while atomic_load(pointer_at(place), {STATE}) != {FREE}:
+        r[{FLOWN}] += 1
+        place = r[{FLIGHTS}] + (r[{FLOWN}] % {ALOFT}) * {8 * SLOT}
         left = call_function(r[{PROGRESS}], ring)
+    slot = pointer_at(place)
     slot[{CODE}] = 0
     slot[{RING_OF}] = ring
     slot[{WHAT}] = what
@@ -245,6 +255,23 @@ def land(place, budget) -> "int64":
     return landed
 
 
+def abandon(place):
+    slot = pointer_at(place)
+    ring = slot[{RING_OF}]
+    r = pointer_at(ring)
+    spins = 0
+    while not atomic_swap_if(r, {LOCK}, 0, 1):
+        pause()
+        spins += 1
+        if spins > {_SPINS_ALONE}:
+            call_function(r[{YIELD}])
+    if slot[{STATE}] == {RUNNING}:
+        atomic_store(slot, {STATE}, {ADRIFT})
+    else:
+        atomic_store(slot, {STATE}, {FREE})
+    atomic_store(r, {LOCK}, 0)
+
+
 def gone(group, what, source, target, count, kind, combined, root, nbytes) -> "int64":
     return group * 0
 
@@ -302,7 +329,7 @@ def communicate(ring):
                 call_function(r[{YIELD}])
 '''
 
-_FUNCTIONS = ("progress", "drive", "begin", "land", "gone", "enter", "leave", "post",
+_FUNCTIONS = ("progress", "drive", "begin", "land", "abandon", "gone", "enter", "leave", "post",
               "communicate")  # fmt: skip
 
 
@@ -318,23 +345,31 @@ def _addresses() -> dict[str, int]:
     return {name: found[kernel.digest] for name, kernel in made.items()}
 
 
+def _no_look() -> None:
+    pass
+
+
 class Operation:
     """One call of MPI that was posted, and what it needs to live until it is over.
 
     name      of the collective, for errors
     keep      objects whose memory MPI reads or writes
     finish    called once, by the first who finds the operation done: copies results to their places
+    look      called now and then while somebody waits; it may raise
+    count     elements of a collective, for errors; -1 if they are not known
     """
 
     __slots__ = (
         "_ring", "name", "number", "_place", "keep", "finish", "_ended", "error", "status", "_lock",
+        "look", "count",
     )  # fmt: skip
 
     def __init__(self, ring: Communicator, name: str, keep: Any,
                  finish: Callable[[], None] | None):  # fmt: skip
         self._ring, self.name, self.keep, self.finish = ring, name, keep, finish
-        self.number, self._place = -1, 0
+        self.number, self._place, self.count = -1, 0, -1
         self._ended, self.error = False, None
+        self.look: Callable[[], None] = _no_look
         self.status: bytes | None = None  # MPI's status of a message, once it is over
         self._lock = forks.rlock()
 
@@ -352,36 +387,43 @@ class Operation:
         `timeout` seconds."""
         ring = self._ring
         ring.check()
-        if not self._ended and ring.drive(self._place, _BUDGET) < DONE:
-            self._wait_long(timeout)
+        if not self._ended and ring.drive(self._place, ring.budget) < DONE:
+            self._wait_long(timeout, self.look)
         self.end()
         if self.error is not None:
             raise self.error
 
-    def _wait_long(
-        self, timeout: float | None, look: Callable[[], None] = lambda: None
-    ) -> None:
+    def _wait_long(self, timeout: float | None, look: Callable[[], None]) -> None:
         ring = self._ring
         watch = ring.watch
-        begun = time.monotonic()
+        begun, tests = time.monotonic(), 0
         if watch is not None:
-            watch.enter(self.number, self.name)
+            watch.enter(self.number, self.name, self.sizes(self.count, self.keep))
         try:
-            while ring.drive(self._place, _BUDGET) < DONE:
+            while ring.drive(self._place, ring.budget) < DONE:
                 look()
                 if watch is not None and watch.failed is not None:
                     raise RuntimeError(f"{self.name} cannot end: {watch.failed}")
                 waited = time.monotonic() - begun
                 if timeout is not None and waited > timeout:
                     raise RuntimeError(ring.timeout_text(self.name, self.number, timeout))
-                if waited > 0.02:  # nothing is near: leave the core to others
+                tests += ring.budget
+                if waited > 0.02 and tests >= _BUDGET:  # nothing is near: leave the core to others
                     time.sleep(0.0001)
+                    tests = 0
         except BaseException:
             ring.wake()  # the thread takes what nobody drives any more
             raise
         finally:
             if watch is not None:
                 watch.leave()
+
+    @staticmethod
+    def sizes(count: int, keep: Any) -> str:
+        """Return how much a collective moves, such as "5 float32"; "" if that is unknown."""
+        kept = keep if isinstance(keep, tuple) else (keep,)
+        kind = next((one.dtype for one in kept if hasattr(one, "dtype")), None)
+        return "" if count < 0 or kind is None else f"{count} {kind.name}"
 
     def end(self) -> None:
         """Take note of the result, and copy it to its place, once."""
@@ -392,7 +434,12 @@ class Operation:
             self._ended = True
             finish, self.finish, self.keep = self.finish, None, None
             if code:
-                self.error = RuntimeError(f"{self.name}: MPI: {self._ring.error_text(code)}")
+                text, watch = self._ring.error_text(code), self._ring.watch
+                if watch is not None and watch.hears_of_failure(_HEARS):
+                    text = f"{self.name} cannot end: {watch.failed} (MPI: {text})"
+                else:
+                    text = f"{self.name}: MPI: {text}"
+                self.error = RuntimeError(text)
             elif finish is not None:
                 finish()
 
@@ -415,7 +462,7 @@ class Communicator:
         self._words = memoryview(words).cast("B").cast("q")
         self.error_text = error_text
         self.watch: Any = None
-        self.crowded = crowded
+        self.crowded, self.budget = crowded, _BUDGET_CROWDED if crowded else _BUDGET
         self._lock = forks.rlock()
         self._held: list[Operation | None] = [None] * COUNT
         self._next = self._swept = 0
@@ -432,6 +479,7 @@ class Communicator:
         self._drive = ctypes.CFUNCTYPE(word, word, word, word)(addresses["drive"])
         self._post = ctypes.PYFUNCTYPE(None, word, word)(addresses["post"])
         self._enter = ctypes.CFUNCTYPE(None, word)(addresses["enter"])
+        self._abandon = ctypes.CFUNCTYPE(None, word)(addresses["abandon"])
         self._leave = ctypes.PYFUNCTYPE(None, word)(addresses["leave"])
         self._communicate = ctypes.CFUNCTYPE(None, word)(addresses["communicate"])
         self._thread: threading.Thread | None = None
@@ -479,6 +527,8 @@ class Communicator:
             made.number, made._place = number, place
             self._held[index] = made
             self._next = number + 1
+            if self.watch is not None:
+                self.watch.posted[0] = number
             if wakes and self._thread is None:
                 self._start()
             self._post(self.address, wakes)
@@ -563,6 +613,13 @@ class Communicator:
         watched._wait_long(float(group[SECONDS]), look)
         if words[base + STATE] == FAILED:
             raise RuntimeError(f"{watched.name}: MPI: {self.error_text(words[base + CODE])}")
+
+    def abandon(self, places: Sequence[int]) -> None:
+        """Let nobody wait for what a captured program began: the communication thread carries it
+        on."""
+        for place in places:
+            self._abandon(place)
+        self.wake()
 
     def shut_down(self) -> None:
         """End the communication thread."""

@@ -23,14 +23,17 @@ class DeviceMesh:
     device_type     "cpu"
     mesh            ranks, in nested lists or a tensor
     mesh_dim_names  of the dimensions
+    backend_override  taken, and without effect: all groups talk by MPI
 
     All processes of the job must make the same meshes. Raises ValueError for names that do not fit.
     """
 
     def __init__(
-        self, device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None,
-        _init_backend: bool = True,
+        self, device_type: str, mesh: Any = None, *, mesh_dim_names: Sequence[str] | None = None,
+        backend_override: Any = None, _init_backend: bool = True,
     ) -> None:  # fmt: skip
+        if mesh is None:
+            raise TypeError("DeviceMesh: expected mesh to be a tensor or nested lists of ranks")
         self.device_type = device_type
         self.mesh = mesh.clone() if isinstance(mesh, Tensor) else tensor(mesh)
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)

@@ -99,25 +99,25 @@ def _gather_all(
 
 
 def all_gather_single(
-    output: Any, input: Any, group: Any = None, async_op: bool = False
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Put the inputs of all processes one after the other into `output`.
+    """Put the inputs of all processes one after the other into `output_tensor`.
 
-    output  with as many times the elements of `input` as there are processes: concatenated or
-            stacked
+    output_tensor  with as many times the elements of `input_tensor` as there are processes:
+                   concatenated or stacked
     """
-    check_tensor(input, "input_tensor")
-    check_tensor(output, "output_tensor")
-    check_same_dtype([output, input])
+    check_tensor(input_tensor, "input_tensor")
+    check_tensor(output_tensor, "output_tensor")
+    check_same_dtype([output_tensor, input_tensor])
     found = member(group, "all_gather_into_tensor")
     if found is None:
         return None
-    if output.numel() != input.numel() * found.size():
+    if output_tensor.numel() != input_tensor.numel() * found.size():
         raise ValueError("output tensor size must be equal to world_size times input tensor size")
-    if recorded.records_for(output, input):
-        return handle(recorded.all_gather_single(output, input, found), async_op)
-    operation = _gather_all(output, input, found, "all_gather_into_tensor", async_op)
-    return ended(found, [operation], [output], async_op)
+    if recorded.records_for(output_tensor, input_tensor):
+        return handle(recorded.all_gather_single(output_tensor, input_tensor, found), async_op)
+    operation = _gather_all(output_tensor, input_tensor, found, "all_gather_into_tensor", async_op)
+    return ended(found, [operation], [output_tensor], async_op)
 
 
 def all_gather_into_tensor(

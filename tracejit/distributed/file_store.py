@@ -25,7 +25,8 @@ class FileStore(Store):
     """A store in a file that all processes can reach; they lock it by turns.
 
     file_name   a file that does not exist yet, or that others of the job made
-    world_size  the last of so many processes removes the file; nobody does if it is -1
+    world_size  the last of so many processes removes the file; nobody does if it is -1, or if the
+                file was there before them
 
     The file holds every change, one after the other: a process that is killed in the middle of one
     leaves a piece that the next process cuts off.
@@ -35,8 +36,9 @@ class FileStore(Store):
         self._path, self._size = file_name, world_size
         self._table, self._read = Table(), 0
         self._lock = forks.rlock()
+        made = _make(file_name)
         self._ask([b"add", b"refcount/", b"1"], 0)
-        self._close = weakref.finalize(self, _leave_file, file_name, world_size, os.getpid())
+        self._close = weakref.finalize(self, _leave_file, file_name, world_size, os.getpid(), made)
 
     @property
     def path(self) -> str:
@@ -86,13 +88,25 @@ def _locked(path: str, changes: bool) -> Iterator[IO[bytes]]:
         yield file  # closing gives the lock back
 
 
-def _leave_file(path: str, world_size: int, pid: int) -> None:
+def _make(path: str) -> bool:
+    """Make the file; return False if it was there."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _leave_file(path: str, world_size: int, pid: int, made: bool) -> None:
     if os.getpid() != pid or not os.path.exists(path):  # a forked child never came
         return
     store = FileStore.__new__(FileStore)
     store._path, store._table, store._read, store._lock = path, Table(), 0, forks.rlock()
+    if made:
+        store._ask([b"add", b"made/", b"1"], 0)
     left = int(store._ask([b"add", b"refcount/", b"-1"], 0)[0])
     gone = int(store._ask([b"add", b"cleanup/", b"1"], 0)[0])
-    if left <= 0 and 0 <= world_size <= gone:
+    ours = store._ask([b"check", b"made/"], 0)[0] == b"1"
+    if left <= 0 and 0 <= world_size <= gone and ours:
         with contextlib.suppress(OSError):
             os.unlink(path)

@@ -17,6 +17,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
 from tracejit.distributed import environment, mpi, rendezvous
 from tracejit.distributed.store import PrefixStore, Store
+from tracejit.jit.capture.collectives import backward_calls
 
 default_pg_timeout = timedelta(minutes=30)
 NOT_INITIALIZED = (
@@ -34,11 +35,24 @@ class Backend(str):
     """
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    FAKE = "fake"
+    backend_list = ("undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake")
+    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl"}  # as PyTorch has them
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
             raise ValueError("Backend constructor parameter must be string-ish")
         return str.__new__(cls, name.lower())
+
+
+class Posted:
+    """The collectives that this process posted in a group, to tell the others at its end.
+
+    known  False if others cannot compare the count: captured programs begin collectives too
+    """
+
+    def __init__(self) -> None:
+        self.count, self.known = 0, True
 
 
 class ProcessGroup:
@@ -64,18 +78,34 @@ class ProcessGroup:
         self.number = next(_numbers)
         self._rank, self._size = communicator.Get_rank(), communicator.Get_size()
         self.ring = found.ring
+        before = _posted.get(name)
+        if before is not None:
+            before.known = False  # two groups of one name
+        self.posted = Posted()
+        self.posted.known = before is None
+        _posted[name] = self.posted
 
     def rank(self) -> int:
         """Return the rank of this process in the group."""
+        note_use(self)
         return self._rank
 
     def size(self) -> int:
         """Return the number of processes."""
+        note_use(self)
         return self._size
 
     def name(self) -> str:
         """Return the backend's name."""
+        note_use(self)
         return str(self.backend)
+
+    @property
+    def _device_types(self) -> list[Any]:
+        """The kinds of devices whose tensors may travel."""
+        from tracejit.core.memory.devices import device
+
+        return [device("cpu")]
 
     def get_group_store(self) -> Store | None:
         """Return the store of the group's processes."""
@@ -123,6 +153,7 @@ group = _Group()
 _lock = forks.rlock()
 _made: list[ProcessGroup] = []
 _numbers = itertools.count()  # of this process's groups: a number is never used again
+_posted: dict[str, Posted] = {}  # by the group's name, also of those that are gone
 _count = [0]  # groups ever made: all processes count alike
 _told_of_gloo = [False]
 
@@ -151,7 +182,29 @@ def _note_read() -> None:
         asks(default_process_group, None)
 
 
-def _break_recording() -> None:
+def is_there(number: int) -> bool:
+    """Return True if this process can use the group of a number. Guards of captured functions ask
+    it."""
+    return any(one.number == number and not one.ring.forked for one in _made)
+
+
+def note_use(group: ProcessGroup) -> None:
+    """Let a recording depend on which group this is, and on whether it is there."""
+    tracer: Any = active.tracer
+    if tracer is None or not hasattr(tracer, "asks"):
+        return
+    if group is GroupMember.WORLD:
+        tracer.asks(default_process_group, None)
+        return
+    tracer.asks(is_there, group.number)
+    while not hasattr(tracer, "belongs_to"):  # of a mapped function
+        tracer = tracer.below
+        if tracer is None:
+            return
+    tracer.belongs_to(group)
+
+
+def break_recording() -> None:
     """End a recording's segment: joining and leaving is no part of a program."""
     if active.tracer is not None:
         active.tracer.break_graph(None, "the function joins, makes or leaves a process group",
@@ -207,7 +260,7 @@ def init_process_group(
     (0, 1)
     >>> dist.destroy_process_group()
     """
-    _break_recording()
+    break_recording()
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -237,7 +290,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
     Raises AssertionError if there is no default group, ValueError for a group that is gone.
     """
-    _break_recording()
+    break_recording()
     if group == GroupMember.NON_GROUP_MEMBER:
         return
     found = GroupMember.WORLD if group is None else group
@@ -278,6 +331,8 @@ def member(group: Any, name: str) -> ProcessGroup | None:
 
     Warns and returns None if this process is not in it.
     """
+    if getattr(active.tracer, "differentiating", False):
+        raise backward_calls(name)
     if group is None:
         return world()
     if group == GroupMember.NON_GROUP_MEMBER:
@@ -310,7 +365,9 @@ def get_world_size(group: Any = None) -> int:
 
 def get_backend(group: Any = None) -> Backend:
     """Return the backend's name, as it was asked for."""
-    return (world() if group is None else group).backend
+    found = world() if group is None else group
+    note_use(found)
+    return found.backend
 
 
 def get_backend_config(group: Any = None) -> str:
@@ -321,7 +378,9 @@ def get_backend_config(group: Any = None) -> str:
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
     """Return the global ranks of a group, in its order."""
-    return list((world() if group is None else group).ranks)
+    found = world() if group is None else group
+    note_use(found)
+    return list(found.ranks)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
@@ -333,6 +392,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     """Return the rank in a group of a global rank; ValueError if it is not in it."""
+    note_use(group)
     if global_rank not in group.ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return group.ranks.index(global_rank)
@@ -371,7 +431,7 @@ def new_group(
     Returns `GroupMember.NON_GROUP_MEMBER` in processes outside. Raises ValueError for ranks that do
     not exist, RuntimeError for one that is there twice.
     """
-    _break_recording()
+    break_recording()
     base = world()
     chosen = list(base.ranks) if ranks is None else [int(r) for r in ranks]
     if sort_ranks:
@@ -389,6 +449,41 @@ def new_group(
     if use_local_synchronization and not inside:
         return GroupMember.NON_GROUP_MEMBER
     return _new_group(base, chosen, inside, timeout, backend, use_local_synchronization, group_desc)
+
+
+def made() -> list[ProcessGroup]:
+    """Return the groups that are there, those that were destroyed excepted."""
+    return list(_made)
+
+
+def posted() -> dict[str, int]:
+    """Return how many collectives this process posted in each group, by the group's name."""
+    return {name: one.count for name, one in _posted.items() if one.known}
+
+
+def made_since_start() -> int:
+    """Return the number of groups that were ever made."""
+    return _count[0]
+
+
+def start_again(made: ProcessGroup) -> None:
+    """Forget all groups, without a word to other processes, for a new default one."""
+    _made[:] = [made]
+    _count[0] += 1
+    GroupMember.WORLD = made
+
+
+def adopt(parent: ProcessGroup, communicator: Any, ranks: list[int], timeout: timedelta | None,
+          backend: Backend, description: str) -> ProcessGroup:  # fmt: skip
+    """Return a group over a part of another one's processes, whose communicator is there."""
+    name = f"{parent.group_name}/{_count[0]}"
+    _count[0] += 1
+    store = None if parent.store is None else PrefixStore(f"group/{name}/{ranks}", parent.store)
+    made = ProcessGroup(
+        communicator, ranks, backend, timeout or parent.timeout, name, store, description
+    )
+    _made.append(made)
+    return made
 
 
 def _new_group(base: ProcessGroup, ranks: list[int], inside: bool, timeout: timedelta | None,

@@ -3,9 +3,9 @@
 In: connections, whose first line names the protocol. Out: answers. Called by `rendezvous` in rank 0
 and by the launcher's agent.
 
-One thread serves all connections, and none may make it wait or hold more than a bound. Store and
-watch connections present the job's key. PMI has no room for one: its connections must come from an
-address that a store connection with the key came from, one a rank.
+One thread serves all connections, and none may make it wait or hold more than a bound. All present
+the job's key first. PMI has no room for one, so a rank opens that connection itself, and then hands
+it to its MPI library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 import weakref
 
 from tracejit.core.memory import forks
-from tracejit.distributed import board, pmi_protocol, store_service, watch_protocol
+from tracejit.distributed import board, pmi_protocol, shared_memory, store_service, watch_protocol
 from tracejit.distributed.errors import DistNetworkError
 from tracejit.distributed.peer import MOST_HELLO, NO_KEY, VERSION, Peer, resolve
 from tracejit.distributed.store_protocol import ProtocolError
@@ -53,8 +53,8 @@ class JobServer:
         self.world_size, self.key, self._rank = world_size, key, rank
         self._most = 64 + 4 * world_size
         self._hosts: dict[int, str] = {}
-        self._addresses: set[str] = set()
         self._board = secrets.token_hex(16)
+        self._places: board.Board | None = None
         self.store = store_service.Service()
         self.world = pmi_protocol.World(world_size, self._hosts)
         self.watchers = watch_protocol.Watchers(world_size, self.world.fail)
@@ -70,6 +70,15 @@ class JobServer:
         self._thread = threading.Thread(target=self._serve, daemon=True, name="tracejit-job-server")
         _servers.add(self)
         self._thread.start()
+
+    def read_board(self) -> None:
+        """Keep the ranks' board, before they take its name away, for `where`."""
+        with contextlib.suppress(OSError):  # no folder for temporary files
+            self._places = board.Board(self._board, -1, self.world_size)
+
+    def where(self, rank: int) -> str:
+        """Return the collective that a rank of this host is or was in, "" if that is unknown."""
+        return "" if self._places is None else self._places.where(rank)
 
     def close(self, patience: float = 0.0) -> None:
         """End all connections, once MPI_Finalize of the ranks needs no server any more.
@@ -124,7 +133,7 @@ class JobServer:
 
     def _accept(self) -> None:
         try:
-            connection, where = self._listener.accept()
+            connection, _ = self._listener.accept()
         except OSError:  # the peer went away, or the process has no more files
             time.sleep(0.001)
             return
@@ -137,7 +146,7 @@ class JobServer:
         connection.setblocking(False)
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = Peer(self, connection, str(where[0]))
+        peer = Peer(self, connection)
         self._peers.add(peer)
         self._selector.register(connection, selectors.EVENT_READ, peer)
 
@@ -174,11 +183,6 @@ class JobServer:
 
     def _greet(self, peer: Peer) -> None:
         """Find the protocol of a connection by its first line; ProtocolError for what is none."""
-        if peer.received.startswith(b"cmd="):
-            if peer.address not in self._addresses:
-                raise ProtocolError("the job knows no process at this address")
-            peer.service = self.world
-            return
         end = peer.received.find(b"\n", 0, MOST_HELLO)
         if end < 0:
             if len(peer.received) >= MOST_HELLO or not b"tracejit ".startswith(
@@ -212,7 +216,6 @@ class JobServer:
         if rank != -1 and any(p.rank == rank and p.service is service for p in self._peers):
             raise ProtocolError(f"rank {rank} is here already")
         peer.service, peer.rank = service, rank
-        self._addresses.add(peer.address)
         if rank != -1:
             self._hosts[rank] = host
         peer.say(f"ok {self._rank} {os.getpid()} {self._board}\n".encode())
@@ -244,6 +247,7 @@ class JobServer:
     def _end(self) -> None:
         self.watchers.over()
         board.unlink(self._board)
+        shared_memory.unlink_of_job(self.world.name)
         deadline = time.monotonic() + 1
         for peer in list(self._peers):
             # what was said must arrive: others learn from it that nothing is wrong

@@ -75,7 +75,11 @@ def parse(
     reader = parser() if reader is None else reader
     reader.add_argument("program", help="script, module or command")
     reader.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
-    found = reader.parse_args(arguments)
+    return checked(reader, reader.parse_args(arguments))
+
+
+def checked(reader: argparse.ArgumentParser, found: argparse.Namespace) -> argparse.Namespace:
+    """Return options with numbers where texts were given. Exits where they contradict."""
     low, _, high = str(found.nnodes).partition(":")
     if high and high != low:
         reader.error("--nnodes: the number of hosts is fixed; give one number")

@@ -21,16 +21,21 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL
+LEAVE = 3.0  # seconds in which ranks may end by themselves, with an error that names the failed one
 _PDEATHSIG = 1
 
 
 class Outcome(NamedTuple):
-    """End of a process: its rank on this host, its number, its exit code, its log if any."""
+    """End of a process: its rank on this host, its number, its exit code, its log if any.
+
+    place  the collective that it was in, if that is known
+    """
 
     local_rank: int
     pid: int
     code: int
     log: str
+    place: str = ""
 
     def text(self, rank: int) -> str:
         """Return a line for people."""
@@ -39,6 +44,7 @@ class Outcome(NamedTuple):
                 how = f"ended by {signal.Signals(-self.code).name}"
             except ValueError:
                 how = f"ended by signal {-self.code}"
+            how += f" {self.place}" if self.place else ""
         else:
             how = f"exit code {self.code}"
         where = f", its output is in {self.log}" if self.log else ""
@@ -136,12 +142,19 @@ class Crew:
                 return bad
             time.sleep(interval)
 
+    def let_end(self, seconds: float = LEAVE) -> None:
+        """Wait until all have ended, at most so long: those that wait for a rank that failed."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and any(p.ended() is None for p in self.processes):
+            time.sleep(0.02)
+
     def end(self, grace: float = GRACE) -> None:
         """End those that run: SIGTERM, and SIGKILL after some seconds."""
         for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, grace)):
             running = [process for process in self.processes if process.ended() is None]
             for process in running:
                 process.send(number)
+                process.send(signal.SIGCONT)  # one that was stopped would never see it
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline and any(p.ended() is None for p in running):
                 time.sleep(0.02)

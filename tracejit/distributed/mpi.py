@@ -16,12 +16,11 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from socket import SOCK_STREAM
 from typing import Any
 
 from tracejit.core.memory import forks, mpi_forks
 from tracejit.core.memory.threads import available_threads
-from tracejit.distributed import mpi_settings
+from tracejit.distributed import mpi_settings, shared_memory
 from tracejit.distributed.communicator import Communicator
 from tracejit.jit.runtime import collective_waits
 
@@ -60,13 +59,16 @@ class Library:
         self._c = ctypes.CDLL(mpi.__file__)  # finds the functions of the library behind it
         node = self.world.Split_type(mpi.COMM_TYPE_SHARED, self.rank)
         self.local_rank, self.local_size = node.Get_rank(), node.Get_size()
+        if self.local_rank == 0:
+            shared_memory.unlink_mapped()  # the split ends when all are out of MPI_Init
         self.ring = Communicator(
             self.function("Test"), self.error_text, self.local_size > available_threads()
         )
-        collective_waits.install(self.ring.wait_for_flight)
+        collective_waits.install(self.ring.wait_for_flight, self.ring.abandon)
         self.server_connection = -1  # descriptor of the library's own connection to a PMI server
         self.launched = False  # by a launcher of MPI's own
         self.over = False  # MPI was ended
+        self.shrunk = False  # processes died, and MPI_Finalize may wait for them
         self.failed = False  # this process gave up: it must not wait for the others at its end
 
     def function(self, name: str) -> int:
@@ -168,13 +170,14 @@ def is_installed() -> bool:
 
 
 def start(
-    rank: int | None = None, size: int | None = None, server: str | None = None,
+    rank: int | None = None, size: int | None = None, server: int = -1,
     told: Mapping[str, str] | None = None,
 ) -> Library:  # fmt: skip
     """Start MPI, or return what was started before.
 
     rank, size  of this process, if a server tells them; else the launcher of MPI says them
-    server      "address:port" of a job's PMI server: the library asks it for the other processes
+    server      descriptor of a connection to a job's PMI server, which becomes the library's own:
+                it asks there for the other processes
     told        variables by which the library finds the others, if not by that server
 
     Raises RuntimeError if there is no MPI, or if it sees another rank or another number of
@@ -183,7 +186,10 @@ def start(
     global _library
     with _lock:
         if _library is None:
-            _library = _start(rank, server, told)
+            if server >= 0:
+                names = {"PMI_FD": server, "PMI_RANK": rank, "PMI_SIZE": size}
+                told = {name: str(value) for name, value in names.items()}
+            _library = _start(server, told)
         found = _library
     if found.over:
         raise RuntimeError("MPI was ended in this process and cannot start again")
@@ -219,13 +225,11 @@ def library_name() -> str:
     return str(_module().get_vendor()[0])
 
 
-def _start(rank: int | None, server: str | None, told: Mapping[str, str] | None) -> Library:
+def _start(server: int, told: Mapping[str, str] | None) -> Library:
     mpi_settings.apply()
-    if told is None:
-        told = {} if server is None else {"PMI_PORT": server, "PMI_ID": str(rank)}
+    launched, told = told is None, told or {}
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
-    opened = _descriptors()
     try:
         mpi = _module()
         if not mpi.Is_initialized():
@@ -249,39 +253,12 @@ def _start(rank: int | None, server: str | None, told: Mapping[str, str] | None)
                            "(MPI_THREAD_SERIALIZED is needed)")
     mpi.COMM_WORLD.Set_errhandler(mpi.ERRORS_RETURN)
     made = Library(mpi)
-    made.launched = server is None
-    if server is not None:
-        made.server_connection = _connection_to(server, _descriptors() - opened)
+    made.launched, made.server_connection = launched, server
+    if server >= 0:
         forks.in_child(made.leave_server)
     atexit.register(finish)
     mpi_forks.install()
     return made
-
-
-def _descriptors() -> set[int]:
-    """Return the open descriptors, without the one that listing them took."""
-    found = set()
-    for name in os.listdir("/dev/fd"):
-        try:
-            os.fstat(int(name))
-        except OSError:
-            continue
-        found.add(int(name))
-    return found
-
-
-def _connection_to(server: str, descriptors: set[int]) -> int:
-    """Return which of these is the library's connection to its PMI server; -1 if none is."""
-    address, _, port = server.rpartition(":")
-    peers = {info[4][:2] for info in socket.getaddrinfo(address, int(port), type=SOCK_STREAM)}
-    for descriptor in descriptors:
-        try:
-            with socket.socket(fileno=os.dup(descriptor)) as one:
-                if one.getpeername()[:2] in peers:
-                    return descriptor
-        except OSError:
-            continue
-    return -1
 
 
 def finish(patience: float = 10.0) -> None:
@@ -294,8 +271,12 @@ def finish(patience: float = 10.0) -> None:
     if found is None or found.over or found.ring.forked:
         return
     found.over = True
+    if found.ring.watch is not None and not found.failed:
+        from tracejit.distributed import groups
+
+        found.ring.watch.tell_end(groups.posted())
     found.ring.shut_down()
-    if _may_end(found, patience):
+    if _may_end(found, patience) and not found.shrunk:
         found.end()
     found.leave_server()
 

@@ -46,8 +46,8 @@ def resolve(address: str, port: int) -> tuple[int, Any]:
 class Peer:
     """One connection."""
 
-    def __init__(self, server: Server, connection: socket.socket, address: str) -> None:
-        self._server, self.connection, self.address = server, connection, address
+    def __init__(self, server: Server, connection: socket.socket) -> None:
+        self._server, self.connection = server, connection
         self.received, self.unsent = bytearray(), bytearray()
         self.service: Any = None  # of the protocol, once it is known
         self.rank = -1

@@ -1,7 +1,8 @@
 """PMI 1.1, the text protocol by which MPICH's processes find each other in MPI_Init.
 
 In: lines such as "cmd=get kvsname=... key=...". Out: lines of answers. Called by `job_server` for
-processes that no launcher of MPI started, and that were told PMI_PORT and PMI_ID instead.
+processes that no launcher of MPI started. They have told the job's key and their rank before, and
+hand the connection to MPICH as PMI_FD.
 
 MPICH asks for `PMI_process_mapping` to learn which ranks share memory.
 """
@@ -55,7 +56,7 @@ class World:
     def __init__(self, size: int, hosts: dict[int, str]) -> None:
         self.size, self._hosts = size, hosts
         # libraries name shared memory after it: two jobs of a host must not meet
-        self._name = f"tracejit_{secrets.token_hex(8)}"
+        self.name = f"tracejit_{secrets.token_hex(8)}"
         self._values: dict[str, str] = {}
         self._inside: dict[int, Talker] = {}  # ranks that wait in the barrier
         self._ranks: dict[int, Talker] = {}
@@ -75,11 +76,9 @@ class World:
     def _answer(self, talker: Talker, line: str) -> None:
         told = dict(part.split("=", 1) for part in line.strip().split(" ") if "=" in part)
         command = told.get("cmd", "")
-        if command == "initack":
-            self._acknowledge(talker, told.get("pmiid", ""))
-        elif self._rank_of(talker) is None:
-            raise ProtocolError("the process did not tell its rank")
-        elif command in ("put", "get", "getbyidx"):
+        if self._rank_of(talker) is None:
+            raise ProtocolError("the process said finalize before")
+        if command in ("put", "get", "getbyidx"):
             self._key_or_value(talker, command, told, line)
         elif command == "barrier_in":
             self._enter(talker)
@@ -101,7 +100,7 @@ class World:
             "get_maxes": f"maxes kvsname_max=256 keylen_max={_MOST_KEY} vallen_max={_MOST_VALUE} "
                          "rc=0",
             "get_appnum": "appnum appnum=0 rc=0",
-            "get_my_kvsname": f"my_kvsname kvsname={self._name} rc=0",
+            "get_my_kvsname": f"my_kvsname kvsname={self.name} rc=0",
             "get_universe_size": f"universe_size size={self.size} rc=0",
         }  # fmt: skip
 
@@ -111,19 +110,6 @@ class World:
     def admit(self, talker: Talker, rank: int) -> None:
         """Let a rank in."""
         self._ranks[rank] = talker
-
-    def _acknowledge(self, talker: Talker, text: str) -> None:
-        """Let a rank in that was told PMI_PORT and PMI_ID.
-
-        Raises ProtocolError if another has its place.
-        """
-        if not text.isdecimal() or not 0 <= int(text) < self.size:
-            raise ProtocolError("the rank is outside the job")
-        rank = int(text)
-        if rank in self._ranks or self._rank_of(talker) is not None:
-            raise ProtocolError(f"rank {rank} is here already")
-        self.admit(talker, rank)
-        _say(talker, "initack rc=0", f"set size={self.size}", f"set rank={rank}", "set debug=0")
 
     def _key_or_value(self, talker: Talker, command: str, told: dict[str, str], line: str) -> None:
         key = told.get("key", "")

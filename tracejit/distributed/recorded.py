@@ -23,6 +23,7 @@ from tracejit.core.eager.state import of_array
 from tracejit.core.ops import collectives as records
 from tracejit.distributed import groups
 from tracejit.distributed.buffers import reduced_in
+from tracejit.distributed.debug_level import DebugLevel, get_debug_level
 from tracejit.distributed.groups import ProcessGroup
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
@@ -38,8 +39,11 @@ _words: dict[int, Any] = {}  # by number of the group, until it is destroyed
 
 
 def records_for(*tensors: Any) -> bool:
-    """Return True if a function is recorded whose graph takes a collective of these tensors."""
-    if getattr(active.tracer, "collective", None) is None:
+    """Return True if a function is recorded whose graph takes a collective of these tensors.
+
+    At level DETAIL none does: programs do not compare their collectives.
+    """
+    if getattr(active.tracer, "collective", None) is None or get_debug_level() is DebugLevel.DETAIL:
         return False
     return all(tensor.device.type == "cpu" for tensor in tensors)
 
@@ -49,6 +53,7 @@ def words_of(group: ProcessGroup) -> Any:
     found = _words.get(group.number)
     if found is not None:
         return found
+    group.posted.known = False  # programs count for themselves
     library, ring, words = group.library, group.ring, np.zeros(layout.WORDS, np.int64)
     words[layout.BEGIN], words[layout.LAND] = ring.functions["begin"], ring.functions["land"]
     words[layout.RING], words[layout.COMMUNICATOR] = ring.address, group.handle
@@ -80,18 +85,10 @@ def set_seconds(group: ProcessGroup) -> None:
         _words[group.number].array[layout.SECONDS] = math.ceil(group.seconds)
 
 
-def note_use(group: ProcessGroup) -> None:
-    """Let the recording depend on which group this is."""
-    tracer: Any = active.tracer
-    if group is groups.GroupMember.WORLD:
-        tracer.asks(groups.default_process_group, None)
-    else:
-        tracer.belongs_to(group)
-
-
 def _node(record: Any, group: ProcessGroup, *operands: Any, **attributes: Any) -> Any:
     tracer: Any = active.tracer
-    note_use(group)
+    groups.note_use(group)
+    group.ring.check()
     group.ring.wake()  # its thread carries on what programs begin
     return tracer.collective(record, operands, words_of(group), attributes)
 
@@ -110,7 +107,8 @@ def done(results: Sequence[Any]) -> Work:
 
 def _write(tensor: Any, result: Any) -> None:
     """Let the tensor's memory hold a result, which may have another shape and dtype."""
-    result = result if result.dim() == tensor.dim() else result.reshape(tensor.shape)
+    if tuple(result.shape) != tuple(tensor.shape):
+        result = result.reshape(tensor.shape)
     tensor.detach()._assign(result.to(tensor.dtype))
 
 
@@ -141,12 +139,17 @@ def broadcast(tensor: Any, root: int, group: ProcessGroup) -> Work:
 
 def reduce(tensor: Any, root: int, op: Any, group: ProcessGroup) -> Work:
     """Record the combination in one rank of the group; the other tensors stay."""
+    found = combined_in(tensor, root, op, group)
+    if group.rank() == root:
+        _write(tensor, found)
+    return done([tensor])
+
+
+def combined_in(tensor: Any, root: int, op: Any, group: ProcessGroup) -> Any:
+    """Return the combination of a tensor over the group in one rank, the own tensor elsewhere."""
     asked = mpi_operation("reduce", op, tensor.dtype)
     x = _plain(tensor, reduced_in(tensor.dtype))
-    found = _node(records.reduce, group, x, op=asked, root=root)
-    if group.rank() == root:
-        _write(tensor, _mean(found, op, group))
-    return done([tensor])
+    return _mean(_node(records.reduce, group, x, op=asked, root=root), op, group)
 
 
 def all_gather(tensors: Sequence[Any], tensor: Any, group: ProcessGroup) -> Work:

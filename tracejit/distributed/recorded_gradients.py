@@ -72,6 +72,10 @@ class RecordedGradients:
             last = number + 1 == len(reducer.buckets)
             return reducer.hook(reducer.hook_state, GradBucket(bucket, number, last, flat))
         flat = records.bucket(*parts, divisor=reducer.divisor)
+        if bucket.owner is not None:
+            for parameter in bucket.parameters:
+                parameter.grad = None
+            return recorded.combined_in(flat, bucket.owner, ReduceOp.SUM, reducer.group)
         return recorded.combined(flat, ReduceOp.SUM, reducer.group)
 
     @no_grad()
@@ -87,6 +91,8 @@ class RecordedGradients:
         for bucket, result in zip(reducer.buckets, self.results):
             found = result.wait() if reducer.hook is not None else result
             found = found[0] if isinstance(found, (list, tuple)) else found
+            if bucket.owner not in (None, reducer.group.rank()):
+                continue
             at = 0
             for parameter in bucket.parameters:
                 part = found[at : at + parameter.numel()].reshape(parameter.shape)
@@ -99,9 +105,13 @@ class RecordedGradients:
                 else:
                     grad._assign(part.to(grad.dtype))
         reducer.expecting = False
+<<<<<<< HEAD
 
 
 def _is_alone(grad: Any) -> bool:
     """Return True if the call made a gradient, and only its parameter and `finish` hold it."""
     made = grad._traced is not None and grad._traced.memory.input_tensor is None
     return made and sys.getrefcount(grad) <= _HOLDERS
+=======
+        reducer.note_own_means()
+>>>>>>> main

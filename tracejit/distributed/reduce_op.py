@@ -21,12 +21,20 @@ class ReduceOp(Enum):
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
+    @property
+    def op(self) -> ReduceOp:
+        """The operation itself: PyTorch's objects hold one."""
+        return self
+
     def __repr__(self) -> str:
         return f"<RedOpType.{self.name}: {self.value}>"
 
     def __str__(self) -> str:
         return f"RedOpType.{self.name}"
 
+
+# PyTorch's members are of this class, and pass for a ReduceOp.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
 
 _MPI = {
     ReduceOp.SUM: "SUM", ReduceOp.AVG: "SUM", ReduceOp.PRODUCT: "PROD", ReduceOp.MIN: "MIN",

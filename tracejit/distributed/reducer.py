@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
@@ -22,11 +22,12 @@ from tracejit.core.eager.recording import active
 from tracejit.core.ops.creation import zeros
 from tracejit.core.ops.types import int32, int64
 from tracejit.distributed.buckets import Bucket, GradBucket, make_buckets
-from tracejit.distributed.collectives import all_reduce, broadcast, start_all_reduce
+from tracejit.distributed.collectives import all_reduce, broadcast, reduce, start_all_reduce
 from tracejit.distributed.groups import ProcessGroup
 from tracejit.distributed.recorded import records_for
 from tracejit.distributed.recorded_gradients import recording_of
 from tracejit.distributed.reduce_op import ReduceOp
+from tracejit.distributed.sparse_gradients import SparseMean
 from tracejit.distributed.work import Work
 
 Hook = Callable[[Any, GradBucket], Any]
@@ -51,15 +52,20 @@ class Reducer:
     unused       find parameters that a backward will not reach
     as_views     gradients are views of the buckets, so nothing is copied back
     static       the same parameters are used in every iteration
+    sparse       numbers of the parameters whose gradients are sparse
     """
 
     def __init__(
         self, module: Any, parameters: Sequence[Any], names: Sequence[str], group: ProcessGroup,
         first: int, most: int, unused: bool, as_views: bool, static: bool,
+        sparse: Collection[int] = (),
     ) -> None:  # fmt: skip
         self.parameters, self.names, self.group = list(parameters), list(names), group
         self.first, self.most = first, most
         self.unused, self.as_views, self.static = unused, as_views, static
+        self.layouts = 0  # how often parameters were distributed over buckets
+        self.sparse = frozenset(sparse)
+        self.owners: dict[int, int] = {}
         self.divisor = group.size()
         self.hook: Hook | None = None
         self.hook_state: Any = None
@@ -70,15 +76,17 @@ class Reducer:
         self._rebuilt = False
         self._sent = 0
         self._skipped: list[int] = []  # parameters that the next backward does not reach
+        self._unreached: set[int] = set()  # they have gradients of an earlier backward
         self._never: frozenset[int] = frozenset()  # of a static graph, after its first iteration
         self._numbers = {id(one): k for k, one in enumerate(self.parameters)}
         self._place(range(len(self.parameters) - 1, -1, -1))
-        number = next(_numbers)
-        _alive[number] = self
+        self._number = next(_numbers)
+        _alive[self._number] = self
         self._handles = [
-            one.register_post_accumulate_grad_hook(_arrival(number, k))
+            one.register_post_accumulate_grad_hook(_arrival(self._number, k))
             for k, one in enumerate(self.parameters)
         ]
+        self._owner_handles: list[Any] = []
 
     @property
     def expecting(self) -> bool:
@@ -94,16 +102,62 @@ class Reducer:
             module.expects_gradients = value
 
     def __del__(self) -> None:
-        for handle in getattr(self, "_handles", ()):
+        for handle in (*getattr(self, "_handles", ()), *getattr(self, "_owner_handles", ())):
             handle.remove()
 
     def _place(self, order: Iterable[int]) -> None:
         """Distribute the parameters over buckets."""
-        self.buckets = make_buckets(list(order), self.parameters, self.first, self.most)
+        self._placed = list(order)
+        self.layouts += 1
+        self.buckets = make_buckets(
+            self._placed, self.parameters, self.first, self.most, self.owners, self.sparse
+        )
         self._bucket_of = {
             index: (bucket, k)
             for bucket in self.buckets for k, index in enumerate(bucket.indices)
         }  # fmt: skip
+
+    def shard(self, owners: dict[int, int]) -> None:
+        """Let only one process have the mean of a gradient from now on.
+
+        owners  rank in the group for the id of each parameter, which all processes know alike
+
+        Raises RuntimeError if a hook combines the gradients, or if one is sparse.
+        """
+        if self.hook is not None:
+            raise RuntimeError("gradients cannot be sharded: a communication hook gives every "
+                               "process the means")
+        found = {self._numbers[one]: rank for one, rank in owners.items() if one in self._numbers}
+        for index in sorted(self.sparse & set(found)):
+            raise RuntimeError(f"gradients cannot be sharded: that of {self.names[index]} is "
+                               "sparse")
+        self.owners = found
+        for handle in self._owner_handles:
+            handle.remove()
+        self._owner_handles = [
+            self.parameters[index].register_hook(_before(self._number))
+            for index, rank in found.items() if rank == self.group.rank()
+        ]
+        self._place(self._placed)
+
+    def averages(self, parameter: Any) -> bool:
+        """Return True if this is one of the parameters."""
+        return id(parameter) in self._numbers
+
+    @no_grad()
+    def before(self) -> None:
+        """Prepare for gradients that add to the means which this process alone has.
+
+        The others have nothing there, so the next mean takes a part of it only.
+        """
+        module = self._module()
+        if module is None or not module.has_own_means:
+            return
+        module.has_own_means = False
+        for index, rank in self.owners.items():
+            grad = self.parameters[index].grad
+            if rank == self.group.rank() and grad is not None:
+                grad.mul_(self.group.size())
 
     # -- one iteration ---------------------------------------------------------------------------
 
@@ -119,6 +173,9 @@ class Reducer:
             active.tracer.add_break("DistributedDataParallel looks for parameters that a backward "
                                     "does not reach",
                                     "pass neither find_unused_parameters nor static_graph")
+        elif active.tracer is not None and self.sparse:
+            active.tracer.add_break("DistributedDataParallel averages sparse gradients, whose "
+                                    "sizes no program knows")
         if self.static:
             self._skipped = list(self._never)
         elif self.unused:
@@ -129,7 +186,10 @@ class Reducer:
         """Take note that a parameter's gradient is there."""
         if not self.expecting:
             return
-        if records_for(self.parameters[index]) and not (self.unused or self.static):
+        plain = self.unused or self.static or self.sparse
+        if records_for(self.parameters[index]) and not plain:
+            tracer: Any = active.tracer
+            tracer.asks(settings_of, self._number)
             recording_of(self).arrived(index)
             return
         if index in self._arrived:
@@ -163,6 +223,7 @@ class Reducer:
     def _begin(self) -> None:
         """Do what comes first in a backward."""
         self._order, self._sent = [], 0
+        self._unreached.clear()
         self._first_iteration = self.static and self.iteration == 0
         for bucket in self.buckets:
             bucket.missing, bucket.future = len(bucket.indices), None
@@ -177,24 +238,53 @@ class Reducer:
         """Copy a gradient to its bucket, and send what is complete."""
         self._arrived.add(index)
         bucket, place = self._bucket_of[index]
-        grad, view = self.parameters[index].grad, bucket.views[place]
+        parameter = self.parameters[index]
         if used:
             self.used[index] = 1
-        if grad is None:
-            view.zero_()
-        elif grad.is_sparse:
-            raise NotImplementedError("DistributedDataParallel: sparse gradients are not averaged; "
-                                      f"{self.names[index]} has one")
-        elif grad.data_ptr() != view.data_ptr() or grad.stride() != view.stride():
-            view.copy_(grad)
-            if self.as_views and used:
-                self.parameters[index].grad = view
+        if bucket.sparse:
+            if used and not parameter.grad.is_sparse:
+                raise RuntimeError("Expected variable to have sparse gradient: that of "
+                                   f"{self.names[index]} is dense")
+        else:
+            self._put(index, bucket, place, used)
         bucket.missing -= 1
         while self._sent < len(self.buckets) and not self.buckets[self._sent].missing:
             self._send(self.buckets[self._sent])
             self._sent += 1
 
+    def _put(self, index: int, bucket: Bucket, place: int, used: bool) -> None:
+        parameter = self.parameters[index]
+        bucket.open()
+        grad, view = parameter.grad, bucket.views[place]
+        if grad is None:
+            view.zero_()
+        elif grad.is_sparse:
+            raise RuntimeError(f"DistributedDataParallel: the gradient of {self.names[index]} is "
+                               "sparse, and its layer does not say so by sparse=True")
+        elif grad.data_ptr() != view.data_ptr() or grad.stride() != view.stride():
+            view.copy_(grad)
+            if self.as_views and used and bucket.owner is None:
+                parameter.grad = view
+        if bucket.owner is not None:
+            if grad is not None and not used:
+                self._unreached.add(index)
+            parameter.grad = None  # its memory goes now, not at the end of the backward
+
     def _send(self, bucket: Bucket) -> None:
+        if bucket.sparse:
+            (parameter,), (index,) = bucket.parameters, bucket.indices
+            grad = parameter.grad if int(self.used[index]) else None
+            bucket.future = SparseMean(grad, parameter, self.divisor, self.group)
+            return
+        if bucket.owner is not None:
+            bucket.flat.div_(self.divisor)
+            bucket.future = reduce(
+                bucket.flat, op=ReduceOp.SUM, group=self.group, async_op=True,
+                group_dst=bucket.owner,
+            )  # fmt: skip
+            if bucket.owner != self.group.rank():
+                bucket.close()
+            return
         if self.hook is not None:
             last = bucket is self.buckets[-1]
             bucket.future = self.hook(self.hook_state, GradBucket(bucket, self._sent, last))
@@ -216,14 +306,7 @@ class Reducer:
                 self._ready(index, index in arrived)
         if self._sent < len(self.buckets):
             return  # the next forward says what is missing
-        everywhere = self._used_anywhere()
-        for bucket in self.buckets:
-            found = bucket.future.wait()
-            found = found[0] if isinstance(found, (list, tuple)) else found
-            if found.data_ptr() != bucket.flat.data_ptr():
-                bucket.flat.copy_(found)
-            self._bring_back(bucket, everywhere)
-            bucket.future = None
+        self._bring_all_back()
         self.expecting, self._arrived = False, set()
         self.iteration += 1
         self._rebuild()
@@ -234,6 +317,33 @@ class Reducer:
             return None
         all_reduce(self.used, ReduceOp.MAX, self.group)
         return [int(one) for one in self.used.tolist()]
+
+    def _bring_all_back(self) -> None:
+        """Wait for the buckets, and bring the means to the gradients."""
+        everywhere = self._used_anywhere()
+        for bucket in self.buckets:
+            found = bucket.future.wait()
+            bucket.future = None
+            if bucket.sparse:
+                if everywhere is None or everywhere[bucket.indices[0]]:
+                    bucket.parameters[0].grad = found
+                continue
+            if bucket.owner is not None:
+                for index, view in zip(bucket.indices, bucket.close()):
+                    if everywhere is None or everywhere[index] or index in self._unreached:
+                        self.parameters[index].grad = view
+                continue
+            found = found[0] if isinstance(found, (list, tuple)) else found
+            if found.data_ptr() != bucket.flat.data_ptr():
+                bucket.flat.copy_(found)
+            self._bring_back(bucket, everywhere)
+        self.note_own_means()
+
+    def note_own_means(self) -> None:
+        """Take note that gradients of this process are means, where others have none."""
+        module = self._module()
+        if self.owners and module is not None:
+            module.has_own_means = True
 
     def _bring_back(self, bucket: Bucket, everywhere: list[int] | None) -> None:
         for index, view in zip(bucket.indices, bucket.views):
@@ -265,7 +375,7 @@ class Reducer:
         """Let gradients that are views of the old buckets be views of the new ones."""
         for bucket in self.buckets:
             for parameter, view in zip(bucket.parameters, bucket.views):
-                if parameter.grad is not None:
+                if parameter.grad is not None and bucket.owner is None:
                     view.copy_(parameter.grad)
                     parameter.grad = view
 
@@ -274,21 +384,28 @@ class Reducer:
     @no_grad()
     def send_zeros(self) -> None:
         """Take part in one backward of the others, without gradients of its own."""
+        self.used = zeros(len(self.parameters), dtype=int32)
         for number, bucket in enumerate(self.buckets):
-            bucket.flat.zero_()
+            bucket.open()
+            if not bucket.sparse:
+                bucket.flat.zero_()
             self._sent = number
             self._send(bucket)
-        if self.unused or self.static:
-            self.used = zeros(len(self.parameters), dtype=int32)
-            self._used_anywhere()
-        for bucket in self.buckets:
-            bucket.future.wait()
+        self._bring_all_back()  # an optimizer with a part of the state takes steps here too
         self.iteration += 1
         self._rebuild()
 
 
 _alive: weakref.WeakValueDictionary[int, Reducer] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
+
+
+def settings_of(number: int) -> tuple[Any, ...]:
+    """Return what decides how a reducer averages. Guards of captured functions ask it."""
+    found = _alive.get(number)
+    if found is None:
+        return ()
+    return id(found.hook), id(found.hook_state), found.static, found.unused, found.layouts
 
 
 def _arrival(number: int, index: int) -> Callable[[Any], None]:
@@ -300,6 +417,26 @@ def _arrival(number: int, index: int) -> Callable[[Any], None]:
             reducer.arrived(index)
 
     return arrive
+
+
+def _before(number: int) -> Callable[[Any], None]:
+    """Return the hook of a parameter whose mean only this process has."""
+
+    def prepare(grad: Any) -> None:
+        reducer = _alive.get(number)
+        if reducer is not None:
+            reducer.before()
+
+    return prepare
+
+
+def of_parameters(parameters: Iterable[Any]) -> list[Reducer]:
+    """Return the reducers that average gradients of some of these parameters, in the order in
+    which they were made."""
+    given = list(parameters)
+    return [
+        one for _, one in sorted(_alive.items()) if any(one.averages(each) for each in given)
+    ]
 
 
 def tensors_in(value: Any) -> list[Any]:

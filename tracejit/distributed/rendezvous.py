@@ -109,7 +109,7 @@ def _leave_at_the_end(pid: int) -> None:
 def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
     """Join without a launcher of MPI: the job's server tells MPI_Init of the others."""
     if plan.size == 1 and not plan.address:
-        return _Job(_start_mpi(plan, None), None, plan.store or HashStore(), None)
+        return _Job(_start_mpi(plan), None, plan.store or HashStore(), None)
     key = os.environ.get(KEY, "")
     server: JobServer | None = None
     stand_ins: openmpi_places.StandIns | None = None
@@ -128,17 +128,20 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
             _await_all(store, watch, 0, plan.rank, plan.size, timeout)
             hosts = store.multi_get([f"join/0/{rank}" for rank in range(plan.size)])
             mpi_settings.apply(hosts.count(environment.host().encode()))
-            numbers = f"{store.server_address()}:{port}" if plan.size > 1 else None
-            if numbers and mpi.library_name() == "Open MPI":
-                stand_ins, told = _in_openmpi(plan, hosts, store)
-            library = _start_mpi(plan, numbers, told)
+            server_connection = -1
+            if mpi.library_name() == "Open MPI" and plan.size > 1:
+                names = [host.decode() for host in hosts]
+                stand_ins, told = openmpi_places.take(plan.rank, names, store)
+            elif plan.size > 1:
+                server_connection = store.pmi()
+            library = _start_mpi(plan, server_connection, told)
             library.ring.watch = watch
         except BaseException as error:
             watch.say(f"{type(error).__name__}: {error}")
             raise
     except BaseException:
         if stand_ins is not None:
-            stand_ins.close(0.0)
+            stand_ins.abandon()
         if server is not None:
             server.close()
         raise
@@ -148,28 +151,6 @@ def _started_alone(plan: JoinPlan, timeout: timedelta) -> _Job:
 def _agent(plan: JoinPlan, timeout: timedelta) -> Store:
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return AgentStore(plan.address, plan.port, timeout.total_seconds(), attempt)
-
-
-def _in_openmpi(
-    plan: JoinPlan, hosts: list[bytes], store: JobStore
-) -> tuple[openmpi_places.StandIns | None, dict[str, str]]:
-    """Return this rank's place in a job of Open MPI, and in rank 0 what holds all places."""
-    stand_ins, found = None, []
-    if plan.rank == 0:
-        try:
-            if len(set(hosts)) > 1:
-                raise RuntimeError(
-                    "Open MPI's processes on several hosts find each other only below its own "
-                    "launcher: start them by mpiexec with a hostfile, or use MPICH (pip install "
-                    "mpich)"
-                )
-            stand_ins = openmpi_places.StandIns(plan.size)
-            found = [openmpi_places.packed(one) for one in stand_ins.variables]
-        except Exception as error:  # the others raise it too
-            found = [openmpi_places.packed(None, str(error))] * plan.size
-        for rank, place in enumerate(found):
-            store.set(f"openmpi/{rank}", place)
-    return stand_ins, openmpi_places.unpacked(store.get(f"openmpi/{plan.rank}"))
 
 
 def _serve(address: str, port: int, size: int, key: str) -> JobServer:
@@ -186,7 +167,7 @@ def _connect(address: str, port: int, key: str, rank: int, size: int,
 
 
 def _start_mpi(
-    plan: JoinPlan, server: str | None, told: Mapping[str, str] | None = None
+    plan: JoinPlan, server: int = -1, told: Mapping[str, str] | None = None
 ) -> mpi.Library:
     """Start MPI while no variable of another launcher is there, below which this process runs."""
     kept = environment.without_launcher(os.environ)
@@ -270,9 +251,12 @@ def _await_all(store: Store, watch: Watch | None, number: int, rank: int, size: 
         try:
             store.wait([f"{start}/all"], timedelta(seconds=min(max(left, 0.0), 0.5)))
             return
-        except DistStoreError:
-            if watch is not None and watch.failed:
+        except (DistStoreError, DistNetworkError) as error:
+            gone = isinstance(error, DistNetworkError)
+            if watch is not None and watch.hears_of_failure(1.0 if gone else 0.0):
                 raise RuntimeError(f"init_process_group cannot end: {watch.failed}") from None
+            if gone:
+                raise
             if left > 0:
                 continue
         missing = [str(r) for r in range(size) if not store.check([f"{start}/{r}"])]

@@ -19,13 +19,34 @@ from pathlib import Path
 from typing import Any
 
 from tracejit.distributed.job_server import JobServer
-from tracejit.distributed.launch_options import parse, streams
+from tracejit.distributed.launch_options import checked, parse, parser, streams
 from tracejit.distributed.launch_processes import Crew, Outcome, Process, threads_for
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Start the processes, and wait for them; return 0 if all end well, else 1."""
     return launch(parse(arguments))
+
+
+def get_args_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options, for programs that pass them on to `run`."""
+    made = parser()
+    made.add_argument("training_script", help="script, module or command")
+    made.add_argument("training_script_args", nargs=argparse.REMAINDER, help="of the program")
+    return made
+
+
+def run(args: argparse.Namespace) -> None:
+    """Start the processes that options of `get_args_parser` say.
+
+    Raises ChildFailedError if one ends badly.
+    """
+    from tracejit.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+
+    options = argparse.Namespace(**vars(args))
+    options.program, options.arguments = args.training_script, args.training_script_args
+    if launch(checked(parser(), options)):
+        raise ChildFailedError(args.training_script, {0: ProcessFailure(0, -1, 1, "")})
 
 
 def launch(options: argparse.Namespace) -> int:
@@ -55,6 +76,7 @@ def _run(options: argparse.Namespace, restart: int, folder: Path | None) -> list
     server, port = None, options.master_port
     if options.node_rank == 0:
         server = JobServer(options.master_addr, port, size, key)
+        server.read_board()
         port = server.port
     shared = {
         "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": count, "GROUP_RANK": options.node_rank,
@@ -68,7 +90,13 @@ def _run(options: argparse.Namespace, restart: int, folder: Path | None) -> list
     try:
         for local_rank in range(count):
             crew.processes.append(_start(options, local_rank, shared, restart, folder))
-        return crew.wait(options.monitor_interval)
+        failed = crew.wait(options.monitor_interval)
+        if failed:
+            crew.let_end()
+        if server is None:
+            return failed
+        first = options.node_rank * count
+        return [one._replace(place=server.where(first + one.local_rank)) for one in failed]
     finally:
         crew.end()
         if server is not None:

@@ -36,7 +36,10 @@ def hosts(text: str) -> list[str]:
     ['gpu08', 'gpu09', 'gpu10', 'gpu12', 'login']
     """
     found: list[str] = []
-    for part in re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+", text):
+    parts = re.findall(r"(?:\[[^\]]*\]|[^,\[\]])+", text)
+    if ",".join(parts) != text:  # a bracket is missing
+        return []
+    for part in parts:
         names = [""]
         for piece in re.findall(r"\[[^\]]*\]|[^\[\]]+", part):
             ends = _numbers(piece[1:-1]) if piece.startswith("[") else [piece]

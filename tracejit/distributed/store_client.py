@@ -105,15 +105,15 @@ class Connection:
         self._pid = pid
         return self._socket
 
-    def pmi(self) -> socket.socket:
-        """Open the connection by which the rank's MPI library asks for the other ranks."""
-        greeting = hello("pmi", self._key, self._rank, self._world_size, self._owner, self._host)
-        return open_connection(self.address, self.port, greeting, self._timeout)[0]
+    def pmi(self) -> int:
+        """Open the connection by which the rank's MPI library asks for the other ranks.
 
-    def server_address(self) -> str:
-        """Return the server's address in numbers."""
-        assert self._socket is not None
-        return str(self._socket.getpeername()[0])
+        Returns its descriptor, which belongs to the caller.
+        """
+        greeting = hello("pmi", self._key, self._rank, self._world_size, self._owner, self._host)
+        opened, _ = open_connection(self.address, self.port, greeting, self._timeout)
+        opened.settimeout(None)  # the library expects that reads wait
+        return opened.detach()
 
     def own_address(self) -> str:
         """Return the address by which the server knows this process, in numbers."""

@@ -6,7 +6,6 @@ In: an address and a port. Out: a `TCPStore`. Called by programs, and by `rendez
 from __future__ import annotations
 
 import os
-import socket
 import time
 import weakref
 from datetime import timedelta
@@ -69,10 +68,6 @@ class TCPStore(Store):
         """Return the address by which the server's host knows this one, in numbers."""
         return self._connection.own_address()
 
-    def server_address(self) -> str:
-        """Return the server's address in numbers."""
-        return self._connection.server_address()
-
     def _await_workers(self, joined: int, size: int) -> None:
         deadline = time.monotonic() + self._limit.total_seconds()
         while joined < size:
@@ -107,8 +102,11 @@ class JobStore(TCPStore):
             address, port, key, rank, world_size, environment.host(), timeout.total_seconds()
         )
 
-    def pmi(self) -> socket.socket:
-        """Open the connection by which the rank's MPI library asks for the other ranks."""
+    def pmi(self) -> int:
+        """Open the connection by which the rank's MPI library asks for the other ranks.
+
+        Returns its descriptor, which belongs to the caller.
+        """
         return self._connection.pmi()
 
     def clone(self) -> Store:

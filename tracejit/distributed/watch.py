@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 import weakref
+from array import array
 from typing import Any
 
 from tracejit.core.memory import forks
@@ -23,6 +24,7 @@ from tracejit.distributed.store_protocol import ProtocolError
 
 # A rank that came to its end may have done its part: the others have so long to finish.
 PATIENCE = 20.0
+_MOST_GROUPS = 100  # of which the others hear: a message has a bound
 _watches: weakref.WeakSet[Watch] = weakref.WeakSet()
 
 
@@ -30,6 +32,7 @@ class Watch:
     """The watch of a rank, until `close`.
 
     failed  what happened to another rank, or None; waiters read it without a lock
+    posted  its one element is the number of the last collective that this rank started
 
     >>> from tracejit.distributed.job_server import JobServer
     >>> server = JobServer("127.0.0.1", 0, 1, "")
@@ -46,6 +49,7 @@ class Watch:
         self.failed: str | None = None
         self._size = world_size
         self._ended: set[int] = set()
+        self._posted: dict[int, dict[str, int]] = {}  # by ranks that came to their end
         self._stuck: tuple[dict[int, str], float] = ({}, 0.0)
         self.patience = PATIENCE
         self._over = False
@@ -55,16 +59,17 @@ class Watch:
         self._board: Board | None = None
         with contextlib.suppress(OSError):  # no folder for temporary files: errors say less
             self._board = Board(told[2], rank, world_size)
+        self.posted = array("q", [-1]) if self._board is None else self._board.posted
         self._send(mapped=True)
         self._socket.settimeout(None)
         self._thread = threading.Thread(target=self._listen, daemon=True, name="tracejit-watch")
         _watches.add(self)
         self._thread.start()
 
-    def enter(self, number: int, name: str) -> None:
+    def enter(self, number: int, name: str, sizes: str = "") -> None:
         """Say that this rank waits in a collective."""
         if self._board is not None:
-            self._board.enter(number, name)
+            self._board.enter(number, name, sizes)
 
     def leave(self) -> None:
         """Say that it waits no more."""
@@ -78,6 +83,27 @@ class Watch:
     def say(self, text: str) -> None:
         """Give up: the others hear the text."""
         self._end(say=text[: watch_protocol.MOST_TEXT])
+
+    def tell_end(self, posted: dict[str, int]) -> None:
+        """Say that this rank posts no more collectives, and how many it did in each group."""
+        if not self._over and len(posted) <= _MOST_GROUPS:
+            self._send(posted=posted)
+
+    def hears_of_failure(self, seconds: float) -> bool:
+        """Return True if something happened to another rank, now or within some seconds.
+
+        A server that goes has sent its last words before.
+        """
+        deadline = time.monotonic() + seconds
+        while self.failed is None and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.failed is not None
+
+    def look_for_missing(self, group: Any, number: int, name: str) -> None:
+        """Fail if a rank of a group came to its end before its collective of this number."""
+        for rank, posted in self._posted.items():
+            if rank in group.ranks and posted.get(group.group_name, number) < number:
+                self._fail(f"rank {rank} has come to its end without it")
 
     def close(self) -> None:
         """Say that this rank comes to its end as it should."""
@@ -137,7 +163,10 @@ class Watch:
             self._fail(f"rank {rank} died (pid {told.get('pid')}){place}")
         elif "gave_up" in told:
             rank = int(told["gave_up"])
-            self._fail(f"rank {rank} gave up: {told.get('text')}{self._place(rank)}")
+            place = self._place(rank)
+            self._fail(f"rank {rank} gave up: {told.get('text')}" + (place and f"; it was{place}"))
+        elif "ending" in told:
+            self._posted[int(told["ending"])] = told["posted"]
         elif "ended" in told:
             self._ended.add(int(told["ended"]))
         elif "unlink" in told:

@@ -60,7 +60,7 @@ class Watchers:
         self._size, self._died = size, died
         self._ranks: dict[int, tuple[Talker, int, str]] = {}  # connection, pid, host
         self._mapped: set[int] = set()
-        self._ended: set[int] = set()
+        self._ending: set[int] = set()
         self._news: list[bytes] = []  # for ranks that come later
         self.said: dict[int, str] = {}
 
@@ -81,6 +81,8 @@ class Watchers:
                 self.said.setdefault(rank, text)
                 del self._ranks[rank]
                 self._tell(gave_up=rank, text=text)
+            elif "posted" in told:
+                self._note_end(rank, told["posted"])
             elif "bye" in told:
                 del self._ranks[rank]
                 self._tell(ended=rank)
@@ -88,6 +90,14 @@ class Watchers:
                 self._mapped.add(rank)
                 if len(self._mapped) == self._size:
                     self._tell(unlink=True)
+
+    def _note_end(self, rank: int, posted: Any) -> None:
+        """Tell how many collectives a rank posted in each group, once."""
+        fine = isinstance(posted, dict) and all(type(n) is int for n in posted.values())
+        if not fine or rank in self._ending:  # the server keeps what it tells
+            raise ProtocolError("the line is no message")
+        self._ending.add(rank)
+        self._tell(ending=rank, posted=posted)
 
     def _rank_of(self, talker: Talker) -> int | None:
         return next((rank for rank, one in self._ranks.items() if one[0] is talker), None)

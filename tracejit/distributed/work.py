@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tracejit.core.eager.recording import active
 from tracejit.distributed.communicator import Operation
 from tracejit.futures import Future
 
@@ -31,13 +32,22 @@ class Work:
 
         Raises RuntimeError if that takes longer, or if a process of the job died.
         """
+        self._break_recording()
         seconds = self._timeout if not timeout else timeout.total_seconds()
         for operation in self._operations:
             operation.wait(seconds)
         return True
 
+    def _break_recording(self) -> None:
+        """End a recording's segment: a replay would not wait for what was started elsewhere."""
+        if self._operations and active.tracer is not None:
+            active.tracer.break_graph(
+                None, "the function waits for a collective that no op of its graph is",
+                "start it in the captured function, or wait for it before")
+
     def is_completed(self) -> bool:
         """Return True if the results are there, or an error."""
+        self._break_recording()
         over = [operation.done() for operation in self._operations]  # asks each
         return all(over)
 

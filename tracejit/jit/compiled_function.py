@@ -157,7 +157,11 @@ class CompiledFunction(Generic[P, R]):
             if kind == way and (found := entry.find(arguments)) is not None:
                 break
         else:
-            with self.lock:  # another thread may have compiled meanwhile
+            # Other processes may wait for this thread, and another's recording for them.
+            if not self.lock.acquire(blocking=not collective_waits.may_happen()):
+                self.statistics.plain += 1
+                return self._plain(arguments)
+            try:  # another thread may have compiled meanwhile
                 again = self._find(way, arguments)
                 if again is None:
                     if signature.outdated():  # the function has other code
@@ -166,6 +170,8 @@ class CompiledFunction(Generic[P, R]):
                     pace = self._pace(way)
                     if (turn := pace.turn()) != PLAINLY:
                         return self._capture(way, arguments, pace, turn)
+            finally:
+                self.lock.release()
             if again is None:  # plainly: no other thread has to wait
                 self.statistics.plain += 1
                 started = pace_of.clock()

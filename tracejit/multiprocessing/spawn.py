@@ -58,7 +58,7 @@ def _run(function: Callable[..., Any], index: int, arguments: tuple, file: str) 
     try:
         function(index, *arguments)
     except KeyboardInterrupt:
-        pass  # the parent was interrupted too
+        _give_up()  # the parent was interrupted too
     except Exception:
         Path(file).write_bytes(pickle.dumps(traceback.format_exc()))
         _give_up()

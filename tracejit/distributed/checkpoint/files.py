@@ -67,11 +67,12 @@ class FileSystemWriter:
             os.close(descriptor)
 
     def remove_others(self, kept: Iterable[str]) -> None:
-        """Remove data files that no index names any more."""
+        """Remove data files that the index does not name, and what killed processes left."""
         names = set(kept)
-        for file in self.path.glob("rank*-*.safetensors"):
-            if file.name not in names:
-                file.unlink(missing_ok=True)
+        for pattern in ("rank*-*.safetensors*", f"{INDEX}.*"):
+            for file in self.path.glob(pattern):
+                if file.name not in names:
+                    file.unlink(missing_ok=True)
 
 
 class FileSystemReader:

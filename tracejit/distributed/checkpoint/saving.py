@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tracejit.core.eager.existing_memory import frombuffer
@@ -97,8 +97,9 @@ def load(
 ) -> None:
     """Write what a folder has into the tensors of a state, and replace its plain values.
 
-    state_dict     as for `save`, with the keys that are wanted; the number of processes may be
-                   another one than that which saved
+    state_dict     as for `save`, with the keys that are wanted; an empty dict gets all that was
+                   saved in its place, such as the state of an optimizer that made no step yet. The
+                   number of processes may be another one than that which saved
     checkpoint_id  the folder; or give a `storage_reader`
 
     Raises CheckpointException in all processes if one fails.
@@ -119,6 +120,7 @@ def load(
 def _read(state: dict[str, Any], reader: FileSystemReader) -> None:
     keys = reader.read_index()["keys"]
     plain = {name: _state_of(value) for name, value in state.items()}
+    _fill(plain, keys)
     for key, value in _flat(plain):
         if key not in keys:
             raise RuntimeError(f"Missing key in checkpoint state_dict: {key}.")
@@ -163,6 +165,28 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _quoted(name: Any) -> str:
     """Return a key's part of a path, in which a dot would be taken for the next part."""
     return str(name).replace("%", "%25").replace(".", "%2E")
+
+
+def _fill(state: dict[str, Any], keys: Iterable[str]) -> None:
+    """Put None in empty dicts for each key that was saved below them.
+
+    Names of digits become integers, as in the state of an optimizer.
+    """
+    empty = {key: value for key, value in _flat(state) if isinstance(value, dict)}
+    for key in keys:
+        parts = key.split(".")
+        for k in range(1, len(parts)):
+            inner = empty.get(".".join(parts[:k]))
+            if inner is None:
+                continue
+            for part in parts[k:-1]:
+                inner = inner.setdefault(_unquoted(part), {})
+            inner[_unquoted(parts[-1])] = None
+            break
+
+
+def _unquoted(part: str) -> Any:
+    return int(part) if part.isdecimal() else part.replace("%2E", ".").replace("%25", "%")
 
 
 def _put(state: Any, key: str, value: Any) -> None:

@@ -5,7 +5,7 @@ In: nothing. Out: classes that programs may ask of an optimizer.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from tracejit.distributed.errors import refuse
 from tracejit.optim import Optimizer
@@ -14,12 +14,10 @@ from tracejit.optim import Optimizer
 class DistributedOptimizer(Optimizer):
     """Optimizer of parameters elsewhere: NotImplementedError when it is made."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, optimizer_class: Any, params_rref: Any, *args: Any, **kwargs: Any) -> None:
         refuse("DistributedOptimizer")
 
 
-class PostLocalSGDOptimizer(Optimizer):
-    """Optimizer that averages over processes: NotImplementedError when it is made."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        refuse("PostLocalSGDOptimizer")
+def as_functional_optim(optim_cls: type, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError: there are no functional optimizers."""
+    refuse("as_functional_optim")

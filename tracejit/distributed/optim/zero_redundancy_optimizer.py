@@ -1,24 +1,32 @@
 """ZeroRedundancyOptimizer: each process keeps the optimizer's state of a part of the parameters.
 
 In: parameters that all processes have, with equal gradients. Out: each process updates its part
-and gives it to the others. The state takes 1/N of the memory on N processes.
+and gives it to the others. The state takes 1/N of the memory on N processes. So do the gradients
+with `shard_gradients=True`: then the reducer of DistributedDataParallel gives a mean to the process
+alone that updates the parameter.
 
 Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
-2020, stage 1.
+2020, stages 1 and 2.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
+from tracejit.core.eager.construction import tensor
+from tracejit.core.ops.types import float64
 from tracejit.distributed.algorithms.join import Join, Joinable, JoinHook
-from tracejit.distributed.collectives import start_broadcast
+from tracejit.distributed.collectives import all_reduce, broadcast
 from tracejit.distributed.errors import refuse
 from tracejit.distributed.groups import member
 from tracejit.distributed.objects import gather_object
+from tracejit.distributed.reduce_op import ReduceOp
+from tracejit.distributed.reducer import of_parameters
+from tracejit.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
 from tracejit.optim import Optimizer
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -38,10 +46,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     process_group    the default one if None
     parameters_as_bucket_view  taken, and without effect: parameters travel from their own memory
     overlap_with_ddp  refused with NotImplementedError
+    shard_gradients  after a backward a process has only the gradients of its part (tracejit's own)
     **defaults       options of the optimizer
 
     A parameter belongs to one process, so that all have about as many elements. `state_dict` needs
     `consolidate_state_dict` first. All processes must call `step` equally often.
+
+    `shard_gradients=True` needs a DistributedDataParallel module that has the parameters. Their
+    `grad` is None in the other processes; clip gradients by `clip_grad_norm_` of this optimizer.
 
     >>> import tracejit
     >>> import tracejit.distributed as dist
@@ -60,6 +72,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         process_group: Any = None,
         parameters_as_bucket_view: bool = False,
         overlap_with_ddp: bool = False,
+        *,
+        shard_gradients: bool = False,
         **defaults: Any,
     ) -> None:
         if overlap_with_ddp:
@@ -68,6 +82,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if group is None:
             raise RuntimeError("ZeroRedundancyOptimizer: this process is not in the group")
         self.process_group, self._optimizer_class = group, optimizer_class
+        self.shard_gradients = shard_gradients
         self.world_size, self.rank = group.size(), group.rank()
         self.optim: Optimizer | None = None
         self._gathered: list[dict[str, Any]] | None = None
@@ -94,6 +109,24 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             self.optim.state[p] = state
         self.state = self.optim.state
         self._take_options(self.optim.param_groups, self.param_groups)
+        if self.shard_gradients:
+            self._shard_gradients()
+
+    def _shard_gradients(self) -> None:
+        """Let the reducers of these parameters give each mean to its parameter's process alone."""
+        every = [p for group in self.param_groups for p in group["params"]]
+        found = of_parameters(every)
+        alone = [k for k, p in enumerate(every) if not any(one.averages(p) for one in found)]
+        if alone:
+            raise RuntimeError(
+                f"shard_gradients=True: parameter {alone[0]} is in no DistributedDataParallel "
+                "module; make that module before this optimizer"
+            )
+        for one in found:
+            if one.group.ranks != self.process_group.ranks:
+                raise ValueError("shard_gradients=True: the module and the optimizer have "
+                                 "different process groups")
+            one.shard(self._owner)
 
     def _groups_of(self, rank: int) -> list[dict[str, Any]]:
         """Return the groups with the parameters of one process only; each may be empty."""
@@ -105,9 +138,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     @staticmethod
     def _take_options(given: list[dict[str, Any]], taken: list[dict[str, Any]]) -> None:
         for one, other in zip(given, taken):
-            for name, value in one.items():
-                if name not in ("params", "param_names"):
-                    other[name] = value
+            for name in one:
+                if name in ("params", "param_names"):
+                    continue
+                if name not in other or other[name] is not one[name]:
+                    other[name] = one[name]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters to train from now on; all processes must add the same."""
@@ -133,11 +168,42 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         """Give every process the parameters of all."""
         group = self.process_group
         waiting = [
-            start_broadcast(p.detach(), self._owner[id(p)], group, "broadcast of parameters", True)
+            broadcast(p.detach(), group=group, async_op=True, group_src=self._owner[id(p)])
             for each in self.param_groups for p in each["params"]
         ]  # fmt: skip
-        for operation in waiting:
-            operation.wait(group.seconds)
+        for work in waiting:
+            if work is not None:
+                work.wait()
+
+    @no_grad()
+    def clip_grad_norm_(
+        self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    ) -> Any:
+        """Scale all gradients so that their norm is at most `max_norm`; return the norm before.
+
+        All processes must call it: each knows the norm of its part. Raises RuntimeError for a norm
+        that is not finite, if asked to.
+        """
+        own = [
+            p.grad for group in self._groups_of(self.rank) for p in group["params"]
+            if p.grad is not None
+        ]  # fmt: skip
+        p = float(norm_type)
+        none = math.inf if p == -math.inf else 0.0
+        norm = get_total_norm(own, norm_type).double() if own else tensor(none, dtype=float64)
+        if math.isinf(p):
+            all_reduce(norm, ReduceOp.MAX if p > 0 else ReduceOp.MIN, self.process_group)
+        else:
+            norm = norm**p
+            all_reduce(norm, ReduceOp.SUM, self.process_group)
+            norm = norm ** (1 / p)
+        if error_if_nonfinite and not bool(norm.isfinite()):
+            raise RuntimeError(f"The total norm of order {norm_type} for gradients is non-finite, "
+                               "so it cannot be clipped")
+        every = [p for group in self.param_groups for p in group["params"]]
+        norm = norm.to(every[0].dtype)
+        clip_grads_with_norm_(every, max_norm, norm)
+        return norm
 
     # -- state -----------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 def record(tracer: Tracer, op: Op, operands: tuple, words: Any, attributes: dict) -> Any:
     """Append a collective behind the last one; return its result as a tensor, or None."""
+    if tracer.root is tracer and tracer.differentiating:
+        raise backward_calls(op.name)
     if tracer.root is not tracer or tracer.speculation_depth or tracer.differentiating:
         raise RegionRefused(f"it calls {op.name}, for which other processes wait")
     values = tracer.operands(operands)
@@ -45,6 +47,12 @@ def record(tracer: Tracer, op: Op, operands: tuple, words: Any, attributes: dict
     made = made if isinstance(made, tuple) else (made,)
     tracer.token = made[-1]
     return tracer.tensor_of(made[0]) if len(made) > 1 else None
+
+
+def backward_calls(name: str) -> RegionRefused:
+    """Return the error of a later backward that calls a collective: it may run again, or never."""
+    return RegionRefused(f"calls {name}, for which other processes wait",
+                         "call backward() inside the captured function")
 
 
 def awaits(values: Iterable[Any]) -> bool:

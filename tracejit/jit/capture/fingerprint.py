@@ -45,8 +45,11 @@ _named: Known = ByClass()
 # Parts of tracejit whose objects hold the user's state.
 USERS_STATE = tuple(
     f"tracejit.{room}"
-    for room in ("amp", "config", "cpu", "cuda", "distributions", "nn", "optim", "sparse", "utils")
-)
+    for room in (
+        "amp", "config", "cpu", "cuda", "distributed.algorithms", "distributed.optim",
+        "distributions", "nn", "optim", "sparse", "utils",
+    )
+)  # fmt: skip
 
 
 def is_mutable_class(cls: type) -> bool:

@@ -29,6 +29,7 @@ DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 COMBINED = ("SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR")
 BUDGET = 20_000  # looks at a collective, before Python looks at signals and at dead processes
 WAITS = "wait"  # the name of waiting instructions
+MOST_ALOFT = 64  # a program begins no more without a wait: all programs share 1,024 slots
 
 _START = '''\
 """{name}: starts it. Its result is there after the wait."""
@@ -45,6 +46,7 @@ def {name}(buffers, operands, sizes, scratch, status, lo, hi):
         sizes[1], sizes[2], sizes[3], sizes[4]
     )
     token[1] = group[{land}]
+    status[{flown}] += 1
 '''
 _BARRIER = '''\
 """barrier: starts it."""
@@ -56,6 +58,7 @@ def barrier(buffers, operands, sizes, scratch, status, lo, hi):
     token = int64_pointer(buffers, operands[2])
     token[0] = call_function(group[{begin}], address_of(group), {what}, 0, 0, 0, 0, 0, 0, 0)
     token[1] = group[{land}]
+    status[{flown}] += 1
 '''
 _WAIT = '''\
 """Waits for a collective. A status says that it takes long: Python looks, and calls again."""
@@ -69,6 +72,8 @@ def wait(buffers, operands, sizes, scratch, status, lo, hi):
     elif call_function(token[1], token[0], {budget}) == 0:
         status[0] = 2
         status[1] = token[0]
+    else:
+        status[{flown}] += {landing}
 '''
 _BUCKET = '''\
 """Gradients one behind the other, divided by the number of processes."""
@@ -87,20 +92,23 @@ _COPY = '''\
     at += sizes[{k}]'''
 GONE, LATE = "the process group was destroyed", "waits for other processes"
 LATE_STATUS = 2  # the number of LATE in a status
+FLOWN = 3  # the word of a status that counts what was begun, and what was waited for times LANDING
+LANDING = 1 << 32
 
 
 @functools.cache
 def _start_kernel(name: str) -> Kernel:
     text = _BARRIER if name == "barrier" else _START
     what = COLLECTIVES.index(name)
-    return kernel_of(name, text.format(name=name, what=what, begin=BEGIN, land=LAND))
+    return kernel_of(name, text.format(name=name, what=what, begin=BEGIN, land=LAND, flown=FLOWN))
 
 
 @functools.cache
 def wait_kernel() -> Kernel:
     """Return the kernel that waits. Its operands are all buffers of a collective, the token
     last; its size is the token's place among them."""
-    kernel = kernel_of(WAITS, _WAIT.format(budget=BUDGET))
+    text = _WAIT.format(budget=BUDGET, flown=FLOWN, landing=LANDING)
+    kernel = kernel_of(WAITS, text)
     return Kernel(kernel.name, kernel.source, kernel.digest, loops=0, messages=(GONE, LATE))
 
 

@@ -76,10 +76,10 @@ class _Assignment:
         if not self.failing:
             return None
         # other processes are met when no check can fail any more
-        meeting = [g for g in self.failing if g.node is not None and g.node.effect]
+        meeting = dict.fromkeys(g for g in self.failing if g.node is not None and g.node.effect)
         checking = [g for g in self.failing if g not in meeting] if meeting else []
         idle = repeated(checking)
-        for group in (g for g in checking if g not in idle):
+        for group in [g for g in checking if g not in idle]:
             for one in meeting:
                 if not reaches([one], [group]):
                     link(group, one)

@@ -26,7 +26,7 @@ from tracejit.jit.lowering.groups import Group, count
 from tracejit.jit.lowering.index import product, resolved
 from tracejit.jit.lowering.kernels import segment_key, segmented, single
 from tracejit.jit.lowering.library import library_of
-from tracejit.jit.lowering.library_collectives import WAITS, wait_kernel
+from tracejit.jit.lowering.library_collectives import MOST_ALOFT, WAITS, wait_kernel
 from tracejit.jit.lowering.loops import WORK, Nest
 from tracejit.jit.lowering.memory import Memory
 from tracejit.jit.lowering.precedence import Ordered, contract, in_order, link, reaches
@@ -200,6 +200,8 @@ class Scheduler:
         self._add(instruction, [node])
         if node.effect:
             self.aloft.append(instruction)
+            if len(self.aloft) > MOST_ALOFT:
+                self._wait(self.aloft[0])
 
     def _wait(self, begun: Instruction) -> None:
         """Add the instruction that waits for a collective."""

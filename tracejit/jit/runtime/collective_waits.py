@@ -1,26 +1,42 @@
 """Waits of programs for other processes, when native code has looked long enough.
 
 In: the place of what was begun. Out: nothing, or the error of a process that died or did not come.
-Called by `executable`; `distributed` installs the function that knows of processes.
+Called by `executable`; `distributed` installs the functions that know of processes.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tracejit.core.eager.interrupts import HeldInterrupts
 
-_wait: list[Callable[[int, Callable[[], None]], None]] = []
+Wait = Callable[[int, Callable[[], None]], None]
+_wait: list[Wait] = []
+_abandon: list[Callable[[Sequence[int]], None]] = []
 _kept: list[Any] = []
-_failed: list[CollectiveFailed] = []
 
 
-def install(wait: Callable[[int, Callable[[], None]], None]) -> None:
-    """Set the function that waits: `wait(place, look)`, which calls `look()` now and then."""
-    _wait[:] = [wait]
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.failed: list[CollectiveFailed] = []  # of programs whose plain functions run now
+
+
+_own = _OfThread()
+
+
+def install(wait: Wait, abandon: Callable[[Sequence[int]], None]) -> None:
+    """Set the functions that wait, and that give up: `wait(place, look)`, which calls `look()` now
+    and then, and `abandon(places)`."""
+    _wait[:], _abandon[:] = [wait], [abandon]
+
+
+def may_happen() -> bool:
+    """Return True if this process works together with others."""
+    return bool(_wait)
 
 
 class CollectiveFailed(RuntimeError):
@@ -44,17 +60,17 @@ def repeating(error: BaseException | None) -> Iterator[None]:
     if not isinstance(error, CollectiveFailed):
         yield
         return
-    _failed.append(error)
+    _own.failed.append(error)
     try:
         yield
     finally:
-        _failed.pop()
+        _own.failed.pop()
 
 
 def raise_repeated() -> None:
     """Raise the error of a program whose plain function runs now."""
-    if _failed:
-        raise RuntimeError(str(_failed[-1])) from None
+    if _own.failed:
+        raise RuntimeError(str(_own.failed[-1])) from None
 
 
 def _look() -> None:
@@ -64,6 +80,11 @@ def _look() -> None:
         raise RuntimeError("a signal came while the program waited for other processes")
 
 
-def keep(*memory: Any) -> None:
-    """Keep memory for ever that other processes may still read or write: a program gave up."""
-    _kept.append(memory)
+def give_up(places: Sequence[int], *memory: Any) -> None:
+    """Leave collectives that a program began and does not wait for.
+
+    places  what was begun; its memory is kept for ever, for MPI may still read and write it
+    """
+    if places:
+        _kept.append(memory)
+        _abandon[0](places)

@@ -181,7 +181,7 @@ class CompiledGraph:
             pointers = snapshot.addresses.copy()
             for number in snapshot.uncovered:
                 pointers[number] = address_of(inputs[number], held)
-        storages = self.executable.run(bound.binding, pointers)
+        storages = self.executable.run(bound.binding, pointers, inputs)
         bound.direct = plan_of(self.executable, bound.binding, inputs, bound.outputs,
                                given_away=self.given_away)
         return [

@@ -67,7 +67,9 @@ class CudaExecutable:
             binding.native = _Plan(self, binding)
         return binding
 
-    def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
+    def run(
+        self, binding: Binding, input_pointers: Sequence[int], inputs: Sequence[Any] = ()
+    ) -> list[Storage | None]:
         """Run once on inputs at these addresses, on the current stream.
 
         Returns a fresh Storage for each output of the graph; None where the output is an input's

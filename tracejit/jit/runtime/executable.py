@@ -20,7 +20,7 @@ from tracejit.core.memory import Storage, allocate, get_num_threads
 from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
-from tracejit.jit.lowering.library_collectives import LATE_STATUS, WAITS
+from tracejit.jit.lowering.library_collectives import FLOWN, LANDING, LATE_STATUS, WAITS
 from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.runtime import (
     blas,
@@ -84,7 +84,11 @@ class Executable:
             if i.regions
         }
         self.makes_stacks = any(regions.pushes(i) for i in instructions)
-        self.waits = any(i.extern == WAITS for i in program.instructions)
+        # The buffers of collectives' tokens: in the order in which they begin, and are waited for.
+        ordered = [i for i in program.instructions if i.host is not None and i.host.effect]
+        self.begun = [i.operands[-1] for i in ordered]
+        self.landed = [i.operands[-1] for i in program.instructions if i.extern == WAITS]
+        self.waits = bool(self.landed)
         self.calls_blas = any(i.extern == "matmul" for i in program.instructions)
 
     def bind(self, values: Mapping[str, int]) -> Binding:
@@ -105,8 +109,12 @@ class Executable:
         }
         return binding
 
-    def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
+    def run(
+        self, binding: Binding, input_pointers: Sequence[int], inputs: Sequence[Any] = ()
+    ) -> list[Storage | None]:
         """Run once on inputs at these addresses.
+
+        inputs  what has the memory there; kept where other processes may still read it
 
         Returns a fresh Storage for each output of the graph; None where the output is an input's
         own buffer. Raises ProgramError when a kernel reports a failed check. Any number of threads
@@ -126,12 +134,13 @@ class Executable:
                     raise self.failure(frame, 0)
             elif self.makes_stacks:
                 with stack_run() as stacks:
-                    self._run_stretches(binding, frame, outputs)
+                    self._run_stretches(binding, frame, (outputs, inputs))
                     self._keep(stacks, binding, outputs)
             else:
-                self._run_stretches(binding, frame, outputs)
+                self._run_stretches(binding, frame, (outputs, inputs))
         finally:
-            binding.frames.append(frame)
+            if not frame.lost:
+                binding.frames.append(frame)
         if native.plain:
             return outputs
         return [outputs[k] if k >= 0 else None for k in native.returned]
@@ -151,11 +160,17 @@ class Executable:
         else:
             self._run_stretches(binding, frame)
 
-    def _run_stretches(self, binding: Binding, frame: Any, outputs: Sequence[Any] = ()) -> None:
-        """Run the general case: large arenas, workers, host calls, kernels as Python."""
+    def _run_stretches(
+        self, binding: Binding, frame: Any, memory: Sequence[Sequence[Any]] = ()
+    ) -> None:
+        """Run the general case: large arenas, workers, host calls, kernels as Python.
+
+        memory  outputs and inputs: what has the memory that the program reads or writes
+        """
         native = binding.native
         threads = get_num_threads() if native.shared else 1
         frame.take_arena(binding, threads)
+        frame.status[FLOWN] = 0
         try:
             if native.checked:
                 nan_check.run(self, binding, frame)
@@ -176,10 +191,20 @@ class Executable:
                     native.call(frame.jobs[number])
         except BaseException:
             if self.waits:
-                collective_waits.keep(frame, outputs)
+                aloft = self._aloft(binding, frame)
+                frame.lost = bool(aloft)
+                held = [getattr(x, "_storage", x) for part in memory for x in part]
+                collective_waits.give_up(aloft, frame, frame.arena, held)
             raise
         finally:
             frame.give_arena()
+
+    def _aloft(self, binding: Binding, frame: Any) -> list[int]:
+        """Return the places of collectives that were begun and not waited for."""
+        landed, begun = divmod(frame.status[FLOWN], LANDING)
+        tokens = set(self.begun[:begun]) - set(self.landed[:landed])
+        at = [frame.words[binding.place[token]] for token in tokens]
+        return [place for place in (host.word_at(address) for address in at) if place]
 
     def _look(self, frame: Any, first: int) -> None:
         """Raise the error that the frame's status stands for, unless it says that a collective
@@ -328,6 +353,7 @@ class _Frame:
         binding = native.binding
         jobs = [(k, s) for k, s in enumerate(binding.stretches) if s[1]]
         words = native.places + STATUS_WORDS + JOB * max(1, len(jobs))
+        self.lost = False  # other processes may still write its memory
         self._words: Any = np.zeros(words, np.int64)
         memory = memoryview(self._words.data)
         self.table = memory.cast("B")
@@ -390,7 +416,7 @@ class _Frame:
         job[names] = before
 
     def clear_status(self) -> None:
-        for k in range(STATUS_WORDS):
+        for k in range(FLOWN):
             self.status[k] = 0
 
     def addresses(self) -> list[int]:

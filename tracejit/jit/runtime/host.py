@@ -32,6 +32,11 @@ def bytes_at(address: int, nbytes: int) -> np.ndarray:
     return np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(address)), np.uint8)
 
 
+def word_at(address: int) -> int:
+    """Return the 64-bit integer at an address."""
+    return ctypes.c_int64.from_address(address).value
+
+
 def python_kernel(kernel: Kernel) -> Callable[..., Any]:
     """Return the kernel's function as plain Python, from its file if there is one, for
     breakpoints."""

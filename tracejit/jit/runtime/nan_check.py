@@ -54,6 +54,8 @@ def _run(executable: Any, binding: Binding, frame: Any, addresses: list[int]) ->
         arrays = [_floats(executable, binding, addresses, b) for b in instruction.operands]
         read = any(_first_nan(array) is not None for array in arrays[:count])
         executable.run_one(binding, frame, number)
+        if instruction.host is not None and instruction.host.effect:
+            continue  # other processes may write now: its result is there after the wait
         for array in arrays[count:]:
             element = _first_nan(array)
             if element is not None:

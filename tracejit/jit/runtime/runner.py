@@ -35,7 +35,8 @@ from tracejit.jit.runtime import cache
     TABLE, COUNT, BUFFERS, STATUS, SCRATCH, SCRATCH_STRIDE, POOL, HELPERS, TICKETS, BLAS, WAKES,
 ) = range(11)  # fmt: skip
 JOB = 11
-# Words of the status: message number + 1, value, row. 0: all is well.
+# Words of the status: message number + 1, value, row. 0: all is well. The last word counts what
+# `lowering/library_collectives.py` began.
 STATUS_WORDS = 4
 ROW = 8
 # Words of the pool, each in a cache line of its own.

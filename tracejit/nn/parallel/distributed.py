@@ -8,8 +8,9 @@ same, and whose gradients after a backward are the means over all processes. The
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
@@ -18,11 +19,14 @@ from tracejit.core.eager.recording import active
 from tracejit.core.ops.creation import empty, zeros
 from tracejit.core.ops.types import int64, uint8
 from tracejit.distributed import groups
+from tracejit.distributed.algorithms.ddp_comm_hooks import default_hooks
 from tracejit.distributed.algorithms.join import Join, Joinable, JoinHook
+from tracejit.distributed.buckets import BuiltinCommHookType
 from tracejit.distributed.collectives import all_reduce, broadcast
 from tracejit.distributed.exchanges import all_gather_single
 from tracejit.distributed.objects import all_gather_object
 from tracejit.distributed.reducer import Reducer
+from tracejit.nn.embedding import Embedding, EmbeddingBag
 from tracejit.nn.module import Module
 
 __all__ = ["DistributedDataParallel"]
@@ -36,7 +40,7 @@ class DistributedDataParallel(Module, Joinable):
     module               on the CPU; its parameters and buffers become those of rank 0
     device_ids, output_device  None for modules on the CPU
     broadcast_buffers    before each forward in training, buffers become those of rank 0
-    init_sync            check parameters, and make them those of rank 0, when this is made
+    init_sync            make parameters and buffers those of rank 0 when this is made
     process_group        the default one if None
     bucket_cap_mb        megabytes of gradients that travel at once; 25 if None
     find_unused_parameters  some parameters may get no gradient in a backward
@@ -98,16 +102,16 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
-        self.expects_gradients = False
+        self.expects_gradients = self.has_own_means = False
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE)
         self.parameters_to_ignore = ignored
         # not of the module: neither copied with it nor in its state
         self.__dict__["_named"] = named
-        if init_sync:
-            _check_same(named, group)
-            self._take_state_of_first()
         self._make_reducer(bucket_cap_mb is None)
+        self._check_same()
+        if init_sync:
+            self._take_state_of_first()
 
     def _make_reducer(self, small_first: bool) -> None:
         names, parameters = zip(*self._named)
@@ -115,7 +119,23 @@ class DistributedDataParallel(Module, Joinable):
         self.__dict__["reducer"] = Reducer(
             self, parameters, names, self.process_group, first, self.bucket_bytes_cap,
             self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
+            _sparse(self.module, parameters),
         )  # fmt: skip
+
+    def _check_same(self) -> None:
+        """Raise RuntimeError in all processes if their parameters, buckets or options differ."""
+        buckets = {
+            index: number for number, bucket in enumerate(self.reducer.buckets)
+            for index in bucket.indices
+        }  # fmt: skip
+        told: list[tuple[Any, ...]] = [
+            (f"parameter {name} {tuple(one.shape)} {one.dtype}",
+             f"parameter {name} in bucket {buckets[k]}")
+            for k, (name, one) in enumerate(self._named)
+        ]  # fmt: skip
+        for option in ("find_unused_parameters", "static_graph", "broadcast_buffers"):
+            told.append((f"{option}={getattr(self, option)}",))
+        _check_told(told, self.process_group)
 
     @no_grad()
     def _take_state_of_first(self) -> None:
@@ -166,10 +186,44 @@ class DistributedDataParallel(Module, Joinable):
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        if self.reducer.owners:
+            raise RuntimeError("register_comm_hook: gradients are sharded, so that no process has "
+                               "all means")
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be "
                                "called once.")
         self.reducer.hook, self.reducer.hook_state = hook, state
+
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        """Let a hook with a name combine the gradients."""
+        compress = comm_hook_type is BuiltinCommHookType.FP16_COMPRESS
+        hook = default_hooks.fp16_compress_hook if compress else default_hooks.allreduce_hook
+        self.register_comm_hook(self.process_group, hook)
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(
+        module: Module, params_and_buffers_to_ignore: Iterable[str]
+    ) -> None:
+        """Let modules of this class leave some parameters and buffers of a module alone, by name.
+
+        Call it before the module is given to this class.
+        """
+        module._ddp_params_and_buffers_to_ignore = list(params_and_buffers_to_ignore)
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """Return what PyTorch's modules tell of themselves."""
+        sizes = [bucket.nbytes for bucket in self.reducer.buckets]
+        return {
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(),
+            "module_name": type(self.module).__name__, "iteration": self.reducer.iteration,
+            "bucket_cap_bytes": self.bucket_bytes_cap, "bucket_sizes": ", ".join(map(str, sizes)),
+            "num_parameter_tensors": len(self._named), "broadcast_buffers": self.broadcast_buffers,
+            "total_parameter_size_bytes": sum(one.nbytes for _, one in self._named),
+            "find_unused_parameters": self.find_unused_parameters,
+            "gradient_as_bucket_view": self.gradient_as_bucket_view,
+            "static_graph": self.static_graph, "can_set_static_graph": False,
+            "backend_name": self.process_group.name(),
+        }  # fmt: skip
 
     def _set_static_graph(self) -> None:
         """Say that every iteration uses the same parameters."""
@@ -279,6 +333,15 @@ def _highest_with_inputs(group: Any, has_inputs: bool) -> int:
     return int(found)
 
 
+def _sparse(module: Module, parameters: Sequence[Any]) -> list[int]:
+    """Return the numbers of the parameters whose layers make sparse gradients."""
+    found = {
+        id(one.weight) for one in module.modules()
+        if isinstance(one, (Embedding, EmbeddingBag)) and one.sparse
+    }  # fmt: skip
+    return [k for k, one in enumerate(parameters) if id(one) in found]
+
+
 def _refuse_missing(mixed_precision: Any, device_mesh: Any, delayed: Any) -> None:
     for name, value in (("mixed_precision", mixed_precision), ("device_mesh", device_mesh),
                         ("delay_all_reduce_named_params", delayed)):  # fmt: skip
@@ -301,10 +364,9 @@ def _check_devices(module: Module, device_ids: Any, output_device: Any) -> None:
         )
 
 
-def _check_same(named: Sequence[tuple[str, Any]], group: Any) -> None:
-    """Raise RuntimeError in all processes if their parameters differ, naming the first that
-    does."""
-    told = [(name, tuple(one.shape), str(one.dtype)) for name, one in named]
+def _check_told(told: Sequence[tuple[Any, ...]], group: Any) -> None:
+    """Raise RuntimeError in all processes if they tell different things, naming the first that
+    differs."""
     own = list(hashlib.sha256(repr(told).encode()).digest())
     digests = empty((group.size(), len(own)), dtype=uint8)
     all_gather_single(digests, tensor(own, dtype=uint8), group)
@@ -313,16 +375,11 @@ def _check_same(named: Sequence[tuple[str, Any]], group: Any) -> None:
     everybody: list[Any] = [None] * group.size()
     all_gather_object(everybody, told, group)
     for rank, theirs in enumerate(everybody):
-        for k in range(max(len(theirs), len(everybody[0]))):
-            here = everybody[0][k] if k < len(everybody[0]) else None
-            there = theirs[k] if k < len(theirs) else None
-            if here != there:
-                raise RuntimeError(
-                    "DistributedDataParallel expects same model across all ranks: the first "
-                    f"parameter that differs is {_text(here)} in rank {group.ranks[0]}, "
-                    f"{_text(there)} in rank {group.ranks[rank]}"
-                )
-
-
-def _text(told: tuple[str, tuple, str] | None) -> str:
-    return "none" if told is None else f"{told[0]} {told[1]} {told[2]}"
+        for here, there in zip_longest(everybody[0], theirs, fillvalue=("none",)):
+            for one, other in zip_longest(here, there, fillvalue="none"):
+                if one != other:
+                    raise RuntimeError(
+                        "DistributedDataParallel expects same model across all ranks: the first "
+                        f"that differs is {one} in rank {group.ranks[0]}, {other} in rank "
+                        f"{group.ranks[rank]}"
+                    )
