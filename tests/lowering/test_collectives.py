@@ -57,7 +57,12 @@ def test_a_check_comes_first() -> None:
     assert steps.index("index") < steps.index("all_reduce")
 
 
-<<<<<<< HEAD
+def test_a_program_does_not_begin_more_than_there_are_slots_for() -> None:
+    lines = [f'  %{2 * k}: float32[s0], %{2 * k + 1}: int64[2] = all_reduce(%in0, %in1, '
+             f'%{2 * k - 1 if k else "in1"}, op="SUM")' for k in range(MOST_ALOFT + 6)]  # fmt: skip
+    steps = _steps("\n".join([*lines, "  return " + ", ".join(f"%{2 * k}" for k in range(9))]))
+    aloft = [steps[:k].count("all_reduce") - steps[:k].count(WAITS) for k in range(len(steps))]
+    assert max(aloft) == MOST_ALOFT + 1 and steps.count(WAITS) == MOST_ALOFT + 6
 
 
 def test_a_check_that_was_made_before_does_not_hold_one_up() -> None:
@@ -69,11 +74,3 @@ def test_a_check_that_was_made_before_does_not_hold_one_up() -> None:
   %5: float32[s0] = index_put_add(%4, %0, %in2, dims=(0,), wrap=True)
   return %2, %5""")
     assert steps.index("all_reduce") < next(k for k, s in enumerate(steps) if "index_put_add" in s)
-=======
-def test_a_program_does_not_begin_more_than_there_are_slots_for() -> None:
-    lines = [f'  %{2 * k}: float32[s0], %{2 * k + 1}: int64[2] = all_reduce(%in0, %in1, '
-             f'%{2 * k - 1 if k else "in1"}, op="SUM")' for k in range(MOST_ALOFT + 6)]  # fmt: skip
-    steps = _steps("\n".join([*lines, "  return " + ", ".join(f"%{2 * k}" for k in range(9))]))
-    aloft = [steps[:k].count("all_reduce") - steps[:k].count(WAITS) for k in range(len(steps))]
-    assert max(aloft) == MOST_ALOFT + 1 and steps.count(WAITS) == MOST_ALOFT + 6
->>>>>>> main

@@ -105,13 +105,10 @@ class RecordedGradients:
                 else:
                     grad._assign(part.to(grad.dtype))
         reducer.expecting = False
-<<<<<<< HEAD
+        reducer.note_own_means()
 
 
 def _is_alone(grad: Any) -> bool:
     """Return True if the call made a gradient, and only its parameter and `finish` hold it."""
     made = grad._traced is not None and grad._traced.memory.input_tensor is None
     return made and sys.getrefcount(grad) <= _HOLDERS
-=======
-        reducer.note_own_means()
->>>>>>> main
