@@ -1,4 +1,4 @@
-"""How much is checked and told about collectives; PyTorch's `DebugLevel`.
+"""The amount of checks and messages about collectives; PyTorch's `DebugLevel`.
 
 In: the variable TORCH_DISTRIBUTED_DEBUG, or a program's call. Out: the level, which programs read.
 Called by `collectives`, which compares calls at level DETAIL; errors name ranks at every level.
