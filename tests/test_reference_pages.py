@@ -25,7 +25,8 @@ def test_every_variable_of_the_package_is_declared():
     texts = [path.read_text() for path in (ROOT / "tracejit").rglob("*.py")]
     used = {name for text in texts for name in re.findall(r"\bTRACEJIT_[A-Z_]+\b", text)}
     declared = {flag.env for flag in config.DECLARED.values()}
-    of_children = {"TRACEJIT_JOB_KEY"}  # a launcher gives it to its processes: no user's flag
+    of_children = {  # a launcher gives them to its processes: no user's flags
+        "TRACEJIT_JOB_KEY", "TRACEJIT_AGENT", "TRACEJIT_STAND_IN", "TRACEJIT_STAND_INS"}
     assert sorted(used - of_children ^ declared) == []
 
 

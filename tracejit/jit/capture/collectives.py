@@ -44,7 +44,7 @@ def record(tracer: Tracer, op: Op, operands: tuple, words: Any, attributes: dict
     graph.location, graph.detached = user_location(), False
     token = group if tracer.token is None else tracer.token
     made = graph.append(op, (*values, group, token), attributes)
-    made = made if isinstance(made, tuple) else (made,)
+    made = made if type(made) is tuple else (made,)
     tracer.token = made[-1]
     return tracer.tensor_of(made[0]) if len(made) > 1 else None
 
@@ -58,7 +58,7 @@ def backward_calls(name: str) -> RegionRefused:
 def awaits(values: Iterable[Any]) -> bool:
     """Return True if one of the values depends on a collective that has not run."""
     seen: set[Value] = set()
-    stack = [x for x in values if isinstance(x, Value)]
+    stack = [x for x in values if type(x) is Value]
     while stack:
         value = stack.pop()
         if value in seen or value.node is None:
