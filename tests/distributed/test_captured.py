@@ -523,6 +523,35 @@ def test_a_module_that_changes_later(two: Ranks, change: str) -> None:
     assert two(_changed_later, change) == [[[[2.0, 2.0]]] * 3 + [after] * 3] * 2
 
 
+def _gradients_in_one_memory(keeps: bool) -> Any:
+    """Return bytes between the gradients of a captured step, and what is kept of the first one."""
+    tracejit.manual_seed(0)
+    model, kept = DDP(nn.Linear(2, 2)), []
+    first, second = model.parameters()
+    if keeps:
+        first.register_post_accumulate_grad_hook(lambda one: kept.append(one.grad.detach()))
+
+    @tracejit.script
+    def step(x: Any) -> None:
+        model.zero_grad()
+        kept.clear()
+        model(x).sum().backward()
+
+    for _ in range(3):
+        step(tracejit.full((1, 2), 1.0 + 2 * dist.get_rank()))
+    return (
+        second.grad.untyped_storage().data_ptr() == first.grad.untyped_storage().data_ptr(),
+        [first.grad.tolist(), second.grad.tolist(), *(one.tolist() for one in kept)],
+    )
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_gradients_share_the_memory_of_their_bucket(two: Ranks, keeps: bool) -> None:
+    weight = [[2.0, 2.0], [2.0, 2.0]]
+    values = [weight, [1.0, 1.0]] + keeps * [weight]
+    assert two(_gradients_in_one_memory, keeps) == [(not keeps, values)] * 2
+
+
 def _other_shapes(x: Any) -> Any:
     flat = tracejit.empty(4, 1)
     dist.all_gather_into_tensor(flat, x[:2])

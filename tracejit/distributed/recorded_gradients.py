@@ -10,6 +10,7 @@ meets others whose call is not. Its buckets are values of the graph, not memory 
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
@@ -21,8 +22,6 @@ from tracejit.distributed import recorded
 from tracejit.distributed.buckets import Bucket, GradBucket
 from tracejit.distributed.reduce_op import ReduceOp
 
-# Of a gradient: the parameter, two variables, and the argument of `getrefcount`.
-_HOLDERS = 4
 
 
 def recording_of(reducer: Any) -> RecordedGradients:
@@ -109,6 +108,24 @@ class RecordedGradients:
 
 
 def _is_alone(grad: Any) -> bool:
-    """Return True if the call made a gradient, and only its parameter and `finish` hold it."""
-    made = grad._traced is not None and grad._traced.memory.input_tensor is None
-    return made and sys.getrefcount(grad) <= _HOLDERS
+    """Return True if the call made a gradient, and nothing but its parameter and `finish` holds
+    it or its memory."""
+    traced = grad._traced
+    if traced is None or traced.memory.input_tensor is not None:
+        return False
+    return _references(grad) <= _OF_GRADIENT and sys.getrefcount(traced.memory) <= _OF_MEMORY
+
+
+def _references(grad: Any) -> int:
+    return sys.getrefcount(grad)
+
+
+def _measured() -> tuple[int, int]:
+    """Count the references to a gradient and to its memory that nobody else holds: Python's
+    versions differ."""
+    parameter = SimpleNamespace(grad=SimpleNamespace(memory=SimpleNamespace()))
+    grad = parameter.grad
+    return (lambda grad: _references(grad))(grad), sys.getrefcount(grad.memory)
+
+
+_OF_GRADIENT, _OF_MEMORY = _measured()
