@@ -8,6 +8,7 @@ turns in the same processes, so that they have the same neighbours. Ratios are w
 
 A step of tracejit's is one captured function, one of PyTorch's is eager. "hidden" is the part of
 the communication that costs no time: 1 - (step - step without averaging) / (all-reduce alone).
+Below the table stands what `cost_model` predicts for more processes from these figures.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import networks
+from bench import cost_model, networks
 
 SIZES = [2**k for k in range(12, 27, 2)]  # bytes: 4 KB to 64 MB
 BATCH, LENGTH = 4, 64
 ROUNDS = 25
+# between hosts, where nothing was measured: 20 microseconds, 10 GB a second
+NETWORK = cost_model.Link(20e-6, 10e9)
 
 
 def turns(calls: dict[str, Callable[[], Any]], wait: Callable[[], Any], count: int) -> dict:
@@ -112,7 +115,8 @@ def run(rank: int, size: int, ports: tuple[int, int]) -> None:
     os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(ports[0]))
     found = contenders(rank, size, ports[1])
     wait = found["tracejit"][0].distributed.barrier
-    rows = []
+    rows: list[tuple[str, dict[str, float], str]] = []
+    steps_alone: dict[str, cost_model.Step] = {}
     for nbytes in SIZES:
         rows.append((f"all_reduce of {nbytes >> 10} KB", turns(sums(found, nbytes), wait,
                      60 if nbytes < 2**22 else 12), ""))  # fmt: skip
@@ -131,8 +135,11 @@ def run(rank: int, size: int, ports: tuple[int, int]) -> None:
                 f"{nbytes / 2**20:.1f} MB {seconds['communication'] * 1e3:.2f}, "
                 f"hidden {hidden:.0%}")  # fmt: skip
         rows.append((name, seconds, more))
+        whole, share = seconds["alone"], min(max(hidden, 0.0), 1.0)
+        steps_alone[name] = cost_model.Step(whole * 0.3, whole * 0.6, whole * 0.1, nbytes, share)
     if rank == 0:
         show(rows)
+        predict(rows, steps_alone, size)
     wait()
 
 
@@ -151,6 +158,18 @@ def show(rows: list[tuple[str, dict[str, float], str]]) -> None:
         ours, theirs = seconds["tracejit"], seconds.get("torch")
         text = f"{theirs * 1e3:>10.3f}{theirs / ours:>8.2f}" if theirs else f"{'-':>10}{'-':>8}"
         print(f"{name:<30}{ours * 1e3:>10.3f}{text}   {more}".rstrip())
+
+
+def predict(rows: list[Any], steps: dict[str, cost_model.Step], size: int) -> None:
+    """Print what the model makes of the figures. Forward, backward, optimizer: 3, 6, 1 of 10."""
+    if size != 2:
+        return
+    seconds = [row[1]["tracejit"] for row in rows]
+    host = cost_model.Link.measured((SIZES[0], seconds[0]), (SIZES[-1], seconds[len(SIZES) - 1]))
+    print(f"\nmodel: {host.latency * 1e6:.1f} us and {host.bandwidth / 1e9:.2f} GB/s in a host, "
+          f"{NETWORK.latency * 1e6:.0f} us and {NETWORK.bandwidth / 1e9:.0f} GB/s between hosts, "
+          f"{cost_model.PER_HOST} processes a host")  # fmt: skip
+    print(cost_model.table(steps, host, NETWORK))
 
 
 def free_port() -> int:
