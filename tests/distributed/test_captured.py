@@ -141,7 +141,10 @@ def test_other_modes(two: Ranks, options: dict[str, Any]) -> None:
             assert (wrong, breaks) == ([], []), function
 
 
-@pytest.mark.parametrize("kind", ["float64", "bfloat16", "float16", "int32", "int64", "complex64"])
+@pytest.mark.parametrize("kind", [
+    "bfloat16", "int64", *(pytest.param(one, marks=pytest.mark.full)
+                           for one in ("float64", "float16", "int32", "complex64")),
+])  # fmt: skip
 def test_other_dtypes(two: Ranks, kind: str) -> None:
     for function in (_sum, _gathered, _scattered, _in_place, _later):
         for wrong, breaks, _ in two(_as_plain, function, {}, getattr(tracejit, kind)):
@@ -317,7 +320,7 @@ def _captured_step(options: dict[str, Any], accumulate: int, hook: str | None, n
         ({"broadcast_buffers": False}, 1, None, True),
     ],
 )
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.full)])
 def test_a_captured_step_learns_what_one_process_learns(
     request: pytest.FixtureRequest, size: int, options: dict[str, Any], accumulate: int,
     hook: str | None, norm: bool,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 import tracejit as tj
@@ -26,6 +28,21 @@ def test_holders_of_several_objects_are_found_and_nothing_that_the_call_made(way
     holder, both, given = [one], (one, two), [one, two]
     found = [x for x in referrers(given) if type(x) in (list, tuple)]
     assert sorted(map(id, found)) == sorted([id(holder), id(both)])
+
+
+def test_holders_that_the_program_froze_are_found(way):
+    holder = [given := object()]
+    gc.freeze()
+    assert any(one is holder for one in referrers([given]))
+
+
+def test_memory_whose_views_are_frozen_is_not_resized():
+    whole = tj.arange(6.0)
+    view = whole[2:4]
+    gc.freeze()
+    with pytest.raises(RuntimeError, match="has views"):
+        whole.resize_(100)
+    assert view.tolist() == [2.0, 3.0]
 
 
 def test_a_number_that_a_call_returns_is_plain(way):

@@ -81,10 +81,12 @@ def values(loader):
 @pytest.fixture(autouse=True)
 def no_processes_stay():
     yield
-    gc.collect()  # of what an exception's frames hold
-    until = time.monotonic() + 5
-    while multiprocessing.active_children() and time.monotonic() < until:
-        time.sleep(0.01)
+    for seconds in (1, 4):
+        until = time.monotonic() + seconds
+        while multiprocessing.active_children() and time.monotonic() < until:
+            time.sleep(0.01)
+        if multiprocessing.active_children():
+            gc.collect()  # of what an exception's frames hold
     assert multiprocessing.active_children() == []
 
 

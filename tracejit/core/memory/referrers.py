@@ -18,13 +18,16 @@ def referrers(objects: Sequence[Any]) -> list[Any]:
 
     One pass over the heap answers for all objects. CPython 3.13 gives the tuple of the call's own
     arguments as a referrer. That tuple ends in a mark that no other has, and is left out. Callers
-    must expect their own lists and dicts.
+    must expect their own lists and dicts. What the program froze by `gc.freeze()` is unfrozen, for
+    the collector keeps silent about frozen holders.
 
     >>> x = object()
     >>> held = [x]
     >>> any(one is held for one in referrers([x]))
     True
     """
+    if gc.get_freeze_count():
+        gc.unfreeze()
     if not holds("referrers"):
         return _searched(objects)
     return [one for one in _asked(objects) if one is not objects]
