@@ -15,13 +15,13 @@ from typing import Any
 
 from tracejit.autograd.grad_mode import no_grad
 from tracejit.core.eager.recording import active
+from tracejit.core.eager.saved import over_same_memory
 from tracejit.core.ops import collectives as records
 from tracejit.core.ops.creation import zeros
 from tracejit.core.ops.joining import cat
 from tracejit.distributed import recorded
 from tracejit.distributed.buckets import Bucket, GradBucket
 from tracejit.distributed.reduce_op import ReduceOp
-
 
 
 def recording_of(reducer: Any) -> RecordedGradients:
@@ -100,7 +100,7 @@ class RecordedGradients:
                 if grad is None:
                     parameter.grad = part.clone()
                 elif _is_alone(grad):
-                    parameter.grad = part  # shares the bucket's memory: nothing is copied
+                    parameter.grad = over_same_memory(part)  # the bucket's: nothing is copied
                 else:
                     grad._assign(part.to(grad.dtype))
         reducer.expecting = False

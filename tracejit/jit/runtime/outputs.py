@@ -17,6 +17,7 @@ from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.nodes import edge_of
 from tracejit.core.eager.origins import mark
 from tracejit.core.eager.saved import alias, over_same_memory
+from tracejit.core.eager.state import make
 from tracejit.core.eager.tape import OpNode, grad_fn_of, refresh
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import AliasFamily, View, family_of
@@ -62,6 +63,8 @@ class ResultTensor:
     inference: bool = False  # made in inference mode
     counted: tuple[int, int] | None = None  # `.data`: result it counts with, or -1; writes so far
     tracked: int = -1  # position among the joint graph's outputs, or -1
+    # (sizes, offset in the root, shape, strides, dtype) that the last steps led to
+    layout: tuple[dict[str, int], int, tuple, tuple | None, Any] | None = None
 
     def own_output(self) -> int:
         """Return the number of the program's output that is this tensor without further work, or
@@ -108,7 +111,12 @@ class ResultTensor:
             tensor._view = AliasFamily(writes) if other < 0 else family_of(tensors[other])
         return tensor
 
-    def _seen(self, tensor: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
+    def _seen(self, root: Tensor, tensors: list[Any], sizes: dict[str, int]) -> Any:
+        known = self.layout
+        if known is not None and known[0] is sizes and root._strides is None:
+            _, offset, shape, strides, dtype = known
+            return make(root._storage, root._offset + offset, shape, strides, dtype, root._device)
+        tensor = root
         with no_grad():
             for op, operands, attributes, made in self.steps:
                 given = {k: substitute(v, sizes) for k, v in attributes.items()}
@@ -117,7 +125,14 @@ class ResultTensor:
                     mark(tensor, made.origin)
                     tensor._view.output = made.output
                     tensor._view.version -= made.missed
-        return alias(tensor) if self.base else tensor
+        if not self.base:
+            return tensor
+        found = alias(tensor)
+        fixed = type(self.root) is int and root._strides is None and not self.operands()
+        if fixed and found._storage is root._storage and found._view is None:
+            offset = found._offset - root._offset
+            self.layout = sizes, offset, found._shape, found._strides, found._dtype
+        return found
 
 
 def follow(tensor: Any, steps: int) -> None:
