@@ -71,6 +71,10 @@ PAGES: dict[str, tuple[str, str, dict[str, Any]]] = {
                   "tracejit.func": None}),
     "data": ("tracejit.utils.data", "Data sets, samplers and loaders.",
              {"tracejit.utils.data": None}),
+    "distributed": ("tracejit.distributed", "Several processes.",
+                    {"tracejit.distributed": None, "tracejit.distributed.optim": None,
+                     "tracejit.distributed.checkpoint": None,
+                     "tracejit.nn.parallel": ("DistributedDataParallel",)}),
     "jit": ("tracejit.jit", "The compiler's own module, and TorchScript's names.",
             {"tracejit.jit": None}),
 }
