@@ -30,15 +30,18 @@ _SMALL_PRODUCT = 100 * 100 * 100
 
 
 def _product_type(input: Any, other: Any) -> TensorType:
-    shape = (*_batch(input.shape[:-2], other.shape[:-2]), input.shape[-2], other.shape[-1])
-    shapes.same(input.shape[-1], other.shape[-2], _mismatch(input.shape, other.shape))
+    a, b = input.shape, other.shape
+    shape = (*_batch(a[:-2], b[:-2]), a[-2], b[-1])
+    shapes.same(a[-1], b[-2], lambda: _mismatch(a, b))
     return TensorType(input.dtype, shape, device_of((input, other)))
 
 
 def _batch(a: tuple, b: tuple) -> tuple:
-    wrong = f"batch sizes differ: {shapes.shape_text(a)} and {shapes.shape_text(b)}"
+    def wrong() -> str:
+        return f"batch sizes differ: {shapes.shape_text(a)} and {shapes.shape_text(b)}"
+
     if len(a) != len(b):
-        raise RuntimeError(wrong)
+        raise RuntimeError(wrong())
     return tuple(shapes.same(x, y, wrong) for x, y in zip(a, b))
 
 
@@ -181,7 +184,7 @@ def _alone(result: Any) -> Any:
 def _rows_product(input: Any, other: Any) -> Any:
     """Multiply a stack and one matrix: one product of all rows."""
     *lead, k = input.shape
-    shapes.same(k, other.shape[0], _mismatch((shapes.numel(lead), k), tuple(other.shape)))
+    shapes.same(k, other.shape[0], lambda: _mismatch((shapes.numel(lead), k), tuple(other.shape)))
     rows = input.reshape((shapes.numel(lead), k))
     return _alone(product(rows, other).reshape((*lead, other.shape[1])))
 

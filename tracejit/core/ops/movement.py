@@ -184,6 +184,13 @@ def _viewable(input: Any, target: tuple) -> bool:
     strides = input.stride()
     if any(type(s) is not int for s in strides):
         return bool(input._can_view(target))
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if stride != step:
+            break
+        step *= size
+    else:
+        return True  # contiguous
     layout = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides, writeable=False)
     return reshaped_view(layout, target) is not None
 

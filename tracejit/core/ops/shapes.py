@@ -10,7 +10,7 @@ compares structure first. It uses `==` only where the op's meaning depends on th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.core.memory.limits import must_fit
@@ -88,14 +88,16 @@ def equal(a: Any, b: Any) -> bool:
     return same_structure(a, b) or bool(a == b)
 
 
-def same(a: Any, b: Any, what: str) -> Any:
+def same(a: Any, b: Any, what: str | Callable[[], str]) -> Any:
     """Return one of two equal sizes, the static one if any; RuntimeError(`what`) if they differ.
+
+    what  the text, or a function that makes it, where it takes time
 
     >>> same(3, 3, "sizes differ")
     3
     """
     if not equal(a, b):
-        raise RuntimeError(what)
+        raise RuntimeError(what if isinstance(what, str) else what())
     return a if type(a) is int or type(b) is not int else b
 
 
