@@ -270,6 +270,42 @@ def test_branches_and_loops(two: Ranks) -> None:
     assert two(_control_flow) == [[], []]
 
 
+def _told() -> Any:
+    """Return the reasons why graphs with collectives end."""
+
+    def looks_up(x: Any) -> Any:
+        index = x[:1].to(tracejit.int64)
+        dist.broadcast(index, 0)
+        return x[index]
+
+    def loops(x: Any) -> Any:
+        while x.sum() < 100:
+            x = x * 2
+            dist.all_reduce(x)
+        return x
+
+    def makes(x: Any) -> Any:
+        dist.all_reduce(x, group=dist.new_group([0, 1]))
+        return x
+
+    found = []
+    for function in (looks_up, loops, makes):
+        captured = tracejit.script(function)
+        for _ in range(2):
+            captured(tracejit.ones(3))
+        found.append([str(one) for one in captured.report().breaks])
+    return found
+
+
+def test_reasons_are_named(two: Ranks) -> None:
+    reasons = ["fails for some values, and these come from other processes",
+               "it calls all_reduce, for which other processes wait",
+               "the function joins, makes or leaves a process group"]
+    for found in two(_told):
+        for reason, told in zip(reasons, found, strict=True):
+            assert [reason in one for one in told] == [True], (reason, told)
+
+
 # -- DistributedDataParallel -----------------------------------------------------------------------
 def _learn(model: Any, rows: slice, accumulate: int, capture: bool, steps: int = 50) -> Any:
     # a bias before a normalization has no gradient but rounding, which Adam would scale up

@@ -38,9 +38,10 @@ def _look(x, step):
 
 def _facts(x, base):
     strides = [stride for stride, size in zip(x.stride(), x.shape) if size != 1]  # others are free
-    return (tuple(x.shape), strides, x.storage_offset() * (x.numel() > 0), x.tolist(),
-            x.is_contiguous(), x.dtype, x._is_view(), x._base is base,
-            x.untyped_storage().data_ptr() == base.data_ptr(), x.requires_grad, type(x.grad_fn).__name__)  # fmt: skip
+    offset = x.storage_offset() * (x.numel() > 0)
+    shared = x.untyped_storage().data_ptr() == base.data_ptr()
+    return (tuple(x.shape), strides, offset, x.tolist(), x.is_contiguous(), x.dtype, shared,
+            x._is_view(), x._base is base, x.requires_grad, type(x.grad_fn).__name__)  # fmt: skip
 
 
 def _run(seed):
