@@ -274,8 +274,8 @@ def _told() -> Any:
     """Return the reasons why graphs with collectives end."""
 
     def looks_up(x: Any) -> Any:
-        index = x[:1].to(tracejit.int64)
-        dist.broadcast(index, 0)
+        index = (x[:1] * 0).to(tracejit.int64)
+        dist.all_reduce(index)
         return x[index]
 
     def loops(x: Any) -> Any:
