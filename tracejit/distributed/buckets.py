@@ -44,7 +44,8 @@ class Bucket:
     def open(self) -> None:
         """Make the memory, if it is not there."""
         if self.flat is None and not self.sparse:
-            self.flat = zeros(sum(self.sizes), dtype=self.parameters[0].dtype)
+            self.flat = zeros(sum(self.sizes), dtype=self.parameters[0].dtype,
+                              device=self.parameters[0].device)
             self.views = self.parts(self.flat)
 
     def parts(self, flat: Any) -> list[Any]:

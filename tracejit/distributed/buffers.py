@@ -29,15 +29,12 @@ class Target(NamedTuple):
 
 
 def check_tensor(value: Any, parameter: str) -> None:
-    """Raise PyTorch's TypeError unless the value is a tensor; ValueError if it is not on the
-    CPU."""
+    """Raise PyTorch's TypeError unless the value is a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{parameter}` of type torch.Tensor\n"
             f"             but got {type(value)} instead."
         )
-    if value.device.type != "cpu":
-        raise RuntimeError(f"No backend type associated with device type {value.device.type}")
 
 
 def check_tensors(values: Any, parameter: str) -> None:

@@ -26,6 +26,7 @@ from tracejit.distributed.buffers import (
 )
 from tracejit.distributed.communicator import Operation
 from tracejit.distributed.debug_level import DebugLevel, get_debug_level
+from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.groups import ProcessGroup, member
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
@@ -39,7 +40,7 @@ def post(
 ) -> Operation:  # fmt: skip
     """Post one of MPI's nonblocking functions; it may count 64-bit numbers of elements."""
     address = group.library.counting(function, count)
-    if get_debug_level() is DebugLevel.DETAIL:
+    if get_debug_level() is DebugLevel.DETAIL and isinstance(group, ProcessGroup):
         agreement.check(group, name, function, count, arguments, keep)
     made = group.ring.post(name, address, arguments, keep, finish, wakes)
     made.count = count
@@ -81,7 +82,7 @@ def all_reduce(
         return None
     if recorded.records_for(tensor):
         return handle(recorded.all_reduce(tensor, op, found), async_op)
-    operation = start_all_reduce(tensor, op, found, "all_reduce", async_op)
+    operation = start_all_reduce(tensor, op, carrier(found, tensor), "all_reduce", async_op)
     return ended(found, [operation], [tensor], async_op)
 
 
@@ -122,7 +123,8 @@ def all_reduce_coalesced(
             recorded.all_reduce(tensor, op, found, "all_reduce_coalesced")
         return handle(recorded.done(tensors), async_op)
     operations = [
-        start_all_reduce(tensor, op, found, "all_reduce_coalesced", True) for tensor in tensors
+        start_all_reduce(tensor, op, carrier(found, tensor), "all_reduce_coalesced", True)
+        for tensor in tensors
     ]
     return ended(found, operations, tensors, async_op)
 
@@ -164,7 +166,7 @@ def broadcast(
     root = root_of(found, src, group_src, "src", None if src is None else 0)
     if recorded.records_for(tensor):
         return handle(recorded.broadcast(tensor, root, found), async_op)
-    operation = start_broadcast(tensor, root, found, "broadcast", async_op)
+    operation = start_broadcast(tensor, root, carrier(found, tensor), "broadcast", async_op)
     return ended(found, [operation], [tensor], async_op)
 
 
@@ -195,6 +197,7 @@ def reduce(
     root = root_of(found, dst, group_dst, "dst", None)
     if recorded.records_for(tensor):
         return handle(recorded.reduce(tensor, root, op, found), async_op)
+    found = carrier(found, tensor)
     asked = mpi_operation("reduce", op, tensor.dtype)
     kind = reduced_in(tensor.dtype)
     library, finish = found.library, None

@@ -29,6 +29,7 @@ from tracejit.distributed.buffers import (
 )
 from tracejit.distributed.collectives import Finish, averaging, ended, handle, post, root_of
 from tracejit.distributed.communicator import Operation
+from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.groups import ProcessGroup, member
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
@@ -51,10 +52,11 @@ def all_gather(
     _check_sizes(tensor_list, tensor, "all_gather")
     if recorded.records_for(tensor, *tensor_list):
         return handle(recorded.all_gather(tensor_list, tensor, found), async_op)
+    found = carrier(found, tensor, *tensor_list)
     if consecutive(tensor_list):
         operation = _gather_all(tensor_list[0], tensor, found, "all_gather", async_op)
     else:
-        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype)
+        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
         finish = _spreading(whole, tensor_list)
         operation = _gather_all(whole, tensor, found, "all_gather", async_op, finish, tensor_list)
     return ended(found, [operation], tensor_list, async_op)
@@ -116,6 +118,7 @@ def all_gather_single(
         raise ValueError("output tensor size must be equal to world_size times input tensor size")
     if recorded.records_for(output_tensor, input_tensor):
         return handle(recorded.all_gather_single(output_tensor, input_tensor, found), async_op)
+    found = carrier(found, output_tensor, input_tensor)
     operation = _gather_all(output_tensor, input_tensor, found, "all_gather_into_tensor", async_op)
     return ended(found, [operation], [output_tensor], async_op)
 
@@ -163,11 +166,12 @@ def reduce_scatter(
     if recorded.records_for(output, *input_list):
         whole = stack([one.detach() for one in input_list])
         return handle(recorded.reduce_scatter(output, whole, op, found), async_op)
+    found = carrier(found, output, *input_list)
     kind = reduced_in(output.dtype)
     if consecutive(input_list) and kind is output.dtype:
         sent = source(input_list[0], "reduce_scatter")
     else:
-        sent = empty((found.size(), output.numel()), dtype=kind)
+        sent = empty((found.size(), output.numel()), dtype=kind, device=output.device)
         for row, one in zip(sent, input_list):
             row.copy_(one.detach().reshape(-1))
     operation = _reduce_scatter(output, sent, op, found, "reduce_scatter", async_op, input_list)
@@ -212,6 +216,7 @@ def reduce_scatter_single(
     if recorded.records_for(output, input):
         whole = input.detach().reshape(found.size(), *output.shape)
         return handle(recorded.reduce_scatter(output, whole, op, found), async_op)
+    found = carrier(found, output, input)
     sent = source(input, "reduce_scatter_tensor", reduced_in(input.dtype))
     operation = _reduce_scatter(output, sent, op, found, "reduce_scatter_tensor", async_op)
     return ended(found, [operation], [output], async_op)
@@ -240,6 +245,7 @@ def gather(
     if found is None:
         return None
     root = root_of(found, dst, group_dst, "dst")
+    found = carrier(found, tensor, *(gather_list or ()))
     if root != found.rank():
         if gather_list:
             raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination "
@@ -252,7 +258,7 @@ def gather(
     if consecutive(gather_list):
         whole, finish = target(gather_list[0], "gather")
     else:
-        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype)
+        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
         finish = _spreading(whole, gather_list)
     return _move_parts(
         "Igather", "gather", tensor, whole, root, found, async_op, finish, gather_list
@@ -290,6 +296,7 @@ def scatter(
     if found is None:
         return None
     root = root_of(found, src, group_src, "src")
+    found = carrier(found, tensor, *(scatter_list or ()))
     whole: Any = None
     if root == found.rank():
         if not scatter_list:
@@ -302,7 +309,7 @@ def scatter(
         if consecutive(scatter_list):
             whole = source(scatter_list[0], "scatter")
         else:
-            whole = empty((found.size(), tensor.numel()), dtype=tensor.dtype)
+            whole = empty((found.size(), tensor.numel()), dtype=tensor.dtype, device=tensor.device)
             for row, one in zip(whole, scatter_list):
                 row.copy_(one.detach().reshape(-1))
     elif scatter_list:
@@ -332,6 +339,7 @@ def all_to_all_single(
     found = member(group, "all_to_all_single")
     if found is None:
         return None
+    found = carrier(found, output, input)
     rows_out = _rows(output, output_split_sizes, found)
     rows_in = _rows(input, input_split_sizes, found)
     to = target(output, "all_to_all_single")
@@ -391,20 +399,21 @@ def all_to_all(
         return None
     _check_list(output_tensor_list, found, "all_to_all: invalid output tensor list")
     _check_list(input_tensor_list, found, "all_to_all: invalid input tensor list")
-    kind = input_tensor_list[0].dtype
+    found = carrier(found, *output_tensor_list, *input_tensor_list)
+    kind, device = input_tensor_list[0].dtype, input_tensor_list[0].device
     counts_in = [one.numel() for one in input_tensor_list]
     counts_out = [one.numel() for one in output_tensor_list]
     finish: Finish = None
     if consecutive(input_tensor_list):
         sent = source(input_tensor_list[0], "all_to_all")
     else:
-        sent = empty((sum(counts_in),), dtype=kind)
+        sent = empty((sum(counts_in),), dtype=kind, device=device)
         for part, one in zip(sent.split(counts_in), input_tensor_list):
             part.copy_(one.detach().reshape(-1))
     if consecutive(output_tensor_list):
         received, finish = target(output_tensor_list[0], "all_to_all")
     else:
-        received = empty((sum(counts_out),), dtype=kind)
+        received = empty((sum(counts_out),), dtype=kind, device=device)
         finish = _spreading(received.split(counts_out), output_tensor_list)
     keep = (input_tensor_list, output_tensor_list)
     operation = _all_to_all(

@@ -15,7 +15,7 @@ from typing import Any
 
 from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
-from tracejit.distributed import environment, mpi, rendezvous
+from tracejit.distributed import environment, mpi, nccl_library, rendezvous
 from tracejit.distributed.store import PrefixStore, Store
 from tracejit.jit.capture.collectives import backward_calls
 
@@ -225,6 +225,8 @@ def _backend_of(name: str | None) -> Backend:
 
     if "nccl" in parts.values() and not cuda.is_available() and "cpu" not in parts:
         raise ValueError("ProcessGroupNCCL is only supported with GPUs, no GPUs found!")
+    if "nccl" in parts.values() and cuda.is_available():
+        nccl_library.load()
     if "gloo" in parts.values() and not _told_of_gloo[0]:
         _told_of_gloo[0] = True
         warnings.warn("backend='gloo': tracejit's processes talk by MPI, under this name",
@@ -308,9 +310,10 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
 def _free(group: ProcessGroup) -> None:
     """Give the communicator back, which all its processes must do; not where one has failed."""
-    from tracejit.distributed import recorded
+    from tracejit.distributed import device_groups, recorded
 
     recorded.forget(group)
+    device_groups.forget(group)
     watch = group.ring.watch
     if not group.ring.waiting() and (watch is None or watch.failed is None):
         with group.ring:
@@ -583,8 +586,8 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Return False: processes do not talk by NCCL yet."""
-    return False
+    """Return True if NCCL can be loaded, by nccl4py or CuPy."""
+    return nccl_library.is_installed()
 
 
 def is_torchelastic_launched() -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.distributed.buffers import check_tensor, source, target
+from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.groups import ProcessGroup, get_rank, member
 from tracejit.distributed.work import Work
 
@@ -35,13 +36,15 @@ def _peer(group: ProcessGroup, rank: int | None, of_group: int | None, what: str
     return found
 
 
-def _start(function: str, tensor: Any, peer: int, tag: int, group: ProcessGroup, wakes: bool,
+def _start(function: str, tensor: Any, peer: int | None, tag: int, group: ProcessGroup, wakes: bool,
            name: str) -> Work:  # fmt: skip
+    group = carrier(group, tensor)
     if function == "Isend":
         moved, finish = source(tensor, name), None
     else:
         moved, finish = target(tensor, name)
     count, library = moved.numel(), group.library
+    peer = library.any_source if peer is None else peer
     arguments = (
         moved.data_ptr(), count, library.word(moved.dtype.itemsize), peer, tag, group.handle, None
     )  # fmt: skip
@@ -79,7 +82,7 @@ def irecv(
     if found is None:
         return None
     anybody = src is None and group_src is None
-    peer = found.library.any_source if anybody else _peer(found, src, group_src, "src")
+    peer = None if anybody else _peer(found, src, group_src, "src")
     return _start("Irecv", tensor, peer, tag, found, True, "irecv")
 
 
@@ -112,7 +115,7 @@ def recv(
     if found is None:
         return -1
     anybody = src is None and group_src is None
-    peer = found.library.any_source if anybody else _peer(found, src, group_src, "src")
+    peer = None if anybody else _peer(found, src, group_src, "src")
     work = _start("Irecv", tensor, peer, tag, found, False, "recv")
     work.wait()
     return found.ranks[work.source_rank() if anybody else peer]

@@ -23,6 +23,7 @@ from tracejit.core.ops.creation import zeros
 from tracejit.core.ops.types import int32, int64
 from tracejit.distributed.buckets import Bucket, GradBucket, make_buckets
 from tracejit.distributed.collectives import all_reduce, broadcast, reduce, start_all_reduce
+from tracejit.distributed.device_groups import carrier, on_cpu
 from tracejit.distributed.groups import ProcessGroup
 from tracejit.distributed.recorded import records_for
 from tracejit.distributed.recorded_gradients import recording_of
@@ -176,6 +177,9 @@ class Reducer:
         elif active.tracer is not None and self.sparse:
             active.tracer.add_break("DistributedDataParallel averages sparse gradients, whose "
                                     "sizes no program knows")
+        elif active.tracer is not None and not on_cpu(self.parameters):
+            active.tracer.add_break("DistributedDataParallel averages gradients on a CUDA device, "
+                                    "which NCCL does outside of programs")
         if self.static:
             self._skipped = list(self._never)
         elif self.unused:
@@ -291,8 +295,8 @@ class Reducer:
             return
         bucket.flat.div_(self.divisor)
         operation = start_all_reduce(
-            bucket.flat, ReduceOp.SUM, self.group, f"all_reduce of gradients, bucket {self._sent}",
-            True,
+            bucket.flat, ReduceOp.SUM, carrier(self.group, bucket.flat),
+            f"all_reduce of gradients, bucket {self._sent}", True,
         )  # fmt: skip
         bucket.future = Work([operation], [bucket.flat], self.group.seconds).get_future()
 

@@ -16,6 +16,8 @@ from typing import Any
 from tracejit.autograd.grad_mode import no_grad
 from tracejit.core.eager.construction import tensor
 from tracejit.core.eager.recording import active
+from tracejit.core.eager.tensor import Tensor
+from tracejit.core.memory.devices import device as as_device
 from tracejit.core.ops.creation import empty, zeros
 from tracejit.core.ops.types import int64, uint8
 from tracejit.distributed import groups
@@ -94,10 +96,11 @@ class DistributedDataParallel(Module, Joinable):
         if not named:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have "
                                "any parameters that require a gradient.")
-        _check_devices(module, device_ids, output_device)
+        _check_devices([one.device for _, one in named], device_ids, output_device)
         self.module = module
-        self.device_ids, self.output_device = None, None
         self.device = named[0][1].device
+        self.device_ids = [self.device.index or 0] if device_ids else None
+        self.output_device = self.device_ids and self.device_ids[0]
         self.dim, self.process_group = dim, group
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
@@ -151,6 +154,8 @@ class DistributedDataParallel(Module, Joinable):
             self._tell_joined(training)
         if self.require_forward_param_sync and self.broadcast_buffers and self.training:
             self._share_buffers()
+        if self.device_ids:
+            inputs, kwargs = _moved((inputs, kwargs), self.device)
         result = self.module(*inputs, **kwargs)
         if training:
             self.reducer.expect(result)
@@ -350,18 +355,32 @@ def _refuse_missing(mixed_precision: Any, device_mesh: Any, delayed: Any) -> Non
                                       "tracejit")
 
 
-def _check_devices(module: Module, device_ids: Any, output_device: Any) -> None:
-    devices = {str(one.device) for one in module.parameters()}
-    if any(not name.startswith("cpu") for name in devices):
-        raise NotImplementedError("DistributedDataParallel: modules on CUDA devices need NCCL, "
-                                  "which is not available yet")
-    if device_ids or output_device is not None:
+def _check_devices(devices: Sequence[Any], device_ids: Any, output_device: Any) -> None:
+    """Raise ValueError for parameters on several devices, and for a choice that they are not on."""
+    names = sorted({str(one) for one in devices})
+    if len(names) > 1:
+        raise ValueError("DistributedDataParallel's input module must be on the same type of "
+                         f"devices, but input module parameters locate in {set(names)}.")
+    chosen = [as_device(one) for one in device_ids or ()]
+    chosen += [] if output_device is None else [as_device(output_device)]
+    if chosen and (devices[0].type == "cpu" or len(device_ids or ()) > 1 or any(
+            (one.type, one.index or 0) != ("cuda", devices[0].index or 0) for one in chosen)):
         raise ValueError(
             "DistributedDataParallel device_ids and output_device arguments only work with "
             "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
-            f"{device_ids}, output_device {output_device}, and module parameters "
-            f"{sorted(devices)}."
+            f"{device_ids}, output_device {output_device}, and module parameters {names}."
         )
+
+
+def _moved(value: Any, device: Any) -> Any:
+    """Return arguments with the tensors in their lists, tuples and dicts on a device."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if type(value) in (list, tuple):
+        return type(value)(_moved(one, device) for one in value)
+    if type(value) is dict:
+        return {key: _moved(one, device) for key, one in value.items()}
+    return value
 
 
 def _check_told(told: Sequence[tuple[Any, ...]], group: Any) -> None:
