@@ -37,9 +37,9 @@ def reductions():
             if op is ReduceOp.AVG and kind in ("int32", "int64", "uint8", "bool"):
                 continue
             for shape in SHAPES:
-                same(lambda x: dist.all_reduce(x, op), values(shape, kind))
+                same(lambda x, op=op: dist.all_reduce(x, op), values(shape, kind))
                 if dist.get_rank() == 1:
-                    same(lambda x: dist.reduce(x, 1, op), values(shape, kind))
+                    same(lambda x, op=op: dist.reduce(x, 1, op), values(shape, kind))
                 else:
                     x = values(shape, kind)
                     for y in (x, x.to("cuda")):

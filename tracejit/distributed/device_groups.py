@@ -270,8 +270,9 @@ def _check_devices(group: ProcessGroup, own: tuple[str, str]) -> None:
         first = every.index(one)
         if first != rank:
             raise RuntimeError(
-                f"Duplicate GPU detected: rank {rank} and rank {first} both on CUDA device {one[1]} "
-                f"of {one[0]}. Choose one by tracejit.cuda.set_device(int(os.environ['LOCAL_RANK']))"
+                f"Duplicate GPU detected: rank {rank} and rank {first} both on CUDA device "
+                f"{one[1]} of {one[0]}. Choose one by "
+                "tracejit.cuda.set_device(int(os.environ['LOCAL_RANK']))"
             )  # fmt: skip
 
 

@@ -82,8 +82,8 @@ class CupyNccl:
         signed = tuple(one - 256 if one > 127 else one for one in unique_id)
         return self._library.NcclCommunicator(size, signed, rank)
 
-    def all_reduce(self, sent: int, received: int, count: int, kind: int, op: int, communicator: Any,
-                   stream: int) -> None:  # fmt: skip
+    def all_reduce(self, sent: int, received: int, count: int, kind: int, op: int,
+                   communicator: Any, stream: int) -> None:  # fmt: skip
         communicator.allReduce(sent, received, count, kind, op, stream)
 
     def reduce(self, sent: int, received: int, count: int, kind: int, op: int, root: int,
