@@ -29,7 +29,14 @@ class FileStore(Store):
                 file was there before them
 
     The file holds every change, one after the other: a process that is killed in the middle of one
-    leaves a piece that the next process cuts off.
+    leaves a piece that the next process cuts off. Raises OSError for a file that cannot be made.
+
+    >>> import os, tempfile
+    >>> name = os.path.join(tempfile.mkdtemp(), "store")
+    >>> one, other = FileStore(name, 2), FileStore(name, 2)
+    >>> one.set("seed", "7")
+    >>> other.get("seed")
+    b'7'
     """
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:

@@ -35,5 +35,10 @@ Reducer = refused_class("Reducer", "PyTorch's part of DistributedDataParallel")
 
 
 def register_rendezvous_handler(scheme: str, handler: Any) -> NoReturn:
-    """Raise NotImplementedError: processes meet by "env://", "tcp://" or "file://"."""
+    """Raise NotImplementedError: processes meet by "env://", "tcp://" or "file://".
+
+    >>> register_rendezvous_handler("ftp", None)
+    Traceback (most recent call last):
+    NotImplementedError: register_rendezvous_handler is not available in tracejit
+    """
     refuse("register_rendezvous_handler")
