@@ -78,7 +78,7 @@ def all_reduce(
     TypeError for what is no tensor, RuntimeError for operations that the dtype has not, and for a
     process that died or came too late. Halves are combined in float32.
 
-    Two processes with [1., 2.] and [3., 4.] both have [4., 6.] after it; a process alone keeps its own.
+    Two processes with [1., 2.] and [3., 4.] both have [4., 6.] after it.
 
     >>> import tracejit
     >>> import tracejit.distributed as dist

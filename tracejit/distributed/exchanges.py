@@ -155,8 +155,8 @@ def all_gather_single(
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Put the inputs of all processes into one tensor. Arguments and results are those of
-    `all_gather_single`.
+    """Put the inputs of all processes into one tensor. Arguments and results are
+    those of `all_gather_single`.
     """
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
@@ -305,8 +305,8 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Combine a tensor over all processes, and keep a part. Arguments and results are those of
-    `reduce_scatter_single`.
+    """Combine a tensor over all processes, and keep a part. Arguments and results are
+    those of `reduce_scatter_single`.
     """
     return reduce_scatter_single(output, input, op, group, async_op)
 

@@ -31,11 +31,11 @@ class FileStore(Store):
     The file holds every change, one after the other: a process that is killed in the middle of one
     leaves a piece that the next process cuts off. Raises OSError for a file that cannot be made.
 
-    >>> import os, tempfile
-    >>> name = os.path.join(tempfile.mkdtemp(), "store")
-    >>> one, other = FileStore(name, 2), FileStore(name, 2)
-    >>> one.set("seed", "7")
-    >>> other.get("seed")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     one, other = FileStore(f"{folder}/store"), FileStore(f"{folder}/store")
+    ...     one.set("seed", "7")
+    ...     other.get("seed")
     b'7'
     """
 

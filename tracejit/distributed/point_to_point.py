@@ -172,16 +172,18 @@ def recv(
     Returns -1 outside the group. Raises ValueError for a rank that is this process's own or not in
     the group, RuntimeError if that process died or does not send in time.
 
+    Rank 0 hears of all others here, in the order in which they come.
+
     >>> import tracejit
     >>> import tracejit.distributed as dist
     >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
     >>> rank, size = dist.get_rank(), dist.get_world_size()
-    >>> x = tracejit.tensor([rank])
+    >>> x, senders = tracejit.tensor([rank]), set()
     >>> if rank > 0:
     ...     dist.send(x, 0)
     ... else:
     ...     senders = {dist.recv(x) for _ in range(1, size)}
-    ...     print(senders == set(range(1, size)))
+    >>> rank > 0 or senders == set(range(1, size))
     True
     >>> dist.destroy_process_group()
     """

@@ -22,20 +22,20 @@ FORMAT = 1
 
 
 class FileSystemWriter:
-    """Folder that a checkpoint is written to.
+    """Folder that a checkpoint is written to, with options for `save`.
 
     path        the folder; made if it is not there
     sync_files  wait until the data is on the disk before the index names it
     overwrite   False: RuntimeError if there is a checkpoint already
 
-    The other arguments are taken, and without effect. Give one to `save` for these options.
+    The other arguments are taken, and without effect.
 
     >>> import tempfile
-    >>> import tracejit
     >>> from tracejit.distributed import checkpoint
-    >>> writer = checkpoint.FileSystemWriter(tempfile.mkdtemp(), overwrite=False)
-    >>> checkpoint.save({"step": 3}, storage_writer=writer)
-    >>> sorted(file.suffix for file in writer.path.iterdir())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = checkpoint.FileSystemWriter(folder, overwrite=False)
+    ...     checkpoint.save({"step": 3}, storage_writer=writer)
+    ...     sorted(file.suffix for file in writer.path.iterdir())
     ['.json', '.safetensors']
     """
 
@@ -95,9 +95,9 @@ class FileSystemReader:
 
     >>> import tempfile
     >>> from tracejit.distributed import checkpoint
-    >>> checkpoint.save({"step": 3}, checkpoint_id=(folder := tempfile.mkdtemp()))
-    >>> reader = checkpoint.FileSystemReader(folder)
-    >>> list(reader.read_index()["keys"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"step": 3}, checkpoint_id=folder)
+    ...     list(checkpoint.FileSystemReader(folder).read_index()["keys"])
     ['step']
     """
 

@@ -27,10 +27,9 @@ from tracejit.serialization import save as save_value
 class CheckpointException(RuntimeError):
     """Error: a checkpoint could not be written or read. `failures` maps ranks to errors.
 
-    >>> import tempfile
     >>> from tracejit.distributed import checkpoint
     >>> try:
-    ...     checkpoint.load({}, checkpoint_id=tempfile.mkdtemp())
+    ...     checkpoint.load({}, checkpoint_id="no such folder")
     ... except checkpoint.CheckpointException as error:
     ...     print(list(error.failures))
     [0]
@@ -68,8 +67,9 @@ def save(
     >>> import tracejit
     >>> from tracejit.distributed import checkpoint
     >>> model = tracejit.nn.Linear(2, 1)
-    >>> checkpoint.save({"model": model, "step": 3}, checkpoint_id=(folder := tempfile.mkdtemp()))
-    >>> sorted(checkpoint.FileSystemReader(folder).read_index()["keys"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"model": model, "step": 3}, checkpoint_id=folder)
+    ...     sorted(checkpoint.FileSystemReader(folder).read_index()["keys"])
     ['model.bias', 'model.weight', 'step']
     """
     writer = _writer(checkpoint_id, storage_writer)
@@ -132,10 +132,10 @@ def load(
     >>> import tempfile
     >>> import tracejit
     >>> from tracejit.distributed import checkpoint
-    >>> saved = {"weight": tracejit.ones(2), "step": 3}
-    >>> checkpoint.save(saved, checkpoint_id=(folder := tempfile.mkdtemp()))
     >>> state = {"weight": tracejit.zeros(2), "step": 0}
-    >>> checkpoint.load(state, checkpoint_id=folder)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"weight": tracejit.ones(2), "step": 3}, checkpoint_id=folder)
+    ...     checkpoint.load(state, checkpoint_id=folder)
     >>> state
     {'weight': tensor([1., 1.]), 'step': 3}
     """

@@ -28,7 +28,7 @@ __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
 @dataclass
 class LaunchConfig:
-    """How many processes a job has, and where they meet.
+    """Number of processes of a job, and the place where they meet.
 
     min_nodes, max_nodes  number of hosts: the same, for it is fixed
     nproc_per_node        processes on this host
@@ -71,7 +71,7 @@ class elastic_launch:
     An object takes the arguments of the function or command, and returns {rank: result} of this
     host's processes; a command has no results. Raises ChildFailedError if a process fails.
 
-    >>> elastic_launch(LaunchConfig(1, 1, 1, start_method="fork"), divmod)(7, 2)
+    >>> elastic_launch(LaunchConfig(1, 1, 1), divmod)(7, 2)
     {0: (3, 1)}
     """
 
@@ -93,7 +93,7 @@ def launch_agent(
 
     Raises ValueError for a range of numbers of hosts, ChildFailedError if a process fails.
 
-    >>> launch_agent(LaunchConfig(1, 1, 1, start_method="fork"), divmod, [7, 2])
+    >>> launch_agent(LaunchConfig(1, 1, 1), divmod, [7, 2])
     {0: (3, 1)}
     """
     if config.min_nodes != config.max_nodes:
