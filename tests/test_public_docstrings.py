@@ -29,7 +29,12 @@ LIST = Path(__file__).with_name("public_docstrings.txt")
 OF_TENSORS = ("tracejit.nn.functional", "tracejit.linalg", "tracejit.fft", "tracejit.special")
 MODULES = (*OF_TENSORS, "tracejit", "tracejit.nn", "tracejit.optim", "tracejit.optim.lr_scheduler",
            "tracejit.optim.swa_utils", "tracejit.autograd", "tracejit.func", "tracejit.utils.data",
-           "tracejit.distributions", "tracejit.nn.utils", "tracejit.nn.init")
+           "tracejit.distributions", "tracejit.nn.utils", "tracejit.nn.init",
+           "tracejit.nn.parallel", "tracejit.distributed", "tracejit.distributed.algorithms",
+           "tracejit.distributed.algorithms.ddp_comm_hooks", "tracejit.distributed.checkpoint",
+           "tracejit.distributed.fsdp", "tracejit.distributed.fsdp.api",
+           "tracejit.distributed.launcher", "tracejit.distributed.nn",
+           "tracejit.distributed.optim")
 FULL = {"tracejit.nn": 300, "tracejit.optim": 300, "tracejit.optim.lr_scheduler": 300}
 LEAST = 120
 SHAPES = re.compile(r"[Ss]hape|dimension|broadcast|vector|matri(x|ces)|0-dim|\bsizes?\b|"

@@ -19,6 +19,10 @@ _DEVICES = {"mpi": ("cpu", "cuda"), "gloo": ("cpu", "cuda"), "nccl": ("cuda",)}
 class BackendConfig:
     """The backend of each kind of device.
 
+    backend  a `Backend`: one name for all kinds of devices, or pairs such as "cpu:gloo,cuda:nccl"
+
+    Raises ValueError for what is no pair, and for a kind of device that is there twice.
+
     >>> BackendConfig(Backend("cpu:gloo,cuda:nccl"))
     cpu:gloo,cuda:nccl
     """
@@ -58,12 +62,20 @@ def is_backend_available(backend: str) -> bool:
 
 
 def is_ucc_available() -> bool:
-    """Return False: there is no UCC."""
+    """Return False: there is no UCC.
+
+    >>> is_ucc_available()
+    False
+    """
     return False
 
 
 def is_xccl_available() -> bool:
-    """Return False: there is no XCCL."""
+    """Return False: there is no XCCL.
+
+    >>> is_xccl_available()
+    False
+    """
     return False
 
 
@@ -82,10 +94,24 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:
-    """Return True if the operation combines complex numbers, as PyTorch says it."""
+    """Return True if the operation combines complex numbers, as PyTorch says it.
+
+    reduceOp  a `ReduceOp`
+
+    >>> supports_complex(ReduceOp.SUM), supports_complex(ReduceOp.MAX)
+    (True, False)
+    """
     return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
 
 
 def get_pg_count() -> int:
-    """Return the number of groups that were made since the default one."""
+    """Return the number of groups that this process ever made, the default ones among them.
+
+    >>> import tracejit.distributed as dist
+    >>> before = dist.get_pg_count()
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_pg_count() - before
+    1
+    >>> dist.destroy_process_group()
+    """
     return groups.made_since_start()

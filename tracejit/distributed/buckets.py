@@ -97,15 +97,36 @@ def make_buckets(
 
 
 class BuiltinCommHookType(Enum):
-    """Hook that a name stands for: the mean as it is, or through float16."""
+    """Hook that a name stands for: the mean as it is, or through float16.
+
+    >>> [one.name for one in BuiltinCommHookType]
+    ['ALLREDUCE', 'FP16_COMPRESS']
+    """
 
     ALLREDUCE, FP16_COMPRESS = 1, 2
 
 
 class GradBucket:
-    """A bucket as a communication hook sees it.
+    """Gradients of some parameters in one tensor, as a communication hook sees them.
 
-    The hook returns a future of the tensor that takes the place of `buffer()`.
+    `buffer()` has one dimension. The hook returns a future of the tensor that takes its place, of
+    the same shape and dtype.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> model = tracejit.nn.parallel.DistributedDataParallel(tracejit.nn.Linear(2, 1))
+    >>> def twice(state, bucket):
+    ...     print(bucket.index(), bucket.buffer().shape, bucket.is_last())
+    ...     future = tracejit.futures.Future()
+    ...     future.set_result(2 * bucket.buffer())
+    ...     return future
+    >>> model.register_comm_hook(None, twice)
+    >>> model(tracejit.ones(1, 2)).sum().backward()
+    0 tracejit.Size([3]) True
+    >>> model.module.weight.grad
+    tensor([[2., 2.]])
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, bucket: Bucket, index: int, last: bool, buffer: Any = None) -> None:

@@ -70,11 +70,25 @@ def all_reduce(
 ) -> Work | None:
     """Combine the tensors of all processes, in place: all have the same result then.
 
-    tensor    of the same shape and dtype in all processes
-    op        `ReduceOp.SUM`, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR
-    async_op  return a `Work` at once; the result is there after its `wait()`
+    tensor    of the same shape and dtype in all processes; real, complex, integer or bool
+    op        `ReduceOp.SUM` (default), AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR
+    group     a `ProcessGroup`; the default one if None
+    async_op  True: returns a `Work` at once; the result is there after its `wait()`
 
-    Raises TypeError for what is no tensor, RuntimeError for operations that the dtype has not.
+    Returns None without `async_op`, and in processes outside the group, with a warning. Raises
+    TypeError for what is no tensor, RuntimeError for operations that the dtype has not, and for a
+    process that died or came too late. Halves are combined in float32.
+
+    Two processes with [1., 2.] and [3., 4.] both have [4., 6.] after it.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> x = tracejit.tensor([1.0, 2.0])
+    >>> dist.all_reduce(x, dist.ReduceOp.SUM)
+    >>> x
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     found = member(group, "all_reduce")
@@ -112,7 +126,24 @@ def averaging(op: Any, tensor: Any, group: ProcessGroup) -> Finish:
 def all_reduce_coalesced(
     tensors: Sequence[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Combine each of several tensors over all processes, in place."""
+    """Combine each of several tensors over all processes, in place, as `all_reduce` does.
+
+    tensors   a list of tensors of any shapes and one dtype, alike in all processes
+    op        `ReduceOp.SUM` (default), or another one
+    group     a `ProcessGroup`; the default one if None
+    async_op  True: returns one `Work` for all of them
+
+    Raises TypeError for what is no list of tensors, ValueError for several dtypes.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> pair = [tracejit.ones(2), tracejit.zeros(1)]
+    >>> dist.all_reduce_coalesced(pair)
+    >>> pair
+    [tensor([1., 1.]), tensor([0.])]
+    >>> dist.destroy_process_group()
+    """
     check_tensors(tensors, "tensor")
     check_same_dtype(tensors)
     found = member(group, "all_reduce_coalesced")
@@ -156,8 +187,23 @@ def broadcast(
 ) -> Work | None:  # fmt: skip
     """Give the tensor of one process to all others, in place.
 
-    tensor     of the same shape and dtype in all processes
-    src        global rank of the giver; `group_src` is its rank in the group
+    tensor     of the same shape and dtype in all processes; read in `src`, written elsewhere
+    src        global rank of the giver; `group_src` is its rank in the group, in place of it
+    group      a `ProcessGroup`; the default one if None
+    async_op   True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises ValueError for both or none of `src` and `group_src`, and for a rank outside the group.
+
+    In two processes, rank 1 has [3., 4.] after this too, whatever its tensor held before.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> x = tracejit.tensor([3.0, 4.0]) if dist.get_rank() == 0 else tracejit.zeros(2)
+    >>> dist.broadcast(x, src=0)
+    >>> x
+    tensor([3., 4.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     found = member(group, "broadcast")
@@ -189,7 +235,28 @@ def reduce(
     tensor: Any, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, group: Any = None,
     async_op: bool = False, group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
-    """Combine the tensors of all processes in that of `dst`; the others keep theirs."""
+    """Combine the tensors of all processes in that of `dst`; the others keep theirs.
+
+    tensor    of the same shape and dtype in all processes; written in `dst` only
+    dst       global rank of the receiver; `group_dst` is its rank in the group, in place of it
+    op        `ReduceOp.SUM` (default), AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR
+    group     a `ProcessGroup`; the default one if None
+    async_op  True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises ValueError for both or none of `dst` and `group_dst`, and RuntimeError for operations
+    that the dtype has not.
+
+    Two processes with 1 and 2: rank 0 has 3 after this, rank 1 still 2.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> x = tracejit.tensor(dist.get_rank() + 1)
+    >>> dist.reduce(x, dst=0)
+    >>> x
+    tensor(1)
+    >>> dist.destroy_process_group()
+    """
     check_tensor(tensor, "tensor")
     found = member(group, "reduce")
     if found is None:
@@ -222,7 +289,20 @@ def barrier(
     group: Any = None, async_op: bool = False, device_ids: Any = None,
     timeout: timedelta | None = None,
 ) -> Work | None:  # fmt: skip
-    """Wait until all processes of the group are here."""
+    """Wait until all processes of the group are here.
+
+    group       a `ProcessGroup`; the default one if None
+    async_op    True: returns a `Work` at once, whose `wait()` waits
+    device_ids  taken, and without effect on the CPU
+    timeout     a `timedelta`; that of the group if None
+
+    Raises RuntimeError if a process died, or if one does not come in time.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.barrier()
+    >>> dist.destroy_process_group()
+    """
     found = member(group, "barrier")
     if found is None:
         return None

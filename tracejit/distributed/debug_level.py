@@ -11,7 +11,11 @@ from enum import Enum
 
 
 class DebugLevel(Enum):
-    """Level of checks: OFF, INFO or DETAIL."""
+    """Level of checks: OFF, INFO or DETAIL. At DETAIL the calls of all processes are compared.
+
+    >>> list(DebugLevel)
+    [<DebugLevel.OFF: 0>, <DebugLevel.INFO: 1>, <DebugLevel.DETAIL: 2>]
+    """
 
     OFF, INFO, DETAIL = range(3)
 
@@ -31,7 +35,15 @@ def get_debug_level() -> DebugLevel:
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Set the level. Raises TypeError for what is none."""
+    """Set the level. Raises TypeError for what is none.
+
+    level  a `DebugLevel`
+
+    >>> set_debug_level(DebugLevel.INFO)
+    >>> get_debug_level()
+    <DebugLevel.INFO: 1>
+    >>> set_debug_level(DebugLevel.OFF)
+    """
     if not isinstance(level, DebugLevel):
         raise TypeError(f"set_debug_level: expected a DebugLevel, got {type(level).__name__}")
     _LEVEL[:] = [level]
@@ -41,6 +53,10 @@ def set_debug_level_from_env() -> None:
     """Take the level of the variable TORCH_DISTRIBUTED_DEBUG, OFF where it is not set.
 
     Raises RuntimeError for a value that is no level.
+
+    >>> set_debug_level_from_env()
+    >>> get_debug_level().name == os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")
+    True
     """
     name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if name not in DebugLevel.__members__:

@@ -21,11 +21,24 @@ class DeviceMesh:
     """Grid of ranks, with a group of this process's neighbours in each dimension.
 
     device_type     "cpu"
-    mesh            ranks, in nested lists or a tensor
+    mesh            ranks, in nested lists or an integer tensor of any shape
     mesh_dim_names  of the dimensions
     backend_override  taken, and without effect: all groups talk by MPI
 
-    All processes of the job must make the same meshes. Raises ValueError for names that do not fit.
+    All processes of the job must make the same meshes. `mesh["name"]` is the part of the grid in
+    one dimension in which this process is. Raises ValueError for names that do not fit, TypeError
+    without ranks.
+
+    Four processes and [[0, 1], [2, 3]]: rank 3 is at [1, 1], with the rows [1, 3] and [2, 3].
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> mesh = dist.DeviceMesh("cpu", [[0]], mesh_dim_names=("data", "model"))
+    >>> mesh, mesh.shape, mesh.get_coordinate()
+    (DeviceMesh((data=1, model=1), 'cpu'), (1, 1), [0, 0])
+    >>> mesh.get_group("data").ranks
+    [0]
+    >>> dist.destroy_process_group()
     """
 
     def __init__(
@@ -146,8 +159,22 @@ def init_device_mesh(
 ) -> DeviceMesh:  # fmt: skip
     """Return a mesh of all ranks of the job in this shape, row by row.
 
+    device_type     "cpu"
+    mesh_shape      number of ranks in each dimension; their product is the number of processes
+    mesh_dim_names  as many names as dimensions
+    backend_override  taken, and without effect: all groups talk by MPI
+
     Makes the default group if there is none. Raises RuntimeError if the shape does not have as many
     places as there are processes, or the names do not fit.
+
+    Four processes and the shape (2, 2) give the rows [0, 1] and [2, 3].
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> mesh = dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    >>> mesh["data"], mesh.get_local_rank("model")
+    (DeviceMesh((data=1), 'cpu'), 0)
+    >>> dist.destroy_process_group()
     """
     if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
         raise RuntimeError("mesh_shape and mesh_dim_names should have same length!")

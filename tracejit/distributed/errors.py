@@ -9,19 +9,40 @@ from typing import NoReturn
 
 
 class DistError(RuntimeError):
-    """Error: something between processes failed."""
+    """Error: something between processes failed.
+
+    >>> issubclass(DistError, RuntimeError)
+    True
+    """
 
 
 class DistBackendError(DistError):
-    """Error: the library by which processes talk failed."""
+    """Error: the library by which processes talk failed.
+
+    >>> issubclass(DistBackendError, DistError)
+    True
+    """
 
 
 class DistNetworkError(DistError):
-    """Error: a connection could not be made, or broke."""
+    """Error: a connection could not be made, or broke.
+
+    >>> issubclass(DistNetworkError, DistError)
+    True
+    """
 
 
 class DistStoreError(DistError):
-    """Error: a store did not do what it was asked, for instance in time."""
+    """Error: a store did not do what it was asked, for instance in time.
+
+    >>> import tracejit.distributed as dist
+    >>> from datetime import timedelta
+    >>> try:
+    ...     dist.HashStore().wait(["ready"], timedelta(milliseconds=10))
+    ... except DistStoreError as error:
+    ...     print(error)
+    wait timeout after 10ms, keys: ready
+    """
 
 
 def refuse(name: str) -> NoReturn:

@@ -41,6 +41,22 @@ def all_gather(
     """Give every process the tensors of all, in the order of ranks.
 
     tensor_list  as many tensors as processes, which are written; of the shape and dtype of `tensor`
+    tensor       of the same shape and dtype in all processes
+    group        a `ProcessGroup`; the default one if None
+    async_op     True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises RuntimeError for a list of another length or other sizes, ValueError for several dtypes.
+
+    Two processes with [1., 2.] and [3., 4.] both have the list of these two tensors after it.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> every = [tracejit.zeros(2) for _ in range(dist.get_world_size())]
+    >>> dist.all_gather(every, tracejit.tensor([1.0, 2.0]))
+    >>> every
+    [tensor([1., 2.])]
+    >>> dist.destroy_process_group()
     """
     check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
@@ -106,7 +122,23 @@ def all_gather_single(
     """Put the inputs of all processes one after the other into `output_tensor`.
 
     output_tensor  with as many times the elements of `input_tensor` as there are processes:
-                   concatenated or stacked
+                   concatenated (N * d, *) or stacked (N, d, *)
+    input_tensor   (d, *), of the same shape and dtype in all processes
+    group          a `ProcessGroup`; the default one if None
+    async_op       True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises ValueError for another number of elements and for two dtypes.
+
+    Two processes with [1., 2.] and [3., 4.] need `zeros(4)` and have [1., 2., 3., 4.] after it.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> every = tracejit.zeros(2 * dist.get_world_size())
+    >>> dist.all_gather_single(every, tracejit.tensor([1.0, 2.0]))
+    >>> every
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(input_tensor, "input_tensor")
     check_tensor(output_tensor, "output_tensor")
@@ -126,7 +158,9 @@ def all_gather_single(
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Do what `all_gather_single` does."""
+    """Put the inputs of all processes into one tensor. Arguments and results are
+    those of `all_gather_single`.
+    """
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
@@ -134,7 +168,24 @@ def all_gather_coalesced(
     output_tensor_lists: list[list[Any]], input_tensor_list: list[Any], group: Any = None,
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
-    """Give every process several tensors of all: `output_tensor_lists[rank][k]`."""
+    """Give every process several tensors of all: `output_tensor_lists[rank][k]`.
+
+    output_tensor_lists  a list for each process, with tensors of the shapes of `input_tensor_list`
+    input_tensor_list    tensors of any shapes, alike in all processes
+    group                a `ProcessGroup`; the default one if None
+    async_op             True: returns one `Work` for all of them
+
+    Raises the errors of `all_gather`.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> every = [[tracejit.zeros(2), tracejit.zeros(1)] for _ in range(dist.get_world_size())]
+    >>> dist.all_gather_coalesced(every, [tracejit.ones(2), tracejit.ones(1)])
+    >>> every
+    [[tensor([1., 1.]), tensor([1.])]]
+    >>> dist.destroy_process_group()
+    """
     check_tensors(input_tensor_list, "tensor_list")
     found = member(group, "all_gather_coalesced")
     if found is None:
@@ -153,7 +204,24 @@ def reduce_scatter(
 ) -> Work | None:  # fmt: skip
     """Combine a list of tensors over all processes; each keeps the one of its rank.
 
+    output      written; of the shape and dtype of each tensor of the list
     input_list  as many tensors as processes, of the shape of `output`
+    op          `ReduceOp.SUM` (default), AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR
+    group       a `ProcessGroup`; the default one if None
+    async_op    True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises RuntimeError for a list of another length or other sizes, ValueError for several dtypes.
+
+    Two processes, both with the list [1.], [2.]: rank 0 has [2.] after it, rank 1 has [4.].
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> own = tracejit.zeros(1)
+    >>> dist.reduce_scatter(own, [tracejit.tensor([k + 1.0]) for k in range(dist.get_world_size())])
+    >>> own
+    tensor([1.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(output, "output")
     check_tensors(input_list, "input_list")
@@ -203,7 +271,24 @@ def reduce_scatter_single(
 ) -> Work | None:
     """Combine `input` over all processes; each keeps the part of its rank in `output`.
 
-    input  as many times the elements of `output` as there are processes
+    output    (d, *), written
+    input     (N * d, *) or (N, d, *) on N processes, of the dtype of `output`
+    op        `ReduceOp.SUM` (default), AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR
+    group     a `ProcessGroup`; the default one if None
+    async_op  True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises ValueError for another number of elements and for two dtypes.
+
+    Two processes, both with [0., 1.]: rank 0 has [0.] after it, rank 1 has [2.].
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> own = tracejit.ones(1)
+    >>> dist.reduce_scatter_single(own, tracejit.arange(float(dist.get_world_size())))
+    >>> own
+    tensor([0.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(output, "output")
     check_tensor(input, "input")
@@ -225,7 +310,9 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Do what `reduce_scatter_single` does."""
+    """Combine a tensor over all processes, and keep a part. Arguments and results are
+    those of `reduce_scatter_single`.
+    """
     return reduce_scatter_single(output, input, op, group, async_op)
 
 
@@ -235,7 +322,26 @@ def gather(
 ) -> Work | None:  # fmt: skip
     """Collect the tensors of all processes in that of `dst`, rank 0 if it is not named.
 
-    gather_list  in `dst` as many tensors as processes, which are written; None elsewhere
+    tensor       of the same shape and dtype in all processes
+    gather_list  in `dst` as many tensors of this shape as processes, written; None elsewhere
+    dst          global rank of the receiver; `group_dst` is its rank in the group, in place of it
+    group        a `ProcessGroup`; the default one if None
+    async_op     True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises ValueError for a list that is missing in `dst` or is there elsewhere, RuntimeError for
+    one of another length or other sizes.
+
+    Two processes with [0] and [1]: rank 0 has the list of both after it.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> every = [tracejit.tensor([-1]) for _ in range(size)] if rank == 0 else None
+    >>> dist.gather(tracejit.tensor([rank]), every, dst=0)
+    >>> every
+    [tensor([0])]
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     if gather_list:
@@ -285,8 +391,26 @@ def scatter(
 ) -> Work | None:  # fmt: skip
     """Give each process one tensor of a list that `src` has, rank 0 if it is not named.
 
-    tensor        is written
+    tensor        is written; of the same shape and dtype in all processes
     scatter_list  in `src` as many tensors as processes, of the shape of `tensor`; None elsewhere
+    src           global rank of the giver; `group_src` is its rank in the group, in place of it
+    group         a `ProcessGroup`; the default one if None
+    async_op      True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises ValueError for a list that is missing in `src` or is there elsewhere, RuntimeError for
+    one of another length or other sizes.
+
+    In two processes, rank 1 has [20.] after this.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> own, size = tracejit.zeros(1), dist.get_world_size()
+    >>> given = [tracejit.tensor([10.0 * (k + 1)]) for k in range(size)]
+    >>> dist.scatter(own, given if dist.get_rank() == 0 else None, src=0)
+    >>> own
+    tensor([10.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     if scatter_list:
@@ -331,7 +455,25 @@ def all_to_all_single(
 ) -> Work | None:  # fmt: skip
     """Send each process a part of `input`, along its first dimension, and put theirs in `output`.
 
+    output    written: the parts from rank 0, rank 1 and so on, one after the other
+    input     (rows, *), of the dtype of `output`
     input_split_sizes, output_split_sizes  rows for, and from, each process; equal ones if None
+    group     a `ProcessGroup`; the default one if None
+    async_op  True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises RuntimeError for rows that do not divide equally, and for sizes that do not add up to
+    them.
+
+    Two processes with [0, 1] and [2, 3] have [0, 2] and [1, 3] after it.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> found = tracejit.zeros(2, dtype=tracejit.int64)
+    >>> dist.all_to_all_single(found, tracejit.arange(2) + 2 * dist.get_rank())
+    >>> found
+    tensor([0, 1])
+    >>> dist.destroy_process_group()
     """
     check_tensor(output, "output")
     check_tensor(input, "input")
@@ -390,7 +532,27 @@ def all_to_all(
     output_tensor_list: list[Any], input_tensor_list: list[Any], group: Any = None,
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
-    """Send the k-th tensor of a list to rank k, and receive one from every rank."""
+    """Send the k-th tensor of a list to rank k, and receive one from every rank.
+
+    output_tensor_list  a tensor for each process, which is written; of the shape of what it sends
+    input_tensor_list   a tensor for each process; shapes may differ, the dtype is one
+    group               a `ProcessGroup`; the default one if None
+    async_op            True: returns a `Work` at once; the result is there after its `wait()`
+
+    Raises RuntimeError for lists of another length, ValueError for several dtypes.
+
+    Two processes with the lists [0], [1] and [10], [11] have [0], [10] and [1], [11] after it.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> found = [tracejit.tensor([-1]) for _ in range(size)]
+    >>> dist.all_to_all(found, [tracejit.tensor([10 * rank + k]) for k in range(size)])
+    >>> found
+    [tensor([0])]
+    >>> dist.destroy_process_group()
+    """
     check_tensors(output_tensor_list, "output_tensor_list")
     check_tensors(input_tensor_list, "input_tensor_list")
     check_same_dtype([*output_tensor_list, *input_tensor_list])

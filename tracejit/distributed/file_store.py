@@ -29,7 +29,14 @@ class FileStore(Store):
                 file was there before them
 
     The file holds every change, one after the other: a process that is killed in the middle of one
-    leaves a piece that the next process cuts off.
+    leaves a piece that the next process cuts off. Raises OSError for a file that cannot be made.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     one, other = FileStore(f"{folder}/store"), FileStore(f"{folder}/store")
+    ...     one.set("seed", "7")
+    ...     other.get("seed")
+    b'7'
     """
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:

@@ -26,12 +26,15 @@ NOT_INITIALIZED = (
 
 
 class Backend(str):
-    """Name of the library by which processes talk.
+    """Name of the library by which processes talk: a str in small letters.
 
-    Raises ValueError for what is no name.
+    name  such as "mpi", "gloo", "nccl" or "cpu:mpi,cuda:nccl"
 
-    >>> Backend("MPI")
-    'mpi'
+    Names of PyTorch's backends are attributes, such as `Backend.MPI`. Raises ValueError for what is
+    no name.
+
+    >>> Backend("MPI") == Backend.MPI == "mpi"
+    True
     """
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
@@ -58,7 +61,15 @@ class Posted:
 class ProcessGroup:
     """Some of the job's processes, in order, with a communicator of their own.
 
-    Programs get one from `init_process_group` (`group.WORLD`) and `new_group`.
+    Programs get one from `init_process_group` (`group.WORLD`) and `new_group`, and make none. It is
+    the argument `group` of collectives. `ranks` are the global ranks of its processes.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> whole = dist.group.WORLD
+    >>> whole.rank(), whole.size(), whole.name()
+    (0, 1, 'mpi')
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, communicator: Any, ranks: Sequence[int], backend: Backend,
@@ -131,7 +142,14 @@ class ProcessGroup:
 
 
 class GroupMember:
-    """The default group, and the value that stands for a group that this process is not in."""
+    """The default group, and the value that stands for a group that this process is not in.
+
+    WORLD             the default group; None before `init_process_group`
+    NON_GROUP_MEMBER  `new_group` returns it in the processes outside
+
+    >>> GroupMember.WORLD is None, GroupMember.NON_GROUP_MEMBER
+    (True, -100)
+    """
 
     WORLD: ProcessGroup | None = None
     NON_GROUP_MEMBER = -100
@@ -288,9 +306,18 @@ def init_process_group(
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Give up a group; without one, all groups of the job.
+    """Give up a group; without one, all groups of the job. All its processes call it.
 
-    Raises AssertionError if there is no default group, ValueError for a group that is gone.
+    group  a `ProcessGroup`; None or the default one: all groups
+
+    Processes may join again by `init_process_group`. Raises AssertionError if there is no default
+    group, ValueError for a group that is gone.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.destroy_process_group()
+    >>> dist.is_initialized()
+    False
     """
     break_recording()
     if group == GroupMember.NON_GROUP_MEMBER:
@@ -352,7 +379,15 @@ def member(group: Any, name: str) -> ProcessGroup | None:
 def get_rank(group: Any = None) -> int:
     """Return the rank of this process in a group, the default one if None; -1 outside it.
 
-    Raises ValueError if there is no default group.
+    group  a `ProcessGroup`, `GroupMember.NON_GROUP_MEMBER` or None
+
+    Ranks count from 0 to `get_world_size() - 1`. Raises ValueError if there is no default group.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_rank(), dist.get_rank(dist.GroupMember.NON_GROUP_MEMBER)
+    (0, -1)
+    >>> dist.destroy_process_group()
     """
     if group == GroupMember.NON_GROUP_MEMBER:
         return -1
@@ -360,41 +395,109 @@ def get_rank(group: Any = None) -> int:
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return the number of processes in a group, the default one if None; -1 outside it."""
+    """Return the number of processes in a group, the default one if None; -1 outside it.
+
+    group  a `ProcessGroup`, `GroupMember.NON_GROUP_MEMBER` or None
+
+    Raises ValueError if there is no default group.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_world_size()
+    1
+    >>> dist.destroy_process_group()
+    """
     if group == GroupMember.NON_GROUP_MEMBER:
         return -1
     return (world() if group is None else group).size()
 
 
 def get_backend(group: Any = None) -> Backend:
-    """Return the backend's name, as it was asked for."""
+    """Return the backend's name, as it was asked for.
+
+    group  a `ProcessGroup`; the default one if None
+
+    Raises ValueError if there is no default group.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_backend()
+    'mpi'
+    >>> dist.destroy_process_group()
+    """
     found = world() if group is None else group
     note_use(found)
     return found.backend
 
 
 def get_backend_config(group: Any = None) -> str:
-    """Return the backends by kind of device, such as "cpu:mpi,cuda:mpi"."""
+    """Return the backends by kind of device, such as "cpu:mpi,cuda:mpi".
+
+    group  a `ProcessGroup`; the default one if None
+
+    Raises ValueError if there is no default group.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_backend_config()
+    'cpu:mpi,cuda:mpi'
+    >>> dist.destroy_process_group()
+    """
     name = str(get_backend(group))
     return name if ":" in name else f"cpu:{name},cuda:{name}"
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """Return the global ranks of a group, in its order."""
+    """Return the global ranks of a group, in its order.
+
+    group  a `ProcessGroup`; the default one if None
+
+    In two processes the default group gives [0, 1].
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_process_group_ranks(None)
+    [0]
+    >>> dist.destroy_process_group()
+    """
     found = world() if group is None else group
     note_use(found)
     return list(found.ranks)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Return the global rank of a rank in a group; ValueError if there is none."""
+    """Return the global rank of a rank in a group; ValueError if there is none.
+
+    group       a `ProcessGroup`
+    group_rank  from 0 to the group's size - 1
+
+    In a group of the ranks [2, 3] the rank 0 is the global rank 2.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_global_rank(dist.new_group([0]), 0)
+    0
+    >>> dist.destroy_process_group()
+    """
     if not 0 <= group_rank < group.size():
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return group.ranks[group_rank]
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Return the rank in a group of a global rank; ValueError if it is not in it."""
+    """Return the rank in a group of a global rank; ValueError if it is not in it.
+
+    group        a `ProcessGroup`
+    global_rank  rank in the default group
+
+    In a group of the ranks [2, 3] the global rank 2 is the rank 0.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_group_rank(dist.new_group([0]), 0)
+    0
+    >>> dist.destroy_process_group()
+    """
     note_use(group)
     if global_rank not in group.ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
@@ -404,7 +507,12 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """Return the rank of this process among those of its host.
 
+    fallback_rank  is returned if no launcher said it
+
     Raises RuntimeError if no launcher said it and there is no `fallback_rank`.
+
+    >>> get_node_local_rank(fallback_rank=0)
+    0
     """
     found = environment.read()
     if found is not None and found.local_rank >= 0:
@@ -428,11 +536,22 @@ def new_group(
 ) -> Any:
     """Make a group of some global ranks; all processes of the job must call it, in one order.
 
-    ranks    all of them if None
-    use_local_synchronization  only the members call it
+    ranks       all of them if None
+    timeout     a `timedelta` for its collectives; that of the default group if None
+    backend     as for `init_process_group`; that of the default group if None
+    group_desc  a text that its attribute `group_desc` keeps
+    sort_ranks  False: ranks in the group follow the order of `ranks`
+    use_local_synchronization  True: only the members call it
 
     Returns `GroupMember.NON_GROUP_MEMBER` in processes outside. Raises ValueError for ranks that do
     not exist, RuntimeError for one that is there twice.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> first = dist.new_group([0], group_desc="first")
+    >>> dist.get_rank(first), dist.get_world_size(first), first.group_desc
+    (0, 1, 'first')
+    >>> dist.destroy_process_group()
     """
     break_recording()
     base = world()
@@ -524,8 +643,20 @@ def new_subgroups(
 ) -> tuple[Any, list[Any]]:
     """Cut the default group into groups of `group_size` neighbours, those of one host if None.
 
+    group_size  number of processes of each group
+    timeout, backend, group_desc  as for `new_group`
+
     Returns this process's group and the list of all. Raises ValueError if the size does not divide
     the number of processes.
+
+    Four processes and a size of 2 give the groups [0, 1] and [2, 3].
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> own, every = dist.new_subgroups(1)
+    >>> own.ranks, len(every)
+    ([0], 1)
+    >>> dist.destroy_process_group()
     """
     base = world()
     size = base.library.local_size if group_size is None else group_size
@@ -549,8 +680,18 @@ def new_subgroups_by_enumeration(
 ) -> tuple[Any, list[Any]]:
     """Make a group of each list of global ranks; no rank may be in two.
 
+    ranks_per_subgroup_list  lists of global ranks
+    timeout, backend, group_desc  as for `new_group`
+
     Returns this process's group, or None, and the list of all. Raises ValueError for an empty list
     and for a rank in two.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> own, every = dist.new_subgroups_by_enumeration([[0]])
+    >>> own.ranks, own is every[0]
+    ([0], True)
+    >>> dist.destroy_process_group()
     """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
@@ -576,21 +717,37 @@ def is_available() -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Return True if mpi4py is installed."""
+    """Return True if mpi4py is installed.
+
+    >>> is_mpi_available() == is_available()
+    True
+    """
     return mpi.is_installed()
 
 
 def is_gloo_available() -> bool:
-    """Return True if mpi4py is installed: "gloo" means MPI here."""
+    """Return True if mpi4py is installed: "gloo" means MPI here.
+
+    >>> is_gloo_available() == is_mpi_available()
+    True
+    """
     return mpi.is_installed()
 
 
 def is_nccl_available() -> bool:
-    """Return True if NCCL can be loaded, by nccl4py or CuPy."""
+    """Return True if NCCL can be loaded, by nccl4py or CuPy.
+
+    >>> is_nccl_available() in (True, False)
+    True
+    """
     return nccl_library.is_installed()
 
 
 def is_torchelastic_launched() -> bool:
-    """Return True if `tracejit.distributed.run` started this process."""
+    """Return True if `tracejit.distributed.run` started this process.
+
+    >>> is_torchelastic_launched() == ("TORCHELASTIC_RUN_ID" in os.environ)
+    True
+    """
     return "TORCHELASTIC_RUN_ID" in os.environ
 

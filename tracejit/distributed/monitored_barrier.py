@@ -23,10 +23,19 @@ def monitored_barrier(
 ) -> None:
     """Wait until all processes of the group are here; rank 0 names those that are not.
 
-    timeout         the group's if None
-    wait_all_ranks  name all missing ranks; else the first
+    group           a `ProcessGroup`; the default one if None
+    timeout         a `timedelta`; that of the group if None
+    wait_all_ranks  True: names all missing ranks; else the first
 
-    Raises RuntimeError in all processes that came.
+    Raises RuntimeError in all processes that came, if one does not come in time.
+
+    If rank 1 of two stays away, rank 0 says "Ranks 1 failed to pass monitoredBarrier in 5000 ms".
+
+    >>> import tracejit.distributed as dist
+    >>> from datetime import timedelta
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.monitored_barrier(timeout=timedelta(seconds=5))
+    >>> dist.destroy_process_group()
     """
     found = member(group, "monitored_barrier")
     if found is None or found.size() == 1:

@@ -47,6 +47,20 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     """Give every process the objects of all, in the order of ranks.
 
     object_list  as many elements as processes, which are replaced
+    obj          any object that `pickle` takes; sizes may differ between processes
+    group        a `ProcessGroup`; the default one if None
+
+    Unpickling runs code of the sender's choice: use it only among processes that trust each other.
+
+    Two processes both have [{'loss': 0.5, 'rank': 0}, {'loss': 0.5, 'rank': 1}] after this.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> every = [None] * dist.get_world_size()
+    >>> dist.all_gather_object(every, {"loss": 0.5, "rank": dist.get_rank()})
+    >>> every
+    [{'loss': 0.5, 'rank': 0}]
+    >>> dist.destroy_process_group()
     """
     found = member(group, "all_gather_object")
     if found is None:
@@ -66,7 +80,22 @@ def gather_object(
 ) -> None:  # fmt: skip
     """Collect the objects of all processes in `dst`, rank 0 if it is not named.
 
+    obj    any object that `pickle` takes
     object_gather_list  in `dst` as many elements as processes, which are replaced; None elsewhere
+    dst    global rank of the receiver; `group_dst` is its rank in the group, in place of it
+    group  a `ProcessGroup`; the default one if None
+
+    Raises ValueError for a list that is missing in `dst` or is there elsewhere.
+
+    In two processes, rank 0 has ['from 0', 'from 1'] after this.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> every = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    >>> dist.gather_object(f"from {dist.get_rank()}", every)
+    >>> every
+    ['from 0']
+    >>> dist.destroy_process_group()
     """
     found = member(group, "gather_object")
     if found is None:
@@ -103,6 +132,19 @@ def broadcast_object_list(
     """Give the objects of a list in `src`, rank 0 if it is not named, to all processes.
 
     object_list  of the same length everywhere; its elements are replaced outside `src`
+    src          global rank of the giver; `group_src` is its rank in the group, in place of it
+    group        a `ProcessGroup`; the default one if None
+    device       taken, and without effect
+
+    All other processes have the objects of rank 0 after this.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> options = ["adam", {"lr": 0.1}] if dist.get_rank() == 0 else [None, None]
+    >>> dist.broadcast_object_list(options)
+    >>> options
+    ['adam', {'lr': 0.1}]
+    >>> dist.destroy_process_group()
     """
     found = member(group, "broadcast_object_list")
     if found is None:
@@ -128,6 +170,22 @@ def scatter_object_list(
     """Give each process one object of a list in `src`, rank 0 if it is not named.
 
     scatter_object_output_list  its first element is replaced
+    scatter_object_input_list   in `src` as many objects as processes; not read elsewhere
+    src    global rank of the giver; `group_src` is its rank in the group, in place of it
+    group  a `ProcessGroup`; the default one if None
+
+    Raises ValueError for an output list without an element, and for an input list of another
+    length.
+
+    In two processes, rank 1 has ['part 1'] after this.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> own = [None]
+    >>> dist.scatter_object_list(own, [f"part {k}" for k in range(dist.get_world_size())])
+    >>> own
+    ['part 0']
+    >>> dist.destroy_process_group()
     """
     found = member(group, "scatter_object_list")
     if found is None:
@@ -155,7 +213,28 @@ def send_object_list(
     object_list: list[Any], dst: int | None = None, group: Any = None, device: Any = None,
     group_dst: int | None = None, use_batch: bool = False,
 ) -> None:  # fmt: skip
-    """Send the objects of a list to a process, which calls `recv_object_list`."""
+    """Send the objects of a list to a process, which calls `recv_object_list`.
+
+    object_list  objects that `pickle` takes
+    dst          global rank of the receiver; `group_dst` is its rank in the group, in place of it
+    group        a `ProcessGroup`; the default one if None
+    device, use_batch  taken, and without effect
+
+    Raises ValueError for a rank that is this process's own or not in the group.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> found = ["adam", 0.1] if rank == 0 else [None, None]
+    >>> if rank == 0:
+    ...     for other in range(1, size):
+    ...         dist.send_object_list(found, other)
+    ... else:
+    ...     sender = dist.recv_object_list(found, 0)
+    >>> found
+    ['adam', 0.1]
+    >>> dist.destroy_process_group()
+    """
     found = member(group, "send_object_list")
     if found is None:
         return
@@ -171,7 +250,26 @@ def recv_object_list(
 ) -> int:  # fmt: skip
     """Receive the objects of a list of the same length; return the sender's rank, as it was named.
 
-    object_list  its elements are replaced
+    object_list  as many elements as were sent, which are replaced
+    src          global rank of the sender; any if neither it nor `group_src` is named
+    group        a `ProcessGroup`; the default one if None
+    device, use_batch  taken, and without effect
+
+    Returns -1 outside the group. Unpickling runs code of the sender's choice: use it only among
+    processes that trust each other.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> found = [(1, 2)] if rank == 0 else [None]
+    >>> if rank == 0:
+    ...     for other in range(1, size):
+    ...         dist.send_object_list(found, other)
+    ... else:
+    ...     sender = dist.recv_object_list(found, src=0)
+    >>> found
+    [(1, 2)]
+    >>> dist.destroy_process_group()
     """
     found = member(group, "recv_object_list")
     if found is None:

@@ -59,8 +59,28 @@ def isend(
 ) -> Work | None:  # fmt: skip
     """Start to send a tensor to a process; it must not change before the `wait()`.
 
-    dst  global rank of the receiver; `group_dst` is its rank in the group
-    tag  the receiver must ask for the same
+    tensor  of any shape and dtype; the receiver's has the same ones
+    dst     global rank of the receiver; `group_dst` is its rank in the group, in place of it
+    group   a `ProcessGroup`; the default one if None
+    tag     an integer from 0 to 32767; the receiver must ask for the same
+
+    Returns a `Work`; None outside the group. Raises ValueError for a rank that is this process's
+    own or not in the group, and for both or none of `dst` and `group_dst`.
+
+    Rank 0 sends to all others here; a process alone has nobody to send to.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> x = tracejit.ones(2) if rank == 0 else tracejit.zeros(2)
+    >>> if rank == 0:
+    ...     works = [dist.isend(x, other) for other in range(1, size)]
+    ... else:
+    ...     works = [dist.irecv(x, 0)]
+    >>> all(work.wait() for work in works), x
+    (True, tensor([1., 1.]))
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     found = member(group, "isend")
@@ -75,7 +95,27 @@ def irecv(
 ) -> Work | None:  # fmt: skip
     """Start to receive a tensor from a process; it is there after the `wait()`.
 
-    src  global rank of the sender; any if neither it nor `group_src` is named
+    tensor  is written; of the same shape and dtype as the sender's
+    src     global rank of the sender; any if neither it nor `group_src` is named
+    group   a `ProcessGroup`; the default one if None
+    tag     an integer from 0 to 32767, the sender's
+
+    Returns a `Work`, whose `source_rank()` is the sender's rank in the group; None outside the
+    group. Raises ValueError for a rank that is this process's own or not in the group.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> x = tracejit.tensor([7.0 if rank == 0 else 0.0])
+    >>> if rank == 0:
+    ...     for other in range(1, size):
+    ...         dist.send(x, other)
+    ... else:
+    ...     done = dist.irecv(x, src=0).wait()
+    >>> x
+    tensor([7.])
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     found = member(group, "irecv")
@@ -92,7 +132,27 @@ def send(
 ) -> None:  # fmt: skip
     """Send a tensor to a process, and wait until it may change again.
 
-    dst  global rank of the receiver; `group_dst` is its rank in the group
+    tensor  of any shape and dtype; the receiver's has the same ones
+    dst     global rank of the receiver; `group_dst` is its rank in the group, in place of it
+    group   a `ProcessGroup`; the default one if None
+    tag     an integer from 0 to 32767; the receiver must ask for the same
+
+    Raises ValueError for a rank that is this process's own or not in the group, RuntimeError if
+    that process died or does not receive in time.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> x = tracejit.tensor([1, 2]) if rank == 0 else tracejit.tensor([0, 0])
+    >>> if rank == 0:
+    ...     for other in range(1, size):
+    ...         dist.send(x, dst=other)
+    ... else:
+    ...     sender = dist.recv(x, src=0)
+    >>> x
+    tensor([1, 2])
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     found = member(group, "send")
@@ -107,8 +167,28 @@ def recv(
 ) -> int:  # fmt: skip
     """Receive a tensor of the same shape and dtype as was sent; return the sender's global rank.
 
-    src  global rank of the sender; any if neither it nor `group_src` is named. -1 is returned
-         outside the group.
+    tensor  is written
+    src     global rank of the sender; any if neither it nor `group_src` is named
+    group   a `ProcessGroup`; the default one if None
+    tag     an integer from 0 to 32767, the sender's
+
+    Returns -1 outside the group. Raises ValueError for a rank that is this process's own or not in
+    the group, RuntimeError if that process died or does not send in time.
+
+    Rank 0 hears of all others here, in the order in which they come.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> x, senders = tracejit.tensor([rank]), set()
+    >>> if rank > 0:
+    ...     dist.send(x, 0)
+    ... else:
+    ...     senders = {dist.recv(x) for _ in range(1, size)}
+    >>> rank > 0 or senders == set(range(1, size))
+    True
+    >>> dist.destroy_process_group()
     """
     check_tensor(tensor, "tensor")
     found = member(group, "recv")
@@ -124,7 +204,21 @@ def recv(
 class P2POp:
     """One message of a batch: `isend` or `irecv`, its tensor and its peer.
 
-    Raises ValueError for any other function.
+    op      `isend` or `irecv`
+    tensor  that is sent or written
+    peer    global rank of the other process; `group_peer` is its rank in the group, in place of it
+    group   a `ProcessGroup`; the default one if None
+    tag     an integer from 0 to 32767, the same in both processes
+
+    Raises ValueError for any other function, TypeError for what is no tensor.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> message = dist.P2POp(dist.isend, tracejit.ones(2), peer=1)
+    >>> message.op is dist.isend, message.peer, message.tag
+    (True, 1, 0)
+    >>> dist.destroy_process_group()
     """
 
     def __init__(
@@ -145,7 +239,25 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Start several messages; return a `Work` of each.
 
-    Raises ValueError for an empty list, and for messages of several groups.
+    p2p_op_list  list of `P2POp`, all of one group
+
+    Raises ValueError for an empty list, and for messages of several groups or of another type.
+
+    Every process sends its rank to the next one here, and has that of the one before after it.
+    A process alone has no neighbours, so that its list is empty.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> rank, size = dist.get_rank(), dist.get_world_size()
+    >>> own, found = tracejit.tensor([rank]), tracejit.tensor([rank])
+    >>> batch = [dist.P2POp(dist.isend, own, (rank + 1) % size)]
+    >>> batch += [dist.P2POp(dist.irecv, found, (rank - 1) % size)]
+    >>> for work in dist.batch_isend_irecv(batch) if size > 1 else []:
+    ...     done = work.wait()
+    >>> found.item() == (rank - 1) % size
+    True
+    >>> dist.destroy_process_group()
     """
     _check_batch(p2p_op_list)
     works = []

@@ -12,7 +12,18 @@ from tracejit.distributed.store_base import Store
 
 
 class PrefixStore(Store):
-    """A part of another store: its keys get a prefix."""
+    """A part of another store: its keys get a prefix.
+
+    prefix  str, before a slash and the key
+    store   any `Store`
+
+    >>> import tracejit.distributed as dist
+    >>> whole = dist.HashStore()
+    >>> part = PrefixStore("run1", whole)
+    >>> part.set("seed", "7")
+    >>> part.get("seed"), whole.get("run1/seed"), part.list_keys()
+    (b'7', b'7', ['seed'])
+    """
 
     def __init__(self, prefix: str, store: Store) -> None:
         self._prefix, self._store = prefix, store

@@ -15,6 +15,11 @@ from tracejit.core.ops.types import FLOATING, dtype
 class ReduceOp(Enum):
     """Operation that combines the values of processes.
 
+    SUM, PRODUCT, MIN, MAX  of numbers; complex ones have no MIN and MAX
+    AVG                     the mean: of floating and complex numbers only
+    BAND, BOR, BXOR         of the bits of integers, or of bools
+    PREMUL_SUM              refused with RuntimeError: scale the tensor before
+
     >>> ReduceOp.SUM
     <RedOpType.SUM: 0>
     """

@@ -33,6 +33,15 @@ def shrink_group(
 
     Raises ValueError for wrong ranks, TypeError if the MPI library cannot go on after a death,
     RuntimeError if other processes died than those named.
+
+    In two processes `shrink_group([1])` in rank 0 leaves a group of one. It cannot leave nobody:
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.shrink_group([0])
+    Traceback (most recent call last):
+    ValueError: ranks_to_exclude [0] must be some, not all, of the 1 ranks, each once
+    >>> dist.destroy_process_group()
     """
     groups.break_recording()
     found = groups.world()

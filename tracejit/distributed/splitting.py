@@ -25,8 +25,20 @@ def split_group(
 
     parent_pg    the default group if None; all its processes must call this with the same ranks
     split_ranks  lists of ranks in the parent; no rank may be in two
+    timeout      a `timedelta` for its collectives; that of the parent if None
+    group_desc   a text that its attribute `group_desc` keeps
+    backend      as for `init_process_group`; that of the parent if None
 
     Raises ValueError for lists that are empty, have a rank twice or one that the parent has not.
+
+    Four processes and [[0, 1], [2, 3]] give two groups, each with the ranks 0 and 1.
+
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> part = dist.split_group(split_ranks=[[0]])
+    >>> part.ranks, part.rank()
+    ([0], 0)
+    >>> dist.destroy_process_group()
     """
     if not split_ranks:
         raise ValueError("split_ranks cannot be None or empty")

@@ -24,6 +24,12 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float | None = 3600) -> 
     rank       global rank of the process with the debugger
     skip       the first so many calls from one place do nothing
     timeout_s  seconds that collectives may take from now on; None leaves them
+
+    Raises ValueError if there is no default group.
+
+    >>> import tracejit.distributed as dist
+    >>> for step in range(3):
+    ...     dist.breakpoint(rank=0, skip=3)  # pdb would start in the fourth step
     """
     if skip > 0:
         place = "".join(traceback.format_stack())
@@ -42,5 +48,13 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float | None = 3600) -> 
 
 @contextmanager
 def record_comm(name: str) -> Iterator[None]:
-    """Do nothing: profiles show collectives under their own names."""
+    """Do nothing: profiles show collectives under their own names.
+
+    name  of the `with` block
+
+    >>> import tracejit.distributed as dist
+    >>> with dist.record_comm("gradients"):
+    ...     print(dist.is_initialized())
+    False
+    """
     yield

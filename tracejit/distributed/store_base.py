@@ -22,14 +22,21 @@ _KEYED = ("get", "multi_get", "wait", "check")
 
 
 class QueueEmptyError(DistStoreError):
-    """Error: a queue has no value, and the caller does not want to wait for one."""
+    """Error: a queue has no value, and the caller does not want to wait for one.
+
+    >>> try:
+    ...     HashStore().queue_pop("jobs", block=False)
+    ... except QueueEmptyError as error:
+    ...     print(error)
+    queue is empty
+    """
 
 
 class Store:
     """Keys and values of all processes; a base for stores of your own.
 
-    `get`, `multi_get` and `wait` wait until the keys are there, at most `timeout`, and raise
-    DistStoreError then.
+    Keys are str, values str or bytes. `get`, `multi_get` and `wait` wait until the keys are there,
+    at most `timeout`, and raise DistStoreError then.
 
     >>> store = HashStore()
     >>> store.set("lr", "0.1")
@@ -165,7 +172,13 @@ def _bytes(name: str, value: str | bytes) -> bytes:
 
 
 class HashStore(Store):
-    """A store of the threads of one process."""
+    """Store of the threads of one process, in its memory. It also serves a group of one process.
+
+    >>> store = HashStore()
+    >>> store.set("seed", "7")
+    >>> store.get("seed"), store.num_keys()
+    (b'7', 1)
+    """
 
     def __init__(self) -> None:
         self._table, self._changed = Table(), threading.Condition(forks.rlock())

@@ -9,6 +9,13 @@ from typing import Any, NoReturn
 
 from tracejit.distributed.errors import refuse
 
+_TEXT = """{text}: refused when it is made.
+
+>>> {name}()
+Traceback (most recent call last):
+NotImplementedError: {name} is not available in tracejit
+"""
+
 
 def refused_class(name: str, text: str, base: type = object) -> Any:
     """Return a class that raises NotImplementedError when an object of it is made."""
@@ -16,7 +23,7 @@ def refused_class(name: str, text: str, base: type = object) -> Any:
     def made(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         refuse(name)
 
-    return type(name, (base,), {"__init__": made, "__doc__": f"{text}: refused when it is made."})
+    return type(name, (base,), {"__init__": made, "__doc__": _TEXT.format(text=text, name=name)})
 
 
 _OPTIONS = "Options of a method of PyTorch's ProcessGroup"
@@ -35,5 +42,10 @@ Reducer = refused_class("Reducer", "PyTorch's part of DistributedDataParallel")
 
 
 def register_rendezvous_handler(scheme: str, handler: Any) -> NoReturn:
-    """Raise NotImplementedError: processes meet by "env://", "tcp://" or "file://"."""
+    """Raise NotImplementedError: processes meet by "env://", "tcp://" or "file://".
+
+    >>> register_rendezvous_handler("ftp", None)
+    Traceback (most recent call last):
+    NotImplementedError: register_rendezvous_handler is not available in tracejit
+    """
     refuse("register_rendezvous_handler")

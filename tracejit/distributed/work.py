@@ -19,6 +19,16 @@ class Work:
     """Collective that was started with `async_op=True`.
 
     The tensors that it writes may be read after `wait()`; those that it reads may be written then.
+    Programs get one from a collective, `isend`, `irecv` or `batch_isend_irecv`, and make none.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> x = tracejit.ones(2)
+    >>> work = dist.all_reduce(x, async_op=True)
+    >>> work.wait(), work.is_success(), work.result()
+    (True, True, [tensor([1., 1.])])
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, operations: Sequence[Operation], results: Sequence[Any],

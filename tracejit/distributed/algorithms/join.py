@@ -21,7 +21,12 @@ EARLY = (
 
 
 class JoinHook:
-    """What a process without inputs does for one object."""
+    """Part that a process without inputs does for one object. Both methods do nothing here.
+
+    >>> hook = JoinHook()
+    >>> hook.main_hook(), hook.post_hook(is_last_joiner=True)
+    (None, None)
+    """
 
     def main_hook(self) -> None:
         """Take part in one iteration of the others."""
@@ -38,7 +43,15 @@ class _JoinConfig(NamedTuple):
 
 
 class Joinable(ABC):
-    """Object that does collectives in each iteration."""
+    """Object that does collectives in each iteration, such as a DistributedDataParallel module.
+
+    Classes derived from it have `join_hook`, `join_device` and `join_process_group`. They call
+    `Join.notify_join_context(self)` at the start of an iteration.
+
+    >>> import tracejit
+    >>> issubclass(tracejit.nn.parallel.DistributedDataParallel, Joinable)
+    True
+    """
 
     @abstractmethod
     def __init__(self) -> None:
@@ -68,6 +81,19 @@ class Join:
     throw_on_early_termination  raise RuntimeError in all processes when the first has no more
 
     Raises ValueError for an empty list or several groups, TypeError for what is no Joinable.
+
+    In two processes, each may have another number of inputs in the loop.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> model = tracejit.nn.parallel.DistributedDataParallel(tracejit.nn.Linear(2, 1))
+    >>> with Join([model]):
+    ...     for x in tracejit.ones(3 + dist.get_rank(), 1, 2):
+    ...         model(x).sum().backward()
+    >>> model.module.bias.grad
+    tensor([3.])
+    >>> dist.destroy_process_group()
     """
 
     def __init__(

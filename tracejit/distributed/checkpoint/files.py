@@ -22,11 +22,21 @@ FORMAT = 1
 
 
 class FileSystemWriter:
-    """Folder that a checkpoint is written to.
+    """Folder that a checkpoint is written to, with options for `save`.
 
     path        the folder; made if it is not there
     sync_files  wait until the data is on the disk before the index names it
     overwrite   False: RuntimeError if there is a checkpoint already
+
+    The other arguments are taken, and without effect.
+
+    >>> import tempfile
+    >>> from tracejit.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = checkpoint.FileSystemWriter(folder, overwrite=False)
+    ...     checkpoint.save({"step": 3}, storage_writer=writer)
+    ...     sorted(file.suffix for file in writer.path.iterdir())
+    ['.json', '.safetensors']
     """
 
     def __init__(
@@ -76,7 +86,20 @@ class FileSystemWriter:
 
 
 class FileSystemReader:
-    """Folder that a checkpoint is read from."""
+    """Folder that a checkpoint is read from. Files are opened when they are needed.
+
+    path  the folder that `save` wrote
+
+    Its methods raise FileNotFoundError if there is no checkpoint, and ValueError for another
+    format.
+
+    >>> import tempfile
+    >>> from tracejit.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"step": 3}, checkpoint_id=folder)
+    ...     list(checkpoint.FileSystemReader(folder).read_index()["keys"])
+    ['step']
+    """
 
     def __init__(self, path: str | os.PathLike) -> None:
         self.path = Path(path)

@@ -25,7 +25,15 @@ from tracejit.serialization import save as save_value
 
 
 class CheckpointException(RuntimeError):
-    """Error: a checkpoint could not be written or read. `failures` maps ranks to errors."""
+    """Error: a checkpoint could not be written or read. `failures` maps ranks to errors.
+
+    >>> from tracejit.distributed import checkpoint
+    >>> try:
+    ...     checkpoint.load({}, checkpoint_id="no such folder")
+    ... except checkpoint.CheckpointException as error:
+    ...     print(list(error.failures))
+    [0]
+    """
 
     def __init__(self, msg: str, failures: dict[int, BaseException]) -> None:
         shown = "".join(f"\nrank {rank}: {error}" for rank, error in failures.items())
@@ -44,12 +52,25 @@ def save(
 ) -> None:
     """Write the state of all processes to a folder; all must call it.
 
-    state_dict     nested dicts and lists; objects with a `state_dict` method stand for what it
-                   gives. Equal keys in several processes stand for equal values
+    state_dict     nested dicts and lists of tensors and plain values; objects with a `state_dict`
+                   method stand for what it gives. Equal keys in several processes stand for equal
+                   values, which one of them writes
     checkpoint_id  the folder; or give a `storage_writer`
+    process_group  the processes that write; the default group if None
+    planner        taken, and without effect
     no_dist        this process alone writes
 
-    Raises CheckpointException in all processes if one fails; the checkpoint that was there stays.
+    Works without a process group too. Raises CheckpointException in all processes if one fails; the
+    checkpoint that was there stays. Raises ValueError without a folder.
+
+    >>> import tempfile
+    >>> import tracejit
+    >>> from tracejit.distributed import checkpoint
+    >>> model = tracejit.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"model": model, "step": 3}, checkpoint_id=folder)
+    ...     sorted(checkpoint.FileSystemReader(folder).read_index()["keys"])
+    ['model.bias', 'model.weight', 'step']
     """
     writer = _writer(checkpoint_id, storage_writer)
     group = _group(process_group, no_dist)
@@ -101,8 +122,22 @@ def load(
                    saved in its place, such as the state of an optimizer that made no step yet. The
                    number of processes may be another one than that which saved
     checkpoint_id  the folder; or give a `storage_reader`
+    process_group  the processes that read; the default group if None
+    planner        taken, and without effect
+    no_dist        this process alone reads
 
-    Raises CheckpointException in all processes if one fails.
+    Raises CheckpointException in all processes if one fails: for a missing key, or another shape.
+    Raises ValueError without a folder.
+
+    >>> import tempfile
+    >>> import tracejit
+    >>> from tracejit.distributed import checkpoint
+    >>> state = {"weight": tracejit.zeros(2), "step": 0}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"weight": tracejit.ones(2), "step": 3}, checkpoint_id=folder)
+    ...     checkpoint.load(state, checkpoint_id=folder)
+    >>> state
+    {'weight': tensor([1., 1.]), 'step': 3}
     """
     if storage_reader is None:
         if checkpoint_id is None:

@@ -18,20 +18,32 @@ __all__ = [
 
 
 class ShardingStrategy(Enum):
-    """What FSDP spreads over processes."""
+    """Parts of the training state that FSDP spreads over processes.
+
+    >>> ShardingStrategy.FULL_SHARD.name
+    'FULL_SHARD'
+    """
 
     FULL_SHARD, SHARD_GRAD_OP, NO_SHARD = auto(), auto(), auto()
     HYBRID_SHARD, _HYBRID_SHARD_ZERO2 = auto(), auto()
 
 
 class BackwardPrefetch(Enum):
-    """When FSDP fetches the next parameters."""
+    """Moment at which FSDP fetches the next parameters.
+
+    >>> [one.name for one in BackwardPrefetch]
+    ['BACKWARD_PRE', 'BACKWARD_POST']
+    """
 
     BACKWARD_PRE, BACKWARD_POST = auto(), auto()
 
 
 class StateDictType(Enum):
-    """How FSDP saves."""
+    """Form in which FSDP saves.
+
+    >>> StateDictType.FULL_STATE_DICT.name
+    'FULL_STATE_DICT'
+    """
 
     FULL_STATE_DICT, LOCAL_STATE_DICT, SHARDED_STATE_DICT = auto(), auto(), auto()
 

@@ -17,7 +17,11 @@ __all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 
 
 class OptimStateKeyType(Enum):
-    """How FSDP names parameters in an optimizer's state."""
+    """Names of parameters that FSDP may use in an optimizer's state.
+
+    >>> OptimStateKeyType.PARAM_NAME.name
+    'PARAM_NAME'
+    """
 
     PARAM_NAME, PARAM_ID = auto(), auto()
 
@@ -32,5 +36,10 @@ CPUOffloadPolicy: Any = refused_class("CPUOffloadPolicy", "Setting of FSDP", Off
 
 
 def fully_shard(module: Any, **options: Any) -> NoReturn:
-    """Raise NotImplementedError: parameters are not spread over processes."""
+    """Raise NotImplementedError: parameters are not spread over processes.
+
+    >>> fully_shard(None)
+    Traceback (most recent call last):
+    NotImplementedError: fully_shard is not available in tracejit
+    """
     refuse("fully_shard")

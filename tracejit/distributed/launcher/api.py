@@ -28,7 +28,7 @@ __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
 @dataclass
 class LaunchConfig:
-    """How many processes a job has, and where they meet.
+    """Number of processes of a job, and the place where they meet.
 
     min_nodes, max_nodes  number of hosts: the same, for it is fixed
     nproc_per_node        processes on this host
@@ -38,6 +38,9 @@ class LaunchConfig:
     start_method          "spawn", "fork" or "forkserver"
 
     The other fields are taken, and without effect.
+
+    >>> LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, max_restarts=0).start_method
+    'spawn'
     """
 
     min_nodes: int
@@ -62,7 +65,13 @@ class LaunchConfig:
 class elastic_launch:
     """Calls a function, or starts a command, in the processes of a job.
 
-    >>> elastic_launch(LaunchConfig(1, 1, 1, start_method="fork"), divmod)(7, 2)
+    config      a `LaunchConfig`
+    entrypoint  a function that `pickle` takes by name, or a program's name
+
+    An object takes the arguments of the function or command, and returns {rank: result} of this
+    host's processes; a command has no results. Raises ChildFailedError if a process fails.
+
+    >>> elastic_launch(LaunchConfig(1, 1, 1), divmod)(7, 2)
     {0: (3, 1)}
     """
 
@@ -78,7 +87,14 @@ def launch_agent(
 ) -> dict[int, Any]:
     """Return the result of each rank of this host; a command has none.
 
+    config      a `LaunchConfig`
+    entrypoint  a function that `pickle` takes by name, or a program's name
+    args        list of its arguments
+
     Raises ValueError for a range of numbers of hosts, ChildFailedError if a process fails.
+
+    >>> launch_agent(LaunchConfig(1, 1, 1), divmod, [7, 2])
+    {0: (3, 1)}
     """
     if config.min_nodes != config.max_nodes:
         raise ValueError("LaunchConfig: the number of hosts is fixed; give one number")

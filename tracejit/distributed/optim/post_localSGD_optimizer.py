@@ -19,6 +19,22 @@ class PostLocalSGDOptimizer(Optimizer):
 
     optim     the optimizer of this process
     averager  such as `PeriodicModelAverager`; its count of steps is saved too
+
+    Each process trains alone between the averages. Use it with `post_localSGD_hook`, so that
+    gradients are no longer averaged over all processes.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> from tracejit.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> averager = PeriodicModelAverager(period=4, warmup_steps=100)
+    >>> optimizer = PostLocalSGDOptimizer(tracejit.optim.SGD([p], lr=0.25), averager)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.item(), averager.step
+    (0.5, 1)
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, optim: Optimizer, averager: Any) -> None:

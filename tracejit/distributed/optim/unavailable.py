@@ -12,12 +12,22 @@ from tracejit.optim import Optimizer
 
 
 class DistributedOptimizer(Optimizer):
-    """Optimizer of parameters elsewhere: NotImplementedError when it is made."""
+    """Optimizer of parameters elsewhere: NotImplementedError when it is made.
+
+    >>> DistributedOptimizer(None, [])
+    Traceback (most recent call last):
+    NotImplementedError: DistributedOptimizer is not available in tracejit
+    """
 
     def __init__(self, optimizer_class: Any, params_rref: Any, *args: Any, **kwargs: Any) -> None:
         refuse("DistributedOptimizer")
 
 
 def as_functional_optim(optim_cls: type, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: there are no functional optimizers."""
+    """Raise NotImplementedError: there are no functional optimizers.
+
+    >>> as_functional_optim(object)
+    Traceback (most recent call last):
+    NotImplementedError: as_functional_optim is not available in tracejit
+    """
     refuse("as_functional_optim")

@@ -41,7 +41,7 @@ NOT_CONSOLIDATED = (
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """Optimizer whose state is spread over the processes of a group.
 
-    params           tensors, or dicts of them with options
+    params           tensors of any shapes, or dicts of them with options
     optimizer_class  the optimizer of each part, such as `tracejit.optim.Adam`
     process_group    the default one if None
     parameters_as_bucket_view  taken, and without effect: parameters travel from their own memory
@@ -54,14 +54,19 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     `shard_gradients=True` needs a DistributedDataParallel module that has the parameters. Their
     `grad` is None in the other processes; clip gradients by `clip_grad_norm_` of this optimizer.
+    Raises RuntimeError for a parameter without such a module, and outside the group; ValueError for
+    a module of another group.
 
     >>> import tracejit
     >>> import tracejit.distributed as dist
-    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
-    >>> model = tracejit.nn.Linear(2, 1)
-    >>> optimizer = ZeroRedundancyOptimizer(model.parameters(), tracejit.optim.SGD, lr=0.1)
-    >>> optimizer.param_groups[0]["lr"]
-    0.1
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> p = tracejit.nn.Parameter(tracejit.tensor([1.0]))
+    >>> optimizer = ZeroRedundancyOptimizer([p], tracejit.optim.SGD, lr=0.25, momentum=0.9)
+    >>> (p * p).sum().backward()
+    >>> optimizer.step()
+    >>> optimizer.consolidate_state_dict(to=0)
+    >>> p.item(), optimizer.state_dict()["state"]
+    (0.5, {0: {'momentum_buffer': tensor([2.])}})
     >>> dist.destroy_process_group()
     """
 

@@ -39,7 +39,8 @@ _MEGABYTE = 1024 * 1024
 class DistributedDataParallel(Module, Joinable):
     """Module in every process of a group, which averages gradients while the backward runs.
 
-    module               on the CPU; its parameters and buffers become those of rank 0
+    module               its parameters, of any shapes and dtypes, and its buffers become those of
+                         rank 0
     device_ids, output_device  None for modules on the CPU
     broadcast_buffers    before each forward in training, buffers become those of rank 0
     init_sync            make parameters and buffers those of rank 0 when this is made
@@ -55,12 +56,17 @@ class DistributedDataParallel(Module, Joinable):
     gradients results. Raises RuntimeError if no parameter requires a gradient, or if the processes'
     parameters differ. Every process must call forward and backward equally often, or use `join`.
 
+    Two processes with other inputs get the same gradients: the mean of both.
+
     >>> import tracejit
     >>> import tracejit.distributed as dist
-    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
     >>> model = tracejit.nn.parallel.DistributedDataParallel(tracejit.nn.Linear(2, 1))
     >>> list(model.state_dict())
     ['module.weight', 'module.bias']
+    >>> model(tracejit.tensor([[1.0, 2.0]])).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 2.]])
     >>> dist.destroy_process_group()
     """
 

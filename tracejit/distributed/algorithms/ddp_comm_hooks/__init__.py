@@ -40,7 +40,11 @@ def _per_channel(state: Any, bucket: Any) -> NoReturn:
 
 
 class DDPCommHookType(Enum):
-    """Communication hooks by name. Those that quantize are refused when they run."""
+    """Communication hooks by name. Those that quantize are refused when they run.
+
+    >>> DDPCommHookType["FP16_COMPRESS"].value.hook is default_hooks.fp16_compress_hook
+    True
+    """
 
     ALLREDUCE = _Hook(default_hooks.allreduce_hook)
     FP16_COMPRESS = _Hook(default_hooks.fp16_compress_hook)
@@ -57,6 +61,20 @@ class DDPCommHookType(Enum):
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
     """Let a DistributedDataParallel module average its gradients by a hook.
 
-    state  a group, or None for the default one
+    comm_hook_type  a `DDPCommHookType`
+    model           the module, which has no hook yet
+    state           a group, or None for the default one
+
+    Raises RuntimeError if there is a hook already.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> model = tracejit.nn.parallel.DistributedDataParallel(tracejit.nn.Linear(2, 1))
+    >>> register_ddp_comm_hook(DDPCommHookType.BF16_COMPRESS, model)
+    >>> model(tracejit.ones(1, 2)).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> dist.destroy_process_group()
     """
     comm_hook_type.value(model, state)

@@ -17,9 +17,14 @@ __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
 
 class ModelAverager(ABC):
-    """Averages parameters in some steps.
+    """Averages parameters in some steps; a base for averagers of your own.
 
     process_group  the default one if None
+
+    `step` counts the calls of `average_parameters`, which derived classes write.
+
+    >>> issubclass(PeriodicModelAverager, ModelAverager)
+    True
     """
 
     def __init__(self, process_group: Any = None) -> None:
@@ -34,7 +39,21 @@ class ModelAverager(ABC):
 class PeriodicModelAverager(ModelAverager):
     """Averages parameters every `period` steps after `warmup_steps`.
 
+    period         number of steps from one average to the next
+    warmup_steps   number of steps at the start without an average; default 0
+    process_group  the default one if None
+
     Raises ValueError for a period below 1 and a negative number of steps.
+
+    >>> import tracejit
+    >>> import tracejit.distributed as dist
+    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
+    >>> averager, layer = PeriodicModelAverager(period=4), tracejit.nn.Linear(2, 1)
+    >>> layer(tracejit.ones(1, 2)).sum().backward()
+    >>> averager.average_parameters(layer.parameters())
+    >>> averager.step
+    1
+    >>> dist.destroy_process_group()
     """
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
