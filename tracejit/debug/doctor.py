@@ -122,12 +122,13 @@ def _cuda() -> Finding:
 
 
 def _processes() -> Finding:
-    from tracejit.distributed import mpi, mpi_settings
+    from tracejit.distributed import mpi, mpi_settings, nccl_library
 
     if not mpi.is_installed():
         return Finding("processes", "absent", "mpi4py is not installed: one process",
                        "for more: pip install 'tracejit[distributed]'")
-    return Finding("processes", "ok", "; ".join(mpi_settings.lines()))
+    lines = [*mpi_settings.lines(), *nccl_library.lines()]
+    return Finding("processes", "ok", "; ".join(lines))
 
 
 QUESTIONS: dict[str, Callable[[], Finding]] = {

@@ -11,6 +11,8 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
+from tracejit import cuda
+
 MISSING = (
     "backend 'nccl' needs NCCL: pip install tracejit[nccl] brings nccl4py, and CuPy finds "
     "the library of pip install nvidia-nccl-cu13"
@@ -76,11 +78,10 @@ class CupyNccl:
             raise ImportError("CuPy was built without NCCL, or does not find its library")
 
     def unique_id(self) -> bytes:
-        return bytes(one & 0xFF for one in self._library.get_unique_id())
+        return bytes(self._library.get_unique_id())
 
     def join(self, size: int, unique_id: bytes, rank: int) -> Any:
-        signed = tuple(one - 256 if one > 127 else one for one in unique_id)
-        return self._library.NcclCommunicator(size, signed, rank)
+        return self._library.NcclCommunicator(size, unique_id, rank)
 
     def all_reduce(self, sent: int, received: int, count: int, kind: int, op: int,
                    communicator: Any, stream: int) -> None:  # fmt: skip
@@ -148,6 +149,16 @@ def load() -> Any:
         else:
             raise RuntimeError(f"{MISSING} ({'; '.join(reasons)})")
     return _loaded[0]
+
+
+def lines() -> list[str]:
+    """Return a line of `doctor` where there is a GPU: the library that finds NCCL, or what misses."""
+    if not cuda.is_available():
+        return []
+    try:
+        return [f"NCCL by {type(load()).__name__}"]
+    except RuntimeError as error:
+        return [str(error)]
 
 
 def is_installed() -> bool:

@@ -34,7 +34,9 @@ class StagedExecutable:
         """Fix the sizes, as `Executable.bind`."""
         return self.host.bind(values)
 
-    def run(self, binding: Binding, input_pointers: Sequence[int]) -> list[Storage | None]:
+    def run(
+        self, binding: Binding, input_pointers: Sequence[int], inputs: Sequence[Any] = ()
+    ) -> list[Storage | None]:
         """Run once on inputs at these addresses, as `CudaExecutable.run`."""
         staged: list[tuple[Any, Any]] = []
         pointers = list(input_pointers)
