@@ -13,7 +13,7 @@ from tests.errors.test_errors import FAMILIES
 from tracejit.jit.capture import hints
 from tracejit.jit.capture.hints import hint_for
 
-TABLES = ("pairs_branches", "pairs_calls", "pairs_loops")
+TABLES = ("pairs_branches", "pairs_calls", "pairs_loops", "pairs_processes")
 for table in TABLES:
     importlib.import_module(f"tests.errors.{table}")
 
