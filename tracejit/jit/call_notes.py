@@ -85,8 +85,8 @@ def _forward_place(node: Any) -> Location | None:
         number = next(itertools.islice(code.co_positions(), at // 2, None))[0]
         return None if is_ours(code) or number is None else _location(code.co_filename, number)
     kept = [x for name in ("operands", "outputs", "_kept") for x in getattr(node, name, None) or ()]
-    found = [forward_lines.get(x) for x in kept if type(x) in (Saved, SavedOutput)]
-    return next((place for place in found if place is not None), None)
+    places = (forward_lines.get(x) for x in kept if type(x) in (Saved, SavedOutput))
+    return next((place for place in places if place is not None), None)
 
 
 def _location(file: str, line: int) -> Location:
