@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import tracejit as tj
 import tracejit.distributed as dist
+from tests.errors.apart import apart
 from tests.errors.control_flow import data
 from tests.errors.entries import breaks
 
@@ -21,7 +22,7 @@ def group_of_one() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-@breaks("the branch runs as Python: it calls all_reduce, for which other processes wait")
+@apart(breaks("the branch runs as Python: it calls all_reduce, for which other processes wait"))
 def collective_in_a_branch(jit):
     @jit
     def f(x):
@@ -34,7 +35,7 @@ def collective_in_a_branch(jit):
         f(data())
 
 
-@breaks("index fails for some values, and these come from other processes")
+@apart(breaks("index fails for some values, and these come from other processes"))
 def positions_of_other_processes(jit):
     @jit
     def f(x, i):
@@ -57,7 +58,7 @@ class SummedGradient(tj.autograd.Function):
         return grad
 
 
-@breaks("the result's backward calls all_reduce, for which other processes wait")
+@apart(breaks("the result's backward calls all_reduce, for which other processes wait"))
 def collective_of_a_later_backward(jit):
     @jit
     def f(x):
@@ -67,9 +68,9 @@ def collective_of_a_later_backward(jit):
         f(data().requires_grad_())  # here
 
 
-@breaks(
+@apart(breaks(
     "the function uses a ProcessGroup that tracejit cannot find through an argument, global, "
-    "closure or attribute")
+    "closure or attribute"))
 def group_of_a_slice(jit):
     with group_of_one():
         hidden = slice(dist.new_group([0]))

@@ -56,7 +56,9 @@ def of(error: BaseException, entries: list[tuple[TracebackType, bool]]) -> str:
             run.append(entry.tb_frame)
         run.reverse()
         name = _name_in(run, error)
-    if name := name or refused(error) or "":
+    if not name.endswith(")"):
+        name = refused(error) or name
+    if name:
         said.append(f"in {name}")
     for entry, hidden in reversed(entries):
         if hidden:

@@ -20,6 +20,7 @@ _PACKAGE = __name__.partition(".")[0]
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 WRONG_CALL = re.compile(r"unexpected keyword argument|missing \d+ required|positional argument"
                         r"|multiple values for argument")
+_ARGUMENTS = 8  # of a call that are looked at
 _CALLED = re.compile(r"([\w.]+)\(\) ")
 
 
@@ -77,7 +78,7 @@ def _innermost(trace: TracebackType | None) -> FrameType | None:
 def _callees(frame: FrameType, name: str) -> Iterator[Any]:
     """Yield functions and classes of the package that the frame's code can name, and whose own
     name, or that of what makes them, is `name`."""
-    used = frame.f_code.co_names
+    used = (*frame.f_code.co_names, name.rpartition(".")[2])
     known = {**{n: frame.f_globals[n] for n in used if n in frame.f_globals}, **frame.f_locals}
     stack, seen = list(known.values()), set()
     while stack:
@@ -85,7 +86,9 @@ def _callees(frame: FrameType, name: str) -> Iterator[Any]:
         if id(x) in seen:
             continue
         seen.add(id(x))
-        if isinstance(x, ModuleType):
+        if type(x) is tuple:  # arguments that a gate passes on
+            stack += x[:_ARGUMENTS]
+        elif isinstance(x, ModuleType):
             stack += [vars(x)[n] for n in used if n in vars(x)]
         elif isinstance(x, type):
             makers = [getattr(x, n, None) for n in ("__init__", "__new__")]
