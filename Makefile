@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-openmpi test-packages test-python test-pythons check bench golden gate tour pages docs clean stubs
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-openmpi test-packages test-python test-pythons check bench golden gate tour pages docs docs-check clean stubs
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -137,10 +137,15 @@ pages: $(TEST_ENV)
 	$(PYTEST) -q tests/test_users_pages.py $(wildcard tests/test_guides.py) $(ARGS)
 
 # The site, in build/site: no network is needed once the extra is there, and a warning is an error.
+# With --quiet mkdocs would count no warnings.
 # The variable silences a notice of the theme about its successor.
 docs: $(VENV)/.has-docs
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build $(ARGS)
 	@echo "the site: build/site/index.html"
+
+# Every page and link of the site, with all its warnings, in half the time; .ci/run does this.
+docs-check: $(VENV)/.has-docs
+	DOCS_WHOLE=false NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --site-dir build/site-check $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out

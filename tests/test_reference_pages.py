@@ -32,3 +32,12 @@ def test_every_variable_of_the_package_is_declared():
 
 def test_every_flag_says_what_it_takes():
     assert [name for name, flag in config.DECLARED.items() if not flag.values] == []
+
+
+def test_a_warning_ends_the_build_of_the_site():
+    """mkdocs counts warnings in strict mode, and none at all with --quiet."""
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    builds = [line for line in lines if "mkdocs build" in line]
+    assert len(builds) == 2 and not any("quiet" in line or "-q " in line for line in builds)
+    assert "\nstrict: true\n" in (ROOT / "mkdocs.yml").read_text()
+    assert "make docs-check" in (ROOT / ".ci" / "run").read_text()

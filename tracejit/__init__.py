@@ -370,4 +370,4 @@ def numel(input: Tensor) -> Any:
 
 
 # Errors that leave these functions show the user's frames.
-_sealing.seal_all({"record": _Op, **vars(autograd), **vars(random), **globals()})
+_sealing.seal_all({"record": _Op, **vars(autograd), **vars(random), **vars(cuda), **globals()})

@@ -23,6 +23,7 @@ from urllib.error import URLError
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
+from tracejit.core.ops import sealing as _sealing
 from tracejit.serialization import load as load_file
 
 __all__ = [
@@ -187,3 +188,6 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
         match = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, kept, match.group(1) if match else None, progress)
     return load_file(kept, map_location=map_location)  # a state dict needs no code
+
+
+_sealing.seal_all(globals())

@@ -4,6 +4,7 @@ In: mkdocs' events. Out: the pages of `api/`, root documents as pages, drawings,
 page that loads anything from the network.
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT)]
 import names  # noqa: E402
-import pictures  # noqa: E402
+
+WHOLE = os.environ.get("DOCS_WHOLE") != "false"
+if WHOLE:
+    import pictures
 from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
 
@@ -55,7 +59,9 @@ def _expanded(nav: list[Any]) -> list[Any]:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages and drawings that the build makes."""
-    made: dict[str, str] = {**reference_pages(), **pictures.all_pictures()}
+    made: dict[str, str] = reference_pages()
+    if WHOLE:  # else the pictures in docs/pictures stay
+        made |= pictures.all_pictures()
     for source, page in DOCUMENTS.items():
         made[page] = document(source)
     for uri, content in made.items():

@@ -20,9 +20,9 @@ CODE = re.compile(  # texts of generated code
     r"\n| = |\{\} is not|\bin range\(|\breturn |^ *(if|for|def|from|import) |__class__|_storage"
     r"|_strides|\\d|# |\{\}\.|\{\}\w*\(|\bactive\.|\bever\b|default[._]|autocast\.state|copysign"
     r"|<frozen|type\(|_node ")
-# Files whose texts are lines of a log or of a terminal: tests/test_logs.py,
-# tests/lowering/test_apart.py and tests/runtime/test_progress.py have them.
-SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py")
+# Files whose texts are lines of a log or of a terminal, or notes on errors: tests/test_logs.py,
+# tests/lowering/test_apart.py, tests/runtime/test_progress.py and test_backward_lines.py have them.
+SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py", "jit/call_notes.py")
 LITERAL = 8  # letters that make a text recognisable
 
 

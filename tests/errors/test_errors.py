@@ -8,8 +8,8 @@ import pytest
 
 from tests.errors.entries import ENTRIES
 
-FAMILIES = ("backward", "cache", "capture", "config", "control_flow", "corners", "guards", "loops",
-            "names", "runtime", "saving", "unread")
+FAMILIES = ("backward", "cache", "capture", "collectives", "config", "control_flow", "corners",
+            "guards", "loops", "names", "runtime", "saving", "unread")
 for family in FAMILIES:
     importlib.import_module(f"tests.errors.{family}")
 

@@ -7,6 +7,7 @@ import importlib
 
 import pytest
 
+from tests.errors.apart import outcomes
 from tests.errors.entries import ENTRIES
 from tests.errors.pairs import PAIRS, check
 from tests.errors.test_errors import FAMILIES
@@ -19,7 +20,6 @@ for table in TABLES:
 
 # The reason names an error of the user's own, which no other way of writing mends.
 NO_CURE = ("its body raises ",)
-SAID_ELSEWHERE: set[str] = set()
 
 
 cured = functools.cache(check)  # Pair -> the hint that it shows
@@ -30,11 +30,16 @@ def test_hint_cures_its_break(pair):
     cured(pair)
 
 
+def test_hints_between_processes_cure_their_breaks():
+    assert {name: text for name, text in outcomes().items() if name != "hints" and text} == {}
+    assert len(outcomes()["hints"]) == 3
+
+
 def test_every_hint_is_applied():
     given = {text.partition("\nhint: ")[2] for entry in ENTRIES if _breaks(entry)
              for text in entry.texts} - {""}
     known = {hint for hint, _ in hints.CURES} | given
-    assert known - set(map(cured, PAIRS)) - SAID_ELSEWHERE == set()
+    assert known - set(map(cured, PAIRS)) - set(outcomes()["hints"]) == set()
 
 
 def test_every_break_has_a_hint():

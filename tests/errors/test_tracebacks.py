@@ -21,7 +21,7 @@ import pytest
 import tracejit
 from tests.errors.mistakes import PROGRAMS, failure, plain, printed, shown
 from tracejit import config
-from tracejit.core.eager import tracebacks
+from tracejit.core.eager import tracebacks, wrong_calls
 
 PACKAGE = str(Path(tracejit.__file__).parent)
 RUNS = {"eager": plain, "captured": tracejit.script}
@@ -154,6 +154,71 @@ def test_wrong_keywords_list_the_signature():
         "tracejit: in sum(input, dim=None, keepdim=False, *, dtype=None)"]
     assert notes(caught(lambda: x.sum(dims=1))) == notes(caught(lambda: tracejit.sum(x, dims=1)))
     assert notes(caught(lambda: tracejit.exp(x, foo=1))) == ["tracejit: in exp(input, *, out=None)"]
+
+
+REFUSED = {
+    "nn.Linear(2, 3, biass=True)":
+        "Linear(in_features, out_features, bias=True, device=None, dtype=None)",
+    "nn.Linear()": "Linear(in_features, out_features, bias=True, device=None, dtype=None)",
+    "nn.ReLU()(tracejit.ones(2), dim=1)": "ReLU.forward(input)",
+    "layer.train(modee=True)": "ReLU.train(mode=True)",
+    "tracejit.optim.lr_scheduler.StepLR(None, step=2)":
+        "StepLR(optimizer, step_size, gamma=0.1, last_epoch=-1)",
+    "nn.Parameter(data=None, grad=1)": "Parameter(data=None, requires_grad=True)",
+    "tracejit.script(fullgrap=True)":
+        "script(fn_or_module=None, *, dynamic=None, fullgraph=False, numerics=None, mode=None)",
+    "x.backward(keep=1)":
+        "Tensor.backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)",
+    "tracejit.save(1, ff=2)": "save(obj, f, pickle_module=..., pickle_protocol=2, ",
+}
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_calls_that_python_refuses_list_the_signature(call):
+    names = {"tracejit": tracejit, "nn": tracejit.nn, "layer": tracejit.nn.ReLU(),
+             "x": tracejit.ones(2)}
+    error = caught(eval, call, names)
+    wrong_calls.explain(error)  # as where it ends the program
+    assert notes(error)[0].startswith(f"tracejit: in {REFUSED[call]}")
+
+
+def test_a_wrong_call_within_a_layer_lists_the_signature():
+    class Net(tracejit.nn.Module):
+        def forward(self, x):
+            return tracejit.nn.Dropout(pp=0.5)(x)
+
+    assert notes(caught(Net(), tracejit.ones(1))) == ["tracejit: in Dropout(p=0.5, inplace=False)"]
+
+
+def test_the_users_functions_get_no_signature():
+    def linear(x):
+        return x
+
+    class Linear:
+        pass
+
+    for function in (linear, Linear):
+        error = caught(lambda: function(y=2))  # noqa: B023
+        wrong_calls.explain(error)
+        assert notes(error) == []
+
+
+def test_a_program_that_ends_with_a_wrong_call():
+    text = """
+        import threading
+        import tracejit.nn as nn
+
+        def make():
+            nn.Linear(2, 3, biass=True)
+
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        make()
+        """
+    printed = run_program(text)
+    assert printed.count("tracejit: in Linear(in_features, out_features, bias=True") == 2
+    assert "tracejit: in" not in run_program(text, TRACEJIT_TRACEBACKS="full")
 
 
 def test_users_own_error_has_no_note_where_nothing_is_captured():

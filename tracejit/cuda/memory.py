@@ -12,6 +12,7 @@ from typing import Any
 from tracejit import cuda
 from tracejit.core.eager.recording import active
 from tracejit.core.memory.devices import array_module, device
+from tracejit.core.ops import sealing as _sealing
 
 __all__ = [
     "empty_cache", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
@@ -126,3 +127,6 @@ def _pooled(what: str, where: Any) -> int:
         active.tracer.break_graph(None, "the function asks how much memory is in use")
     with cuda.device(where):
         return int(getattr(array_module(device("cuda")).get_default_memory_pool(), what)())
+
+
+_sealing.seal_all(globals())

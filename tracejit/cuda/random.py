@@ -11,6 +11,7 @@ from typing import Any
 
 from tracejit import cuda
 from tracejit.core.ops import generators
+from tracejit.core.ops import sealing as _sealing
 
 __all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
            "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"]  # fmt: skip
@@ -62,3 +63,6 @@ def set_rng_state_all(new_states: Iterable[Any]) -> None:
 
 
 manual_seed_all, seed_all = manual_seed, seed
+
+
+_sealing.seal_all(globals())

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracejit.core.ops import sealing as _sealing
+
 
 class _Refused:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -103,3 +105,6 @@ default_stream = current_stream
 def is_current_stream_capturing() -> bool:
     """Return False: calls are never recorded instead of run."""
     return False
+
+
+_sealing.seal_all(globals())

@@ -16,6 +16,7 @@ from typing import Any
 from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
 from tracejit.distributed import environment, mpi, nccl_library, rendezvous
+from tracejit.distributed.debug_level import get_debug_level
 from tracejit.distributed.store import PrefixStore, Store
 from tracejit.jit.capture.collectives import backward_calls
 
@@ -289,6 +290,7 @@ def init_process_group(
         raise TypeError("Expected timeout argument to be of type"
                         f"datetime.timedelta, got {timeout}")
     found_backend = _backend_of(backend)
+    get_debug_level()  # a recorded collective that read the variable first would change objects
     with _lock:
         joined = rendezvous.join(
             init_method, rank, world_size, store, timeout or default_pg_timeout

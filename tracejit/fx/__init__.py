@@ -5,6 +5,7 @@ In: modules and functions. Out: graphs of their calls, and modules that run a gr
 """
 
 import tracejit.nn  # noqa: F401 - the files below import parts of it
+from tracejit.core.ops import sealing as _sealing
 from tracejit.fx import _symbolic_trace, passes
 from tracejit.fx.code import CodeGen
 from tracejit.fx.concrete_arguments import PH
@@ -20,3 +21,5 @@ from tracejit.fx.wrapping import wrap
 __all__ = ["PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy",
            "ProxyableClassMeta", "Tracer", "Transformer", "_symbolic_trace", "has_side_effect",
            "map_arg", "passes", "replace_pattern", "symbolic_trace", "wrap"]
+
+_sealing.seal_all(globals())

@@ -35,7 +35,7 @@ from tracejit.core.memory import forks
 from tracejit.core.ops import sealing
 from tracejit.core.ops.generators import get_rng_state, set_rng_state
 from tracejit.debug.report import Recompile, Report, Statistics, guard_lines
-from tracejit.jit.call_notes import notes_of
+from tracejit.jit.call_notes import backward_line, notes_of
 from tracejit.jit.capture.access_path import Source
 from tracejit.jit.capture.breaks import CaptureError, GraphBreak, add_break_to
 from tracejit.jit.capture.changing_constants import ChangingConstants
@@ -503,3 +503,4 @@ def no_recompile() -> Iterator[None]:
 
 sealing.seal_all(globals())
 add_context(notes_of(CompiledFunction.__call__.__code__))
+add_context(backward_line)

@@ -20,6 +20,7 @@ from types import UnionType
 from typing import Any, NamedTuple
 
 from tracejit.core.eager.size import Size
+from tracejit.core.ops import sealing as _sealing
 
 
 @dataclass(frozen=True)
@@ -430,3 +431,6 @@ def key_get(obj: Any, kp: tuple) -> Any:
     for key in kp:
         obj = key.get(obj)
     return obj
+
+
+_sealing.seal_all(globals())

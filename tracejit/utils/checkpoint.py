@@ -20,6 +20,7 @@ from tracejit.core.eager.modes import enable_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.saved import KeptHistory, alias, packing
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.autocast import switch, switches
 from tracejit.core.ops.generators import get_rng_state
 from tracejit.nn.containers import Sequential
@@ -392,3 +393,6 @@ def _type_of(x: Any) -> tuple:
 def _shown(kind: tuple) -> str:
     shape, dtype, device = kind
     return f"{{'shape': {shape}, 'dtype': {dtype!r}, 'device': {device!r}}}"
+
+
+_sealing.seal_all(globals())

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracejit.core.eager import dispatch
 from tracejit.core.eager.recording import active, ever
+from tracejit.core.ops import sealing as _sealing
 from tracejit.core.ops.record import Op
 from tracejit.utils.module_tracker import ModuleTracker
 
@@ -163,3 +164,6 @@ def _shown(count: int, total: int) -> tuple[str, str]:
     order = max(0, min(len(_SUFFIXES) - 1, (len(str(count)) - 1) // 3))
     part = 0.0 if total == 0 else count / total
     return f"{count / 1000**order:.3f}{_SUFFIXES[order]}", f"{part:.2%}"
+
+
+_sealing.seal_all(globals())

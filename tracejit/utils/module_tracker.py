@@ -13,6 +13,7 @@ from typing import Any
 from tracejit.autograd.graph import register_multi_grad_hook
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.nn.module_global_hooks import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -96,3 +97,6 @@ class ModuleTracker:
             if module not in self._names:
                 self._names[module] = name
                 self._name_all((f"{name}.{key}", x) for key, x in module.named_children())
+
+
+_sealing.seal_all(globals())

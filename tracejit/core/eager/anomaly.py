@@ -118,14 +118,18 @@ def watched(node: Any, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
 
 
 def _warn(node: Any) -> None:
-    lines = node.extras.traceback if node.extras is not None else None
-    if lines is None:
+    if node.extras is None or node.extras.traceback is None:
         warnings.warn(
             f"Error detected in {node.name()}. No forward pass information available. Enable "
             "detect anomaly during "
             "forward pass for more information.", stacklevel=2)
         return
-    own = [line for line in lines if f'"{_PACKAGE}' not in line] or lines
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
                   "error:\n"
-                  + "".join(own), stacklevel=2)
+                  + "".join(users_lines(node)), stacklevel=2)
+
+
+def users_lines(node: Any) -> list[str]:
+    """Return the entries of a node's forward traceback that are in the user's code."""
+    lines: list[str] = node.extras.traceback
+    return [line for line in lines if f'"{_PACKAGE}' not in line] or lines

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from tracejit.core.eager.history import rebase, set_history
@@ -95,6 +97,7 @@ class FunctionNode(Node, FunctionCtx):
     needs_input_grad: tuple = ()
     _kept: tuple | None = None  # what backward unpacks; None while forward runs
     _freed = False
+    _called_from: tuple[CodeType, int] | None = None  # the caller of `apply`, for errors
     _outputs: tuple = ()
     _inputs: tuple = ()
 
@@ -262,6 +265,9 @@ class Function(metaclass=FunctionMeta):
                              for x, need in zip(args, needs)]
         node = cls._tracejit_node_class(tuple(edges))
         node.needs_input_grad = needs
+        if tracked and active.tracer is None:
+            frame = sys._getframe(1)
+            node._called_from = frame.f_code, frame.f_lasti
         run = functools.partial(run_forward, cls) if push is None else push.forward(cls)
         with no_grad():
             found = run(node, args, kwargs)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
+
+from tracejit.core.eager.wrong_calls import is_wrong_call, refused, signature_of
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _COMPILER = os.path.join(_ROOT, "jit") + os.sep
@@ -21,8 +22,6 @@ _INTRO = "tracejit: "
 _STEPS = frozenset("""call function instead apply dispatch through new method in_place __call__
 _call answer ask disabled torch_function __torch_function__ _through_gate __get__ <lambda>
 <listcomp> <genexpr>""".split())
-_WRONG_CALL = re.compile(r"unexpected keyword argument|missing \d+ required|positional argument"
-                         r"|multiple values for argument")
 # What an error of these kinds says is PyTorch's text or the user's mistake; others may be ours.
 _EXPECTED = (ArithmeticError, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError,
              OSError, MemoryError, Warning, ImportError, AssertionError)
@@ -48,6 +47,7 @@ def of(error: BaseException, entries: list[tuple[TracebackType, bool]]) -> str:
     """Return what tracejit was doing: "in matmul, while capturing step (train.py:12)"."""
     said = []
     ours = bool(entries) and entries[-1][1]
+    name = ""
     if ours:
         run = []
         for entry, hidden in reversed(entries):
@@ -56,8 +56,10 @@ def of(error: BaseException, entries: list[tuple[TracebackType, bool]]) -> str:
             run.append(entry.tb_frame)
         run.reverse()
         name = _name_in(run, error)
-        if name:
-            said.append(f"in {name}")
+    if not name.endswith(")"):
+        name = refused(error) or name
+    if name:
+        said.append(f"in {name}")
     for entry, hidden in reversed(entries):
         if hidden:
             said += [text for describe in _contexts if (text := describe(entry)) is not None]
@@ -71,7 +73,7 @@ def of(error: BaseException, entries: list[tuple[TracebackType, bool]]) -> str:
 def _name_in(run: list[FrameType], error: BaseException) -> str:
     """Return the name of what the user called, with its signature if the arguments were wrong."""
     modules: list[str] = []
-    wrong = isinstance(error, TypeError) and _WRONG_CALL.search(str(error)) is not None
+    wrong = is_wrong_call(error)
     for frame in run:
         code = frame.f_code
         if code.co_filename.startswith(_COMPILER):
@@ -79,11 +81,11 @@ def _name_in(run: list[FrameType], error: BaseException) -> str:
         if code.co_name in _STEPS:
             function = _called(frame)
             if function is not None and not modules:
-                return function.__name__ + (_signature(function) if wrong else "")
+                return function.__name__ + (signature_of(function) if wrong else "")
         elif code.co_name == "forward" and code.co_qualname.count(".") == 1:
             modules.append(type(frame.f_locals.get("self")).__name__)
         elif not modules:
-            return _title(frame)
+            return _title(frame) + (signature_of(_running(frame)) if wrong else "")
     return " > ".join(modules)
 
 
@@ -101,6 +103,19 @@ def _called(frame: FrameType) -> Any:
     return None
 
 
+def _running(frame: FrameType) -> Any:
+    """Return the function whose frame this is, or the class that it makes; None if unknown."""
+    code = frame.f_code
+    first = frame.f_locals.get(code.co_varnames[0]) if code.co_varnames else None
+    found = frame.f_globals.get(code.co_name)
+    if code.co_name == "__init__":
+        return type(first)
+    if code.co_argcount and inspect.isroutine(method := getattr(first, code.co_name, None)):
+        found = method
+    inner = getattr(found, "__func__", found)
+    return found if getattr(inner, "__code__", None) is code else None
+
+
 def _title(frame: FrameType) -> str:
     code = frame.f_code
     owner, _, name = code.co_qualname.rpartition(".")
@@ -115,17 +130,6 @@ def _title(frame: FrameType) -> str:
     if name.startswith("__") and name.endswith("__"):
         return f"Tensor.{name}"
     return name.strip("_").removesuffix("_operator")
-
-
-def _signature(function: Any) -> str:
-    if hasattr(function, "operands"):  # a record
-        return f"({', '.join(function.operands)}, *, out=None)"
-    try:
-        found = inspect.signature(inspect.unwrap(function))
-    except (TypeError, ValueError):
-        return ""
-    bare = [p.replace(annotation=p.empty) for p in found.parameters.values()]
-    return str(found.replace(parameters=bare, return_annotation=found.empty))
 
 
 def is_in_doctest(frame: FrameType | None) -> bool:

@@ -18,7 +18,7 @@ from types import CodeType, FrameType, TracebackType
 import numpy
 
 from tracejit.config import flags
-from tracejit.core.eager import traceback_notes
+from tracejit.core.eager import traceback_notes, wrong_calls
 from tracejit.core.ops import sealing
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -194,3 +194,4 @@ def _outside(error: BaseException, ours: bool) -> BaseException | None:
 
 
 sealing.install(leaving)
+wrong_calls.install()

@@ -51,8 +51,7 @@ def record(tracer: Tracer, op: Op, operands: tuple, words: Any, attributes: dict
 
 def backward_calls(name: str) -> RegionRefused:
     """Return the error of a later backward that calls a collective: it may run again, or never."""
-    return RegionRefused(f"calls {name}, for which other processes wait",
-                         "call backward() inside the captured function")
+    return RegionRefused(f"calls {name}, for which other processes wait")
 
 
 def awaits(values: Iterable[Any]) -> bool:

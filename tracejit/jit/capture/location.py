@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy
 
@@ -40,6 +41,8 @@ COMPILERS = ("cupy", "jax", "jaxlib", "llvmlite", "numba", "numba_cuda", "numexp
 _COMPILERS = tuple(INSTALLED + name + os.sep for name in COMPILERS)
 _own: dict[int, tuple[CodeType, bool]] = {}  # by id: hashing code takes longer than the answer
 _seen: dict[tuple[CodeType, int], Location] = {}
+# What nodes of a recording's tape keep -> the line of their op, for errors of their backward.
+forward_lines: WeakKeyDictionary[Any, Location | None] = WeakKeyDictionary()
 _naming_modules: contextvars.ContextVar[bool] = contextvars.ContextVar("modules", default=False)
 
 

@@ -35,9 +35,3 @@ class GradPromotion(Retrace):
     """Variable that requires grad after an iteration: it then does so from the start."""
 
     what = "requires grad after an iteration"
-
-
-class GrowingList(Retrace):
-    """List that grows through a name that is bound again (`+=`): the body does not carry it."""
-
-    what = "is a list that grows"

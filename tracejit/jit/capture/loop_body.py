@@ -28,7 +28,7 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.cells import UNBOUND, Variables
 from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_attempts import GradPromotion, GrowingList, LiftNumber, StrideChange
+from tracejit.jit.capture.loop_attempts import GradPromotion, LiftNumber, StrideChange
 from tracejit.jit.capture.loop_items import part_at
 from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymInt, LoopIndex, as_tensor, number_in
 from tracejit.jit.capture.loop_region import LoopBodyTracer
@@ -128,7 +128,6 @@ class LoopBodyTrace:
     promoted: frozenset = frozenset()  # variables that require grad though they start without
     lifted: frozenset = frozenset()  # Python numbers that change
     stride_changes: frozenset = frozenset()  # variables whose strides change
-    growing_lists: frozenset = frozenset()  # lists that only grow
     max_trips: Any = None  # how many iterations there can be, where that is known
     before: TracedExit | None = None  # how the iteration before the loop ended
     carried_vars: list[CarriedVar] = field(default_factory=list)
@@ -199,7 +198,7 @@ class LoopBodyTrace:
         self.started = {}
         self.containers: dict[str, Any] = {}  # copies, with placeholders, of lists and dicts
         for name, value in before.items():
-            if value is UNBOUND or (name, 0) in self.growing_lists:
+            if value is UNBOUND:
                 continue
             if number_kind(value) is not None and (name, 0) in self.lifted:
                 var = self._number(name, value)
@@ -337,9 +336,6 @@ class LoopBodyTrace:
                 "it appends under a condition, or it appends something that is no tensor")
         if self.trip_count is None:
             raise RegionRefused("a tensor decides when it ends, and it appends to a list")
-        for name, standing in self.containers.items():
-            if container is standing:
-                raise GrowingList(name, 0)
         if not is_a(container, StackedList) or is_a(self.parent, SubgraphTracer):
             raise RegionRefused("it appends to a list made outside the function or outside a "
                                 "surrounding loop")
@@ -356,9 +352,6 @@ class LoopBodyTrace:
         for name, value in after.items():
             if value is before[name] and id(value) in self.appended:
                 continue
-            if (name, 0) in self.growing_lists:
-                raise RegionRefused(
-                    "it appends to a variable that holds another list in each iteration")
             if name not in self.started:
                 self._new(name, value)
             elif value is self.containers.get(name, self):  # the same list or dict as before

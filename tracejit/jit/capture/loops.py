@@ -29,7 +29,6 @@ from tracejit.jit.capture.inputs import RngInput
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import (
     GradPromotion,
-    GrowingList,
     LiftNumber,
     Retrace,
     StrideChange,
@@ -155,11 +154,11 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
              before: TracedExit | None = None) -> LoopBodyTrace:
     """Record the body until no `Retrace` asks for another attempt."""
     known: dict[type, set] = {
-        kind: set() for kind in (GradPromotion, LiftNumber, StrideChange, GrowingList)}
+        kind: set() for kind in (GradPromotion, LiftNumber, StrideChange)}
     for _ in range(ATTEMPTS):
-        promoted, lifted, stride_changes, growing_lists = map(frozenset, known.values())
+        promoted, lifted, stride_changes = map(frozenset, known.values())
         body = LoopBodyTrace(parent, name, variables, trip_count, promoted, lifted, stride_changes,
-                             growing_lists, max_trips, before)
+                             max_trips, before)
         try:
             body.record(run)
             return body

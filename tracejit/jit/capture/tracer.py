@@ -46,7 +46,12 @@ from tracejit.jit.capture.fold import fold_constant, run_on_constants
 from tracejit.jit.capture.identities import IdentityReads
 from tracejit.jit.capture.inputs import LiftedInput, NumberSource, RngInput
 from tracejit.jit.capture.lifting import lift
-from tracejit.jit.capture.location import in_capture, is_asked_by_user, user_location
+from tracejit.jit.capture.location import (
+    forward_lines,
+    in_capture,
+    is_asked_by_user,
+    user_location,
+)
 from tracejit.jit.capture.looking import attribute_of, is_a, is_exactly, is_stand_in
 from tracejit.jit.capture.random_state import rng_input_of
 from tracejit.jit.capture.recursion import Blocks
@@ -280,6 +285,7 @@ class Tracer:
     def keeps(self, saved: Any) -> None:
         """Note that the tape needs the tensor of `saved` as it is now, as long as `saved` lives."""
         self.root.kept.append(weakref.ref(saved))
+        forward_lines[saved] = self.graph.location
 
     def check_kept(self, memory: FunctionalStorage, family: AliasFamily | None) -> None:
         """Raise RegionRefused if a backward would depend on whether memory of this graph is

@@ -18,9 +18,10 @@ from tracejit.jit.autodiff.differentiate import JointGraph
 from tracejit.jit.autodiff.outer_saves import SaveRecord
 from tracejit.jit.autodiff.reach import flag_of, operand_of, records
 from tracejit.jit.autodiff.stages import Stage
+from tracejit.jit.capture.location import forward_lines
 from tracejit.jit.capture.storage import FunctionalStorage, FunctionalTensor
 from tracejit.jit.ir.extract import extract
-from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.graph import Graph, Location, Value
 from tracejit.jit.runtime.backward_plan import (
     BackwardPlan,
     BackwardStage,
@@ -74,6 +75,7 @@ def backward_plan(
     place = dict(zip(kept, places))
     again = {primal[v] for v in tensors if v in joint.again}
     noted = _Noted(tracer, primal, roots, joint)
+    line_of = {at[edge_of(x)][0]: _line(tracer, x) for x in reversed(joint.outputs)}
     stages = [
         BackwardStage(
             [result_of.get(p, -1) for p in stage.places],
@@ -85,6 +87,7 @@ def backward_plan(
             _own(stage, freed[k]),
             [noted.by(node) for node, _ in stage.places],
             noted.of(stage),
+            line_of.get(k),
         )
         for k, stage in enumerate(joint.stages)
     ]
@@ -195,6 +198,12 @@ def _saved(
     return extra, found
 
 
+def _line(tracer: Any, result: Tensor) -> Location | None:
+    """Return the line of the user's program that made a result."""
+    node = tracer.traced(result).memory.value.node
+    return None if node is None else node.location
+
+
 class _Noted:
     """List of the memory that must not be written before a backward, each with its number."""
 
@@ -267,11 +276,13 @@ class _Noted:
         """Make the check of a record's memory. `given`: the record is of the caller's tensor, or of
         what a region keeps of it."""
         itself, label, memory = operand_of(record), record.label(traced.shape), traced.memory
+        line = None if isinstance(record, SaveRecord) else forward_lines.get(record)
         if memory.input_tensor is not None:
             whole = given and itself is not None
-            return VersionCheck(self.primal[memory.input], label=None if whole else label)
+            named = None if whole else label
+            return VersionCheck(self.primal[memory.input], label=named, line=line)
         result = next((k for k, x in enumerate(self.outputs) if x is itself), -1)
-        return VersionCheck(-1, self.roots[memory], label, result)
+        return VersionCheck(-1, self.roots[memory], label, result, line=line)
 
     def held(self, number: int) -> int:
         """Return the number of the check of an input, which is added if need be.

@@ -24,7 +24,7 @@ from tracejit.jit.autodiff.joining import joined
 from tracejit.jit.autodiff.prune import Pruned, prune
 from tracejit.jit.autodiff.rebuilt_tape import RebuiltTape
 from tracejit.jit.ir.clone import copy_graph
-from tracejit.jit.ir.graph import Graph, Value
+from tracejit.jit.ir.graph import Graph, Location, Value
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 
 # A way through something, as bits: results of a stage that lead to it, edges that it leads to.
@@ -45,6 +45,7 @@ class BackwardStage:
     parts    for each group its parts of the tape
     own      for each result the groups that are freed with the node that made it, as bits
     kept     (number in the plan's `noted`, the ways through what needs the check)
+    line     of the user's program, which made one of the results
 
     `own_kept` has for each result the checks of the node that made it, as numbers in `noted`.
     `free_conditions` tells for each group whether it was there; None: always.
@@ -59,6 +60,7 @@ class BackwardStage:
     own: list[int]
     own_kept: list[list[int]]
     kept: list[tuple[int, list[PathMask]]]
+    line: Location | None = None
 
     def leads_on(self, gone: int) -> bool:
         """Return True if a gradient gets through the stage after the groups `gone` (bits) were
@@ -87,6 +89,7 @@ class VersionCheck(NamedTuple):
     result  number of the result that the tape keeps itself, or -1
     flag    position of the saved value that decides whether the tape keeps the memory, or -1
     sense   truth that this value must have
+    line    of the user's program, whose op keeps the memory for its backward
     """
 
     input: int
@@ -95,6 +98,7 @@ class VersionCheck(NamedTuple):
     result: int = -1
     flag: int = -1
     sense: bool = True
+    line: Location | None = None
 
 
 @dataclass
