@@ -92,6 +92,18 @@ def messages():
     assert y.tolist() == ((tj.arange(4) * 3 + 5 * before) % 7).tolist()
 
 
+def first_message():
+    """Two of the processes exchange a message before the group has met."""
+    rank = dist.get_rank()
+    x = tj.full((3,), float(rank), device="cuda")
+    if rank == 0:
+        dist.send(x, 1)
+        assert dist.recv(x, 1) == 1 and x.tolist() == [7.0] * 3
+    elif rank == 1:
+        assert dist.recv(x, 0) == 0 and x.tolist() == [0.0] * 3
+        dist.send(tj.full((3,), 7.0, device="cuda"), 0)
+
+
 def works():
     x = tj.ones(3, device="cuda")
     work = dist.all_reduce(x, async_op=True)

@@ -88,10 +88,20 @@ class Nccl:
 
     def join(self, size, unique_id, rank):
         assert type(unique_id) is bytes and len(unique_id) == 128
-        joined = self.mpi.COMM_WORLD.Split(int.from_bytes(unique_id[:3]), rank)
+        joined = self._of(unique_id, size, rank)
         assert (joined.Get_size(), joined.Get_rank()) == (size, rank)
         self.communicators += 1
         return joined
+
+    def _of(self, unique_id, size, rank):
+        """Make a communicator of those who have an id: they meet in the job's store."""
+        from tracejit.distributed.distributed_c10d import _get_default_store
+
+        store, world = _get_default_store(), self.mpi.COMM_WORLD
+        store.set(f"{unique_id.hex()}/{rank}", str(world.Get_rank()))
+        ranks = [int(store.get(f"{unique_id.hex()}/{k}")) for k in range(size)]
+        assert len(set(ranks)) == size
+        return world.Create_group(world.Get_group().Incl(ranks), unique_id[0])
 
     def error(self, communicator):
         return "" if fault in ([], ["never"]) else fault[0]

@@ -24,14 +24,15 @@ def launched(size, *arguments, **variables):
     )  # fmt: skip
 
 
-PROGRAMS = ["reductions", "moves", "messages", "works", "refusals", "ddp", "captured"]
+PROGRAMS = ["first_message", "reductions", "moves", "messages", "works", "refusals", "ddp",
+            "captured"]  # fmt: skip
 
 
 @pytest.mark.timeout(300)
 def test_two_processes():
     found = launched(2, ",".join(PROGRAMS))
     assert found.returncode == 0, found.stdout
-    assert [found.stdout.count(f"{name} done") for name in PROGRAMS] == [2] * 7, found.stdout
+    assert [found.stdout.count(f"{name} done") for name in PROGRAMS] == [2] * 8, found.stdout
 
 
 @pytest.mark.full

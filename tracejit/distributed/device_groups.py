@@ -10,10 +10,11 @@ becomes an error that a program can catch.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -56,7 +57,7 @@ def on_cpu(tensors: Iterable[Any]) -> bool:
 def forget(group: ProcessGroup) -> None:
     """Give the communicators of a group back, which all its processes do."""
     for one in _made.pop(group, {}).values():
-        one.ring.close()
+        one.close()
 
 
 class DeviceGroup:
@@ -66,7 +67,34 @@ class DeviceGroup:
         self.group, self.ranks, self.seconds = group, group.ranks, group.seconds
         self.handle, self.posted = None, Posted()
         self.library = DeviceLibrary()
-        self.ring = DeviceQueue(group, device)
+        self._device = device
+        self._ring: DeviceQueue | None = None
+        self._pairs: dict[int, DeviceQueue] = {}
+
+    @property
+    def ring(self) -> DeviceQueue:
+        """The queue of all processes, who meet when it is first asked for."""
+        if self._ring is None:
+            self._ring = DeviceQueue(self.group, self._device, None)
+        return self._ring
+
+    def messages(self, peer: int | None) -> DeviceQueue:
+        """Return the queue of messages with a rank: that of both alone, or of an open batch.
+
+        The others need not be there when two processes of a group exchange their first message.
+        """
+        batching = self._ring is not None and self._ring.batch is not None
+        if peer is None or batching or self.group.store is None:
+            return self.ring
+        if peer not in self._pairs:
+            self._pairs[peer] = DeviceQueue(self.group, self._device, peer)
+        return self._pairs[peer]
+
+    def close(self) -> None:
+        """Give the communicators back."""
+        for queue in (self._ring, *self._pairs.values()):
+            if queue is not None:
+                queue.close()
 
     def rank(self) -> int:
         return self.group.rank()
@@ -103,42 +131,83 @@ class DeviceLibrary:
 
 
 class DeviceQueue:
-    """NCCL's communicator of one device and group, and the stream in which it works.
+    """NCCL's communicator of one device, and the stream in which it works.
 
+    peer   None: of all processes of the group; a rank: of this process and that one
+    batch  marks of the messages that start together, at the end of a block
     watch  None: waits look at the group's own watch
     """
 
     watch = None
 
-    def __init__(self, group: ProcessGroup, device: int) -> None:
-        self._group, self._device = group, device
+    def __init__(self, group: ProcessGroup, device: int, peer: int | None) -> None:
+        self._group, self.device, self._peer = group, device, peer
+        self.batch: list[Any] | None = None
         self._nccl = nccl_library.load()
         self._cuda = importlib.import_module("cupy").cuda
-        _check_devices(group, self._identity())
-        with group.ring:
-            given = self._nccl.unique_id() if group.rank() == 0 else None
-            unique_id = group.communicator.bcast(given, 0)
         with self._cuda.Device(device):
-            self._communicator = self._nccl.join(group.size(), unique_id, group.rank())
+            if peer is None:
+                _check_devices(group, self._identity())
+                unique_id = self._id_of_all()
+                self._communicator = self._nccl.join(group.size(), unique_id, group.rank())
+            else:
+                first = group.rank() < peer
+                self._communicator = self._nccl.join(2, self._id_of_both(peer), 1 - first)
             self._stream = self._cuda.Stream(non_blocking=True)
         self.failed: str | None = None
 
     def _identity(self) -> tuple[str, str]:
-        device = self._cuda.Device(self._device)
+        device = self._cuda.Device(self.device)
         return socket.gethostname(), str(device.pci_bus_id)
+
+    def _id_of_all(self) -> bytes:
+        group = self._group
+        with group.ring:
+            given = self._nccl.unique_id() if group.rank() == 0 else None
+            found: bytes = group.communicator.bcast(given, 0)
+        return found
+
+    def _id_of_both(self, peer: int) -> bytes:
+        """Return the id that the lower rank of two makes; it travels over the group's store."""
+        group, store = self._group, self._group.store
+        assert store is not None
+        low, high = sorted((group.rank(), peer))
+        key = f"nccl/{group.group_name}/{low}-{high}"
+        if group.rank() == low:
+            made: bytes = self._nccl.unique_id()
+            store.set(key, made)
+            return made
+        found = bytes(store.get(key))
+        store.delete_key(key)
+        return found
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Start all messages of the block at once, so that none waits for another one's end."""
+        self.batch = []
+        try:
+            with self._cuda.Device(self.device), self._nccl.group():
+                yield
+        finally:
+            marks, self.batch = self.batch, None
+        for mark in marks:
+            mark.record(self._stream)
 
     def post(self, name: str, function: str, arguments: Sequence[Any], keep: Any,
              finish: Callable[[], None] | None, wakes: bool) -> DeviceOperation:  # fmt: skip
         """Give NCCL one of MPI's operations, behind all work that the device has now."""
         if self.failed is not None:
             raise RuntimeError(f"{name}: NCCL's communicator was aborted: {self.failed}")
-        with self._cuda.Device(self._device):
+        with self._cuda.Device(self.device):
             before = self._cuda.Event(disable_timing=True)
             before.record(self._cuda.get_current_stream())
             self._stream.wait_event(before)
             getattr(self, "_" + function)(*arguments[:-2])
             after = self._cuda.Event(disable_timing=True)
-            after.record(self._stream)
+            if self.batch is None:
+                after.record(self._stream)
+            else:
+                self.batch.append(after)
         source = arguments[3] if function == "Irecv" else None
         return DeviceOperation(self, name, after, keep, finish, source)
 
@@ -211,12 +280,16 @@ class DeviceQueue:
                                 *self._where())  # fmt: skip
 
     def _Isend(self, address: int, count: int, kind: tuple, peer: int, tag: int) -> None:
-        self._nccl.send(address, count * kind[1], kind[0], peer, *self._where())
+        self._nccl.send(address, count * kind[1], kind[0], self._place(peer), *self._where())
 
     def _Irecv(self, address: int, count: int, kind: tuple, peer: int | None, tag: int) -> None:
         if peer is None:
             raise RuntimeError("recv: NCCL takes a message from a named rank only")
-        self._nccl.recv(address, count * kind[1], kind[0], peer, *self._where())
+        self._nccl.recv(address, count * kind[1], kind[0], self._place(peer), *self._where())
+
+    def _place(self, peer: int) -> int:
+        """Return a peer's rank in the communicator."""
+        return peer if self._peer is None else int(self._group.rank() < peer)
 
     def _where(self) -> tuple[Any, int]:
         return self._communicator, self._stream.ptr

@@ -152,7 +152,7 @@ def load() -> Any:
 
 
 def lines() -> list[str]:
-    """Return a line of `doctor` where there is a GPU: the library that finds NCCL, or what misses."""
+    """Return a line of `doctor` where there is a GPU: the library for NCCL, or what misses."""
     if not cuda.is_available():
         return []
     try:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.distributed.buffers import check_tensor, source, target
-from tracejit.distributed.device_groups import carrier
-from tracejit.distributed.groups import ProcessGroup, get_rank, member
+from tracejit.distributed.device_groups import DeviceGroup, carrier, on_cpu
+from tracejit.distributed.groups import ProcessGroup, get_rank, member, world
 from tracejit.distributed.work import Work
 
 
@@ -44,12 +44,13 @@ def _start(function: str, tensor: Any, peer: int | None, tag: int, group: Proces
     else:
         moved, finish = target(tensor, name)
     count, library = moved.numel(), group.library
-    peer = library.any_source if peer is None else peer
+    asked, peer = peer, library.any_source if peer is None else peer
     arguments = (
         moved.data_ptr(), count, library.word(moved.dtype.itemsize), peer, tag, group.handle, None
     )  # fmt: skip
     address = library.counting(function, count)
-    operation = group.ring.post(name, address, arguments, moved, finish, wakes)
+    ring = group.messages(asked) if isinstance(group, DeviceGroup) else group.ring
+    operation = ring.post(name, address, arguments, moved, finish, wakes)
     return Work([operation], [tensor], group.seconds, find_source=library.source_of)
 
 
@@ -260,6 +261,15 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     >>> dist.destroy_process_group()
     """
     _check_batch(p2p_op_list)
+    group = p2p_op_list[0].group
+    found = world() if group is None else group
+    if isinstance(found, ProcessGroup) and not on_cpu(one.tensor for one in p2p_op_list):
+        with carrier(found, *(one.tensor for one in p2p_op_list)).ring.together():
+            return _started(p2p_op_list)
+    return _started(p2p_op_list)
+
+
+def _started(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     works = []
     for one in p2p_op_list:
         named = {"group_dst" if one.op is isend else "group_src": one.group_peer}

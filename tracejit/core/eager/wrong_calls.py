@@ -116,7 +116,10 @@ def _is(x: Any, name: str) -> bool:
 
 # -- errors that nobody catches --------------------------------------------------------------------
 def install() -> None:
-    """Add the signature to errors that end the program or a thread, as they are printed."""
+    """Add the signature to errors that end the program or a thread, as they are printed.
+
+    A hook of somebody else's stays alone.
+    """
     usual, of_thread = sys.excepthook, threading.excepthook
 
     def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -128,7 +131,10 @@ def install() -> None:
             explain(given.exc_value)
         of_thread(given)
 
-    sys.excepthook, threading.excepthook = ended, thread_ended
+    if usual is sys.__excepthook__:
+        sys.excepthook = ended
+    if of_thread is threading.__excepthook__:
+        threading.excepthook = thread_ended
 
 
 def explain(error: BaseException) -> None:
