@@ -367,10 +367,10 @@ def _check_devices(devices: Sequence[Any], device_ids: Any, output_device: Any) 
     if len(names) > 1:
         raise ValueError("DistributedDataParallel's input module must be on the same type of "
                          f"devices, but input module parameters locate in {set(names)}.")
-    chosen = [as_device(one) for one in device_ids or ()]
-    chosen += [] if output_device is None else [as_device(output_device)]
+    chosen = [*(device_ids or ()), *([] if output_device is None else [output_device])]
     if chosen and (devices[0].type == "cpu" or len(device_ids or ()) > 1 or any(
-            (one.type, one.index or 0) != ("cuda", devices[0].index or 0) for one in chosen)):
+            (one.type, one.index or 0) != ("cuda", devices[0].index or 0)
+            for one in map(as_device, chosen))):
         raise ValueError(
             "DistributedDataParallel device_ids and output_device arguments only work with "
             "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
