@@ -114,6 +114,10 @@ def test_an_optimizer_of_parameters_elsewhere_is_refused():
     many = importlib.import_module("tracejit.distributed.optim")
     with pytest.raises(NotImplementedError, match="DistributedOptimizer"):
         many.DistributedOptimizer(tracejit.optim.SGD, [tracejit.ones(1)])
+    spread = importlib.import_module("tracejit.distributed.tensor").DTensor
+    assert not isinstance(tracejit.ones(1), spread)
+    with pytest.raises(NotImplementedError, match="DTensor"):
+        spread(tracejit.ones(1))
 
 
 @pytest.mark.parametrize("lib", [tracejit, torch], ids=["tracejit", "torch"])
