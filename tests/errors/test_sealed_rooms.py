@@ -12,6 +12,7 @@ import tracejit
 from tests.errors.test_tracebacks import PACKAGE
 from tracejit import config, cuda, fx, hub, nn
 from tracejit.core.ops import sealing
+from tracejit.fx.passes.shape_prop import ShapeProp
 from tracejit.utils import _pytree, benchmark
 from tracejit.utils.checkpoint import checkpoint
 from tracejit.utils.flop_counter import FlopCounterMode
@@ -83,10 +84,12 @@ PLACES = {
     "tracejit.cuda.random": ("manual_seed", "get_rng_state"),
     "tracejit.utils.checkpoint": ("checkpoint", "checkpoint_sequential"),
     "tracejit.utils._pytree": ("tree_map", "tree_flatten", "register_pytree_node"),
+    "tracejit.utils.dlpack": ("to_dlpack", "from_dlpack"),
+    "tracejit.utils.model_zoo": ("load_url",),
 }
 METHODS = [fx.Graph.lint, fx.Proxy.__iter__, fx.Interpreter.run, fx.Tracer.trace, cuda.Stream,
            benchmark.Timer.timeit,
-           FlopCounterMode.__enter__, ModuleTracker.__enter__]  # fmt: skip
+           FlopCounterMode.__enter__, ModuleTracker.__enter__, ShapeProp.propagate]  # fmt: skip
 
 
 def test_public_functions_of_these_rooms_are_sealed():
@@ -94,3 +97,10 @@ def test_public_functions_of_these_rooms_are_sealed():
              for place, names in PLACES.items() for name in names]
     found += [x.__init__ if isinstance(x, type) else x for x in METHODS]
     assert [f for f in found if not sealing.is_sealed(f.__code__)] == []
+
+
+def test_the_writer_of_logs_is_sealed():
+    pytest.importorskip("tensorboardX")
+    from tracejit.utils.tensorboard import SummaryWriter
+
+    assert sealing.is_sealed(SummaryWriter.add_graph.__code__)

@@ -9,6 +9,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tracejit.distributed.all_to_all import all_to_all, all_to_all_single
+from tracejit.distributed.availability import (
+    is_available,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+)
 from tracejit.distributed.backends import (
     BackendConfig,
     get_default_backend_for_device,
@@ -44,20 +52,13 @@ from tracejit.distributed.exchanges import (
     all_gather_coalesced,
     all_gather_into_tensor,
     all_gather_single,
-    all_to_all,
-    all_to_all_single,
     gather,
     reduce_scatter,
     reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
-from tracejit.distributed.groups import (
-    Backend,
-    GroupMember,
-    ProcessGroup,
-    default_pg_timeout,
-    destroy_process_group,
+from tracejit.distributed.group_ranks import (
     get_backend,
     get_backend_config,
     get_global_rank,
@@ -66,17 +67,17 @@ from tracejit.distributed.groups import (
     get_process_group_ranks,
     get_rank,
     get_world_size,
+)
+from tracejit.distributed.groups import (
+    Backend,
+    GroupMember,
+    ProcessGroup,
+    default_pg_timeout,
+    destroy_process_group,
     group,
     init_process_group,
-    is_available,
-    is_gloo_available,
     is_initialized,
-    is_mpi_available,
-    is_nccl_available,
-    is_torchelastic_launched,
     new_group,
-    new_subgroups,
-    new_subgroups_by_enumeration,
 )
 from tracejit.distributed.monitored_barrier import monitored_barrier
 from tracejit.distributed.objects import (
@@ -100,6 +101,7 @@ from tracejit.distributed.store import (
     Store,
     TCPStore,
 )
+from tracejit.distributed.subgroups import new_subgroups, new_subgroups_by_enumeration
 from tracejit.distributed.unavailable import (
     AllreduceCoalescedOptions,
     AllreduceOptions,

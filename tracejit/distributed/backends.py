@@ -9,7 +9,8 @@ from typing import Any
 
 from tracejit.core.memory.devices import device as as_device
 from tracejit.distributed import groups, mpi
-from tracejit.distributed.groups import Backend, is_nccl_available
+from tracejit.distributed.availability import is_nccl_available
+from tracejit.distributed.groups import Backend
 from tracejit.distributed.reduce_op import ReduceOp
 
 # PyTorch's order, in which configurations are printed.

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracejit.core.eager.construction import tensor
 from tracejit.core.eager.tensor import Tensor
-from tracejit.distributed import groups
+from tracejit.distributed import group_ranks, groups
 from tracejit.distributed.groups import ProcessGroup
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
@@ -62,7 +62,7 @@ class DeviceMesh:
 
     def _make_groups(self) -> None:
         """Make the groups of all rows: every process calls this for all of them."""
-        rank = groups.get_rank()
+        rank = group_ranks.get_rank()
         for dim in range(self.mesh.dim()):
             rows = self.mesh.movedim(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist()
             own = None
@@ -110,16 +110,16 @@ class DeviceMesh:
 
     def get_coordinate(self) -> list[int] | None:
         """Return the place of this process in the grid; None outside."""
-        found = (self.mesh == groups.get_rank()).nonzero().tolist()
+        found = (self.mesh == group_ranks.get_rank()).nonzero().tolist()
         return found[0] if found else None
 
     def get_rank(self) -> int:
         """Return the global rank of this process."""
-        return groups.get_rank()
+        return group_ranks.get_rank()
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """Return the rank of this process in its row of a dimension."""
-        return groups.get_rank(self.get_group(mesh_dim))
+        return group_ranks.get_rank(self.get_group(mesh_dim))
 
     def __getitem__(self, names: str | Sequence[str]) -> DeviceMesh:
         """Return the part of the grid in some dimensions, by name, in which this process is."""
@@ -183,8 +183,8 @@ def init_device_mesh(
     count = 1
     for size in mesh_shape:
         count *= size
-    if count != groups.get_world_size():
+    if count != group_ranks.get_world_size():
         raise RuntimeError(f"Mesh should not be bigger than default world size "
-                           f"{groups.get_world_size()}, but found {count} ranks!")
+                           f"{group_ranks.get_world_size()}, but found {count} ranks!")
     ranks = tensor(list(range(count))).reshape(*mesh_shape)
     return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names)

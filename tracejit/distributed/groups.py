@@ -7,7 +7,6 @@ communicator of MPI. Called by programs, and by every collective for the group i
 from __future__ import annotations
 
 import itertools
-import os
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,7 +14,7 @@ from typing import Any
 
 from tracejit.core.eager.recording import active
 from tracejit.core.memory import forks
-from tracejit.distributed import environment, mpi, nccl_library, rendezvous
+from tracejit.distributed import mpi, nccl_library, rendezvous
 from tracejit.distributed.debug_level import get_debug_level
 from tracejit.distributed.store import PrefixStore, Store
 from tracejit.jit.capture.collectives import backward_calls
@@ -368,7 +367,7 @@ def member(group: Any, name: str) -> ProcessGroup | None:
     if group is None:
         return world()
     if group == GroupMember.NON_GROUP_MEMBER:
-        warnings.warn(f"Running {name} on global rank {get_rank()} which does not "
+        warnings.warn(f"Running {name} on global rank {world().rank()} which does not "
                       "belong to the given group.", stacklevel=3)  # fmt: skip
         return None
     if not isinstance(group, ProcessGroup):
@@ -376,154 +375,6 @@ def member(group: Any, name: str) -> ProcessGroup | None:
     if group not in _made:
         raise ValueError("Invalid process group specified or has been destroyed.")
     return group
-
-
-def get_rank(group: Any = None) -> int:
-    """Return the rank of this process in a group, the default one if None; -1 outside it.
-
-    group  a `ProcessGroup`, `GroupMember.NON_GROUP_MEMBER` or None
-
-    Ranks count from 0 to `get_world_size() - 1`. Raises ValueError if there is no default group.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_rank(), dist.get_rank(dist.GroupMember.NON_GROUP_MEMBER)
-    (0, -1)
-    >>> dist.destroy_process_group()
-    """
-    if group == GroupMember.NON_GROUP_MEMBER:
-        return -1
-    return (world() if group is None else group).rank()
-
-
-def get_world_size(group: Any = None) -> int:
-    """Return the number of processes in a group, the default one if None; -1 outside it.
-
-    group  a `ProcessGroup`, `GroupMember.NON_GROUP_MEMBER` or None
-
-    Raises ValueError if there is no default group.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_world_size()
-    1
-    >>> dist.destroy_process_group()
-    """
-    if group == GroupMember.NON_GROUP_MEMBER:
-        return -1
-    return (world() if group is None else group).size()
-
-
-def get_backend(group: Any = None) -> Backend:
-    """Return the backend's name, as it was asked for.
-
-    group  a `ProcessGroup`; the default one if None
-
-    Raises ValueError if there is no default group.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_backend()
-    'mpi'
-    >>> dist.destroy_process_group()
-    """
-    found = world() if group is None else group
-    note_use(found)
-    return found.backend
-
-
-def get_backend_config(group: Any = None) -> str:
-    """Return the backends by kind of device, such as "cpu:mpi,cuda:mpi".
-
-    group  a `ProcessGroup`; the default one if None
-
-    Raises ValueError if there is no default group.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group("mpi", rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_backend_config()
-    'cpu:mpi,cuda:mpi'
-    >>> dist.destroy_process_group()
-    """
-    name = str(get_backend(group))
-    return name if ":" in name else f"cpu:{name},cuda:{name}"
-
-
-def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """Return the global ranks of a group, in its order.
-
-    group  a `ProcessGroup`; the default one if None
-
-    In two processes the default group gives [0, 1].
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_process_group_ranks(None)
-    [0]
-    >>> dist.destroy_process_group()
-    """
-    found = world() if group is None else group
-    note_use(found)
-    return list(found.ranks)
-
-
-def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Return the global rank of a rank in a group; ValueError if there is none.
-
-    group       a `ProcessGroup`
-    group_rank  from 0 to the group's size - 1
-
-    In a group of the ranks [2, 3] the rank 0 is the global rank 2.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_global_rank(dist.new_group([0]), 0)
-    0
-    >>> dist.destroy_process_group()
-    """
-    if not 0 <= group_rank < group.size():
-        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
-    return group.ranks[group_rank]
-
-
-def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Return the rank in a group of a global rank; ValueError if it is not in it.
-
-    group        a `ProcessGroup`
-    global_rank  rank in the default group
-
-    In a group of the ranks [2, 3] the global rank 2 is the rank 0.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> dist.get_group_rank(dist.new_group([0]), 0)
-    0
-    >>> dist.destroy_process_group()
-    """
-    note_use(group)
-    if global_rank not in group.ranks:
-        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
-    return group.ranks.index(global_rank)
-
-
-def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return the rank of this process among those of its host.
-
-    fallback_rank  is returned if no launcher said it
-
-    Raises RuntimeError if no launcher said it and there is no `fallback_rank`.
-
-    >>> get_node_local_rank(fallback_rank=0)
-    0
-    """
-    found = environment.read()
-    if found is not None and found.local_rank >= 0:
-        return found.local_rank
-    if fallback_rank is not None:
-        return int(fallback_rank)
-    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to "
-                       "allow `get_node_local_rank` to work, assuming you are not running in a "
-                       "multi-device context and want the code to run locally instead.")
 
 
 def new_group(
@@ -633,123 +484,3 @@ def _new_group(base: ProcessGroup, ranks: list[int], inside: bool, timeout: time
     )  # fmt: skip
     _made.append(made)
     return made
-
-
-def new_subgroups(
-    group_size: int | None = None,
-    group: Any = None,
-    timeout: timedelta | None = None,
-    backend: str | None = None,
-    pg_options: Any = None,
-    group_desc: str | None = None,
-) -> tuple[Any, list[Any]]:
-    """Cut the default group into groups of `group_size` neighbours, those of one host if None.
-
-    group_size  number of processes of each group
-    timeout, backend, group_desc  as for `new_group`
-
-    Returns this process's group and the list of all. Raises ValueError if the size does not divide
-    the number of processes.
-
-    Four processes and a size of 2 give the groups [0, 1] and [2, 3].
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> own, every = dist.new_subgroups(1)
-    >>> own.ranks, len(every)
-    ([0], 1)
-    >>> dist.destroy_process_group()
-    """
-    base = world()
-    size = base.library.local_size if group_size is None else group_size
-    if size <= 0:
-        raise ValueError(f"The arg 'group_size' ({size}) must be positive")
-    if base.size() < size:
-        raise ValueError(f"The arg 'group_size' ({size}) must not exceed the world size "
-                         f"({base.size()})")
-    if base.size() % size:
-        raise ValueError(f"The world size ({base.size()}) must be divisible by 'group_size={size}'")
-    parts = [list(range(k, k + size)) for k in range(0, base.size(), size)]
-    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
-
-
-def new_subgroups_by_enumeration(
-    ranks_per_subgroup_list: Sequence[Sequence[int]],
-    timeout: timedelta | None = None,
-    backend: str | None = None,
-    pg_options: Any = None,
-    group_desc: str | None = None,
-) -> tuple[Any, list[Any]]:
-    """Make a group of each list of global ranks; no rank may be in two.
-
-    ranks_per_subgroup_list  lists of global ranks
-    timeout, backend, group_desc  as for `new_group`
-
-    Returns this process's group, or None, and the list of all. Raises ValueError for an empty list
-    and for a rank in two.
-
-    >>> import tracejit.distributed as dist
-    >>> dist.init_process_group(rank=0, world_size=1, store=dist.HashStore())
-    >>> own, every = dist.new_subgroups_by_enumeration([[0]])
-    >>> own.ranks, own is every[0]
-    ([0], True)
-    >>> dist.destroy_process_group()
-    """
-    if not ranks_per_subgroup_list:
-        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    every = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
-    if len(set(every)) != len(every):
-        raise ValueError("a rank is in two of the subgroups")
-    own, made = None, []
-    for ranks in ranks_per_subgroup_list:
-        one = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
-        made.append(one)
-        if get_rank() in ranks:
-            own = one
-    return own, made
-
-
-def is_available() -> bool:
-    """Return True if processes can talk: mpi4py is installed.
-
-    >>> is_available() in (True, False)
-    True
-    """
-    return mpi.is_installed()
-
-
-def is_mpi_available() -> bool:
-    """Return True if mpi4py is installed.
-
-    >>> is_mpi_available() == is_available()
-    True
-    """
-    return mpi.is_installed()
-
-
-def is_gloo_available() -> bool:
-    """Return True if mpi4py is installed: "gloo" means MPI here.
-
-    >>> is_gloo_available() == is_mpi_available()
-    True
-    """
-    return mpi.is_installed()
-
-
-def is_nccl_available() -> bool:
-    """Return True if NCCL can be loaded, by nccl4py or CuPy.
-
-    >>> is_nccl_available() in (True, False)
-    True
-    """
-    return nccl_library.is_installed()
-
-
-def is_torchelastic_launched() -> bool:
-    """Return True if `tracejit.distributed.run` started this process.
-
-    >>> is_torchelastic_launched() == ("TORCHELASTIC_RUN_ID" in os.environ)
-    True
-    """
-    return "TORCHELASTIC_RUN_ID" in os.environ
-

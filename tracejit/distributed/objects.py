@@ -18,7 +18,8 @@ from tracejit.core.ops.creation import empty
 from tracejit.core.ops.types import int64, uint8
 from tracejit.distributed.collectives import broadcast
 from tracejit.distributed.exchanges import all_gather_single, gather, scatter
-from tracejit.distributed.groups import ProcessGroup, get_group_rank, member
+from tracejit.distributed.group_ranks import get_group_rank
+from tracejit.distributed.groups import ProcessGroup, member
 from tracejit.distributed.point_to_point import recv, send
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from tracejit.distributed.buffers import check_tensor, source, target
 from tracejit.distributed.device_groups import DeviceGroup, carrier, on_cpu
-from tracejit.distributed.groups import ProcessGroup, get_rank, member, world
+from tracejit.distributed.group_ranks import get_rank
+from tracejit.distributed.groups import ProcessGroup, member, world
 from tracejit.distributed.work import Work
 
 

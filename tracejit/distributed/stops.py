@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from tracejit.distributed import groups
+from tracejit.distributed import group_ranks, groups
 from tracejit.distributed.collectives import barrier
 
 _calls: dict[str, int] = {}
@@ -39,7 +39,7 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float | None = 3600) -> 
     if timeout_s is not None:
         for group in groups.made():
             group.set_timeout(timedelta(seconds=timeout_s))
-    if groups.get_rank() == rank:
+    if group_ranks.get_rank() == rank:
         print(f"Type 'up' to get to the frame that called breakpoint(rank={rank})", flush=True)
         with open("/dev/stdin") as terminal:  # launchers may have closed Python's own
             pdb.Pdb(stdin=terminal, stdout=sys.stdout).set_trace()

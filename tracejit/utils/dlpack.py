@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.core.eager.construction import from_dlpack  # noqa: F401
+from tracejit.core.ops import sealing as _sealing
 
 
 def to_dlpack(tensor: Any) -> Any:
@@ -18,3 +19,6 @@ def to_dlpack(tensor: Any) -> Any:
     'PyCapsule'
     """
     return tensor.detach().__dlpack__()
+
+
+_sealing.seal_all(globals())

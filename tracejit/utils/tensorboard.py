@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.utils._pytree import tree_map_only
 
 
@@ -71,4 +72,8 @@ def __getattr__(name: str) -> Any:
     if name != "SummaryWriter":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = _writer_class()
+    _sealing.seal_all({"__name__": __name__, name: found})
     return found
+
+
+_sealing.seal(__getattr__)  # type: ignore[arg-type]

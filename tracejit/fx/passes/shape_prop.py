@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import tracejit
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops import sealing as _sealing
 from tracejit.fx.interpreter import Interpreter
 from tracejit.fx.node import Node, map_aggregate
 
@@ -66,3 +67,6 @@ class ShapeProp(Interpreter):
     def propagate(self, *args: Any) -> Any:
         """Run the module with arguments and return its result."""
         return super().run(*args)
+
+
+_sealing.seal_all(globals())

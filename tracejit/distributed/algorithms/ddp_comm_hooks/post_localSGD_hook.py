@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks
 from tracejit.distributed.buckets import GradBucket
-from tracejit.distributed.groups import new_subgroups
+from tracejit.distributed.subgroups import new_subgroups
 from tracejit.futures import Future
 
 __all__ = ["PostLocalSGDState", "post_localSGD_hook"]
