@@ -14,7 +14,10 @@ LINES = 60  # of a page or a section that a reader has before the eyes
 # What a reader asks -> what the answer must have: code to type, or the sentence.
 ANSWERS = {
     "recompile": ("report().recompiles", "cause.path"),
-    "kernel": (".report().kernels", "kernel.locations"),
+    "kernel is this line": (".report().kernels", "kernel.locations"),
+    "kernel is slow": ("f.profile(x)", ".slowest"),
+    "editors": ("mypy", "pyright", "What is `Any`"),
+    "error": ("tracejit: in matmul", "TRACEJIT_TRACEBACKS=full"),
     "loop": ("report().breaks", "report().unrolled"),
     "breaks": ("report().breaks", "`fullgraph=True` makes a break an error"),
     "cache": ("cache export", "cache import"),

@@ -1,6 +1,9 @@
 """Reports: what they count, and that they can be read on a terminal."""
 
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree
 
 import pytest
@@ -61,7 +64,7 @@ def test_it_begins_with_a_summary(scaled):
     assert lines[0] == "scaled: calls recorded 2, replayed 2; programs made 2, kept 2"
     stages = r"\(recording [\d.]+, guards [\d.]+, passes [\d.]+, lowering [\d.]+, kernels [\d.]+\)"
     assert re.fullmatch(rf"  compiling [\d.]+ s {stages}", lines[1])
-    assert re.fullmatch(r"  2 kernels and calls; \d+ guards; temporaries 0\.0 KiB", lines[2])
+    assert re.fullmatch(r"  2 kernels and calls; \d+ guards; memory 0\.0 KiB", lines[2])
     assert lines[3].startswith("  recompiled once: x: float32 -> float64, shape [4, 3]")
     assert re.match(r"  slow: [\d.]+ us  \w+ at .*test_report\.py:\d+$", lines[4])
     assert len(lines) == 5 and str(report).splitlines()[:6] == [*lines, ""]
@@ -198,7 +201,7 @@ def test_hints_of_questions_texts_and_floats():
     hints = [recompile.hint for recompile in f.report().recompiles]
     assert "another answer needs another program" in hints[0]
     assert hints[1] == "each value needs a program of its own; pass few values"
-    assert "each value of this float needs a program" in hints[2]
+    assert "else each value needs a program" in hints[2]
 
 
 def test_the_file_of_a_kernel_holds_its_text(scaled):
@@ -233,3 +236,12 @@ def test_a_break_that_differs_by_versions_alone_is_told_once():
         step()
     (found,) = step.report().breaks
     assert "was written since" in found.reason and "version" not in found.reason
+
+
+def test_a_report_counts_what_this_process_compiled(tmp_path):
+    program = ("import tracejit as tj\nf = tj.script(lambda x: (x * 7).tanh() + 2)\n"
+               "f(tj.ones(4))\nprint(f.report().kernels_compiled, len(f.report().kernels))")
+    environment = {**os.environ, "TRACEJIT_CACHE_DIR": str(tmp_path), "TRACEJIT_MODE": "compiled"}
+    said = [subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True,
+                           text=True, check=True).stdout for _ in range(2)]
+    assert said == ["1 1\n", "0 1\n"]

@@ -244,8 +244,8 @@ def int_whose_value_counts(jit):
 
 
 @recompiles(
-    "rate: == 0.5 -> 0.25; each value of this float needs a program; use it only in arithmetic "
-    "with tensors, or pass few values",
+    "rate: == 0.5 -> 0.25; if this float is used only in arithmetic with tensors, it is an input "
+    "from now on; else each value needs a program, so pass few values",
 )
 def float_whose_value_counts(jit):
     @jit  # here
@@ -838,8 +838,8 @@ def module_with_a_method_of_its_own(jit):
 
 
 @recompiles(
-    "scaled.__defaults__[0]: == 2.0 -> 0.5; each value of this float needs a program; use it only "
-    "in arithmetic with tensors, or pass few values",
+    "scaled.__defaults__[0]: == 2.0 -> 0.5; if this float is used only in arithmetic with tensors, "
+    "it is an input from now on; else each value needs a program, so pass few values",
 )
 def default_of_a_parameter(jit):
     def scaled(x, k=2.0):

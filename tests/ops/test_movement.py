@@ -226,3 +226,13 @@ def test_ravel_of_contiguous_elements_is_a_view():
     flat = x.ravel()
     flat.add_(1)
     assert flat is not x and x.sum() == 3
+
+
+@pytest.mark.parametrize("count", [2, 3, 150])
+def test_many_pieces_are_one_kernel(count):
+    pieces = [tracejit.arange(3.0) + k for k in range(count)]
+    f, g = tracejit.script(lambda *xs: tracejit.stack(xs) * 2), tracejit.script(
+        lambda *xs: tracejit.cat(xs, 0) * 2)
+    assert tracejit.equal(f(*pieces), tracejit.stack(pieces) * 2)
+    assert tracejit.equal(g(*pieces), tracejit.cat(pieces) * 2)
+    assert f.report().breaks == g.report().breaks == []

@@ -62,8 +62,8 @@ def _hint(cause: Any) -> str:
 _HINTS = {
     int: "each value of this int needs a program; pass few values (a loop over a tensor's size "
          "needs one program for all)",
-    float: "each value of this float needs a program; use it only in arithmetic with tensors, or "
-           "pass few values",
+    float: "if this float is used only in arithmetic with tensors, it is an input from now on; "
+           "else each value needs a program, so pass few values",
     object: "each value needs a program of its own; pass few values",
 }
 
@@ -181,9 +181,10 @@ class Report:
     unrolled               loops of 16 and more iterations that the graph holds one by one, and why
     graphs                 captured graphs of all programs
     kernels                launches in the order they run, of all programs
+    kernels_compiled       native kernels that this process compiled; 0 if all came from the cache
     collectives            with what runs beside each, of all programs
     slowest                those of them that `profile` timed, the slowest first
-    peak_bytes             of temporaries, at the largest sizes so far
+    peak_bytes             of temporaries, results and what backward needs, at the largest sizes
     guards                 conditions for a call to be replayed, one line per place
     verbose                True: the text has everything, also the guards and each kernel's lines
 
@@ -208,6 +209,7 @@ class Report:
         segments = list(statistics.segments.values())
         self.graphs = [segment.captured for segment in segments]
         self.kernels = [k for segment in segments for k in kernels_of(segment)]
+        self.kernels_compiled = len({d for segment in segments for d in compiled_of(segment)})
         self.collectives = [
             one for segment in segments for one in collectives_of(segment, _last_sizes(segment))
         ]
@@ -228,7 +230,7 @@ class Report:
             + (f"; run plainly {self.plain}" if self.plain else ""),
             f"  compiling {total:.2f} s{f' ({stages})' if stages else ''}",
             f"  {len(self.kernels)} kernels and calls; {len(self.guards)} guards; "
-            f"temporaries {self.peak_bytes / 1024:.1f} KiB",
+            f"memory {self.peak_bytes / 1024:.1f} KiB",
         ]
         for title, causes in (("recompiled", self.recompiles), ("broke", self.breaks)):
             if causes:
@@ -317,8 +319,17 @@ def kernels_of(segment: Any) -> list[KernelReport]:
     return found
 
 
+def compiled_of(segment: Any) -> list[str]:
+    """Return the digests of a segment's kernels that this process compiled."""
+    from tracejit.jit.runtime.cache import was_compiled
+
+    instructions = [] if segment.program is None else segment.program.all_instructions()
+    return [i.kernel.digest for i in instructions
+            if i.kernel is not None and was_compiled(i.kernel.digest)]
+
+
 def peak_of(segment: Any) -> int:
-    """Return the bytes of temporaries at the largest binding."""
+    """Return the bytes of temporaries and results at the largest binding."""
     bindings = [bound.binding for bound in segment.bindings.values() if bound is not None]
     return max((getattr(binding, "peak_bytes", 0) for binding in bindings), default=0)
 

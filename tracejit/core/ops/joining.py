@@ -44,16 +44,20 @@ def _must_join(first: Any, x: Any, dim: int, number: int) -> None:
 
 
 def _cat_element(emit: Any, index: Sequence[Any], dim: int, count: int) -> Any:
-    def piece(k: int, start: Any) -> Any:
-        moved = index[dim] - start
-        place = [*index[:dim], moved, *index[dim + 1:]]
-        if k == count - 1:
-            return emit.operand(k, place)
-        end = emit.shape(k)[dim] + start
-        return emit.where(index[dim] < end, lambda: emit.operand(k, place),
-                          lambda: piece(k + 1, end))
+    starts: list[Any] = [0]
+    for k in range(count):
+        starts.append(starts[-1] + emit.shape(k)[dim])
 
-    return piece(0, 0)
+    def piece(first: int, end: int) -> Any:
+        """Return the element of one of these operands, by halves: a kernel nests 100 levels deep
+        at most."""
+        if end - first == 1:
+            return emit.operand(first, [*index[:dim], index[dim] - starts[first], *index[dim + 1:]])
+        middle = (first + end) // 2
+        return emit.where(index[dim] < starts[middle], lambda: piece(first, middle),
+                          lambda: piece(middle, end))
+
+    return piece(0, count)
 
 
 def _cat_rule(grad: Any, tensors_type: Sequence[TensorType], dim: int) -> list[Any]:

@@ -55,7 +55,7 @@ def interpret(graph: Graph, inputs: Sequence[Any], *, run: Runner | None = None,
     """
     if run is None:
         tensors = any(isinstance(x, Operators) for x in inputs)
-        run, make = (run_tensors, _tensor) if tensors else (run_arrays, _array)
+        run, make = (run_tensors, _tensor) if tensors else (run_arrays, as_array)
         inputs = [make(x, v.type) for x, v in zip(inputs, graph.inputs, strict=True)]
     sizes = bind_symbols(graph, inputs) if symbols is None else symbols
     with stack_run() as stacks:
@@ -201,7 +201,7 @@ def _type_of_array(x: Any) -> TensorType:
     return TensorType(dtype_of_numpy(x.dtype), tuple(x.shape), where)
 
 
-def _array(x: Any, type: TensorType) -> Any:
+def as_array(x: Any, type: TensorType) -> Any:
     return x if hasattr(x, "shape") else np.asarray(x, type.dtype.numpy)
 
 

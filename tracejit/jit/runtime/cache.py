@@ -38,10 +38,12 @@ from tracejit.jit.runtime.packs import MAGIC, pack_of, read_pack, write_pack
 __all__ = [
     "CacheWarning", "compiling_for", "counts", "damaged", "environment_key", "functions_of",
     "keep", "missing", "native_directory", "root_directory", "source_file",
+    "was_compiled",
 ]
 _lock = forks.rlock_awaited()  # a fork waits for it: LLVM runs while it is held
 _addresses: dict[str, int] = {}
 counts = {"compiled": 0, "loaded": 0, "reused": 0}
+_compiled: set[str] = set()  # keys of kernels that this process compiled
 _wanted = threading.local()  # `function`: the captured function that kernels are compiled for
 
 
@@ -64,6 +66,11 @@ def function_at_work() -> str:
 def _known(digest: str) -> str:
     """Return the key of a kernel's address: kernels for another target are other code."""
     return digest if flags.target == "native" else f"{digest} {flags.target}"
+
+
+def was_compiled(digest: str) -> bool:
+    """Return True if this process compiled a kernel, rather than load it from disk."""
+    return _known(digest) in _compiled
 
 
 def functions_of(kernels: Iterable[Kernel], spared: int = 0) -> dict[str, int]:
@@ -145,6 +152,7 @@ def _compile(directory: Path | None, kernels: Sequence[Kernel], threads: int) ->
     symbols = [native.symbol_of(kernel.digest) for kernel in kernels]
     _addresses.update(zip((_known(k.digest) for k in kernels), loader.load(objects, symbols)))
     counts["compiled"] += len(kernels)
+    _compiled.update(_known(k.digest) for k in kernels)
     logs.emit("kernels", f"compiled {', '.join(k.name for k in kernels)}")
     if directory is not None:
         keep(directory, kernels, objects)
