@@ -196,3 +196,34 @@ def test_workers_of_a_loader_forked_while_a_thread_captures():
         stop.set()
         thread.join()
     assert tj.equal(found, tj.stack([body(tj.ones(3) * k, 3) for k in range(8)]))
+
+
+_LATE = """
+import os, sys
+import tracejit
+from tracejit.core.memory import forks
+print("logging" in sys.modules, "dataclasses" in sys.modules, "numba" in sys.modules)
+import logging
+said = []
+begin, after = forks._before, forks._after_in_parent
+
+def before():
+    said.append(f"before {logging._lock._is_owned()}")
+    begin()
+
+forks._before = before
+forks.rlock_awaited()
+import threading
+pid = os.fork()
+if pid == 0:
+    forks._mended.clear()
+    pid = os.fork()
+    os._exit(0 if said == ["before False"] * 2 or pid == 0 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+print(said, forks._held.locks, forks._held.forking)
+"""
+
+
+def test_hooks_run_once_and_before_those_of_logging_that_came_later():
+    run = subprocess.run([sys.executable, "-c", _LATE], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.splitlines() == ["False False False", "['before False'] [] False"], run.stderr

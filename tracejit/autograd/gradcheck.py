@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tracejit.core.eager import gradcheck as backward_mode
-from tracejit.core.eager.gradcheck import GradcheckError
 from tracejit.core.eager.state import TensorState
 from tracejit.core.ops.types import FLOATING
 
@@ -36,6 +33,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     >>> tracejit.autograd.gradcheck(lambda x: x * x, (x,), check_forward_ad=True)
     True
     """
+    from tracejit.core.eager import gradcheck as backward_mode
+
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be "
                              "True")
@@ -47,7 +46,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
         given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
         try:
             _check_tangents(func, given, eps, atol, rtol)
-        except GradcheckError:
+        except backward_mode.GradcheckError:
             if raise_exception:
                 raise
             return False
@@ -56,23 +55,30 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
 
 def _check_tangents(func: Callable[..., Any], inputs: tuple, eps: float, atol: float,
                     rtol: float) -> None:
+    from tracejit.core.eager import gradcheck as backward_mode
+
     for i, x in enumerate(backward_mode.checked_inputs(inputs)):
         pairs = zip(_jacobians(func, inputs, x), backward_mode.numerical(func, inputs, x, eps))
         for j, (analytical, numerical) in enumerate(pairs):
             if not np.allclose(analytical, numerical, rtol, atol, equal_nan=True):
-                raise GradcheckError(f"Jacobian computed with forward mode mismatch for output {j} "
-                                     f"with respect to input {i},\nnumerical:{numerical}\n"
-                                     f"analytical:{analytical}\n")
+                raise backward_mode.GradcheckError(
+                    f"Jacobian computed with forward mode mismatch for output {j} with respect to "
+                    f"input {i},\nnumerical:{numerical}\nanalytical:{analytical}\n")
 
 
 def _jacobians(func: Callable[..., Any], inputs: tuple, x: Any) -> list[np.ndarray]:
     """Return one Jacobian (parts of x, parts of the output) for each output."""
+    from tracejit.core.eager import gradcheck as backward_mode
+
     rows = [_moved(func, inputs, x, k) for k in range(len(backward_mode.parts(x)))]
     return [np.array(of_output) for of_output in zip(*rows)]
 
 
 def _moved(func: Callable[..., Any], inputs: tuple, x: Any, k: int) -> list[np.ndarray]:
     """Return how the outputs change as part `k` of an input does."""
+    from tracejit.autograd.forward_ad import dual_level, make_dual, unpack_dual
+    from tracejit.core.eager import gradcheck as backward_mode
+
     with dual_level():
         dual = make_dual(x, backward_mode.unit(x, k))
         found = func(*(dual if y is x else y for y in inputs))

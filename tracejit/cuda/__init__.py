@@ -11,7 +11,7 @@ import functools
 import importlib
 import importlib.util
 import sys
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from tracejit.core.eager.tensor_types import CUDA_TYPES
@@ -112,8 +112,7 @@ def _facts(device: Any) -> dict[str, Any]:
     return _runtime().getDeviceProperties(number)
 
 
-@dataclass(frozen=True)
-class _CudaDeviceProperties:
+class _CudaDeviceProperties(SimpleNamespace):
     """Facts about a device from the driver; memory is in bytes."""
 
     name: str
@@ -128,9 +127,9 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
     without one."""
     found = _facts(device)
     return _CudaDeviceProperties(
-        found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"],
-        found["multiProcessorCount"],
-    )  # fmt: skip
+        name=found["name"].decode(), major=found["major"], minor=found["minor"],
+        total_memory=found["totalGlobalMem"],
+        multi_processor_count=found["multiProcessorCount"])
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:

@@ -11,18 +11,18 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-_VERSION = re.compile(
+_VERSION = (
     r"\s*v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)"
     r"(?:[-_.]?(?P<pre>alpha|beta|preview|pre|rc|a|b|c)[-_.]?(?P<pre_number>\d*))?"
     r"(?:-(?P<build>\d+)|[-_.]?(?P<post>post|rev|r)[-_.]?(?P<post_number>\d*))?"
     r"(?:[-_.]?(?P<dev>dev)[-_.]?(?P<dev_number>\d*))?"
-    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?\s*", re.IGNORECASE)
+    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?\s*")
 _STAGES = {"alpha": "a", "beta": "b", "preview": "rc", "pre": "rc", "c": "rc"}
 
 
 def _order(version: str) -> tuple | None:
     """Return a key that orders versions; None for a text that is no version."""
-    found = _VERSION.fullmatch(version)
+    found = re.fullmatch(_VERSION, version, re.IGNORECASE)  # compiled when first asked for
     if found is None:
         return None
     release = [int(part) for part in found["release"].split(".")]

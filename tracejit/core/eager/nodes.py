@@ -7,7 +7,6 @@ tensor's gradient goes (`edge_of`). Called by the tape, custom Functions, writes
 from __future__ import annotations
 
 import itertools
-import traceback
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -60,6 +59,8 @@ class Node:
         self.sequence = next_number()
         self.extras: Extras | None = None
         if ever.anomaly and active.anomaly:
+            import traceback  # takes long, and few programs ask for this mode
+
             self.extra().traceback = traceback.format_list(traceback.extract_stack()[:-1])
 
     def apply(self, grads: list) -> Sequence[Any]:

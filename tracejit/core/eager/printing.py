@@ -7,7 +7,6 @@ only, so printing never records anything. Called by `Tensor.__repr__`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from tracejit.core.eager.state import TensorState
 from tracejit.core.ops.types import bool_, dtype_of_number, get_default_dtype, int64
 
 
-@dataclass
 class Options:
     """Options of printing.
 

@@ -18,15 +18,15 @@ from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-WRONG_CALL = re.compile(r"unexpected keyword argument|missing \d+ required|positional argument"
-                        r"|multiple values for argument")
+WRONG_CALL = (r"unexpected keyword argument|missing \d+ required|positional argument"
+              r"|multiple values for argument")
 _ARGUMENTS = 8  # of a call that are looked at
-_CALLED = re.compile(r"([\w.]+)\(\) ")
+_CALLED = r"([\w.]+)\(\) "
 
 
 def is_wrong_call(error: BaseException) -> bool:
     """Return True for an error that says that a function does not take these arguments."""
-    return isinstance(error, TypeError) and WRONG_CALL.search(str(error)) is not None
+    return isinstance(error, TypeError) and re.search(WRONG_CALL, str(error)) is not None
 
 
 def signature_of(function: Any) -> str:
@@ -55,7 +55,7 @@ def _shown(default: Any) -> Any:
 
 def refused(error: BaseException) -> str | None:
     """Return "Linear(in_features, ...)" for a call of ours that Python refused, else None."""
-    called = _CALLED.match(str(error)) if is_wrong_call(error) else None
+    called = re.match(_CALLED, str(error)) if is_wrong_call(error) else None
     frame = _innermost(error.__traceback__)
     if called is None or frame is None:
         return None

@@ -10,15 +10,15 @@ that the child will need. Their own locks could not be renewed; half a module is
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # noqa: F401
+import importlib
 import importlib._bootstrap as bootstrap
-import logging  # noqa: F401
 import os
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 PATIENCE = 60.0  # seconds that a fork waits for other threads
@@ -32,6 +32,14 @@ _mended: list[Callable[[], None]] = []
 
 class _Held(threading.local):
     locks: list[Any] = []
+    forking = False
+
+
+class _Hooks:
+    """Sets of hooks that were registered. The last set acts."""
+
+    number = 0
+    first = False  # they run before those of `logging` and `concurrent.futures`
 
 
 _held = _Held()
@@ -58,6 +66,7 @@ def event() -> threading.Event:
 
 def rlock_awaited() -> Any:
     """Make an `rlock` that a fork waits for: the state it guards cannot be mended in the child."""
+    _come_first()
     lock = rlock()
     _awaited.append(lock)
     return lock
@@ -65,6 +74,7 @@ def rlock_awaited() -> Any:
 
 def wait_until(quiet: Callable[[], bool]) -> None:
     """Let forks wait until `quiet()` is true. They ask it time and again."""
+    _come_first()
     _quiet.append(quiet)
 
 
@@ -173,9 +183,43 @@ def _drop_half_imported() -> None:
             del sys.modules[name]
 
 
-if hasattr(os, "register_at_fork"):
-    # Hooks run in the reverse order of their registration. Those of `logging` and
-    # `concurrent.futures` take locks that a thread we wait for may need: they come after ours.
-    os.register_at_fork(
-        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
-    )
+# -- hooks ---------------------------------------------------------------------------------------
+
+
+def _register() -> None:
+    """Register a set of hooks, which acts in place of earlier ones."""
+    if hasattr(os, "register_at_fork"):
+        number = _Hooks.number + 1
+        os.register_at_fork(
+            before=_begin, after_in_parent=partial(_end, number, _after_in_parent),
+            after_in_child=partial(_end, number, _after_in_child))
+        _Hooks.number = number
+
+
+def _come_first() -> None:
+    """Let our hooks run before those of `logging` and `concurrent.futures`.
+
+    Hooks run in the reverse order of their registration. Those two take locks that a thread we wait
+    for may need. Both modules are imported here, where there is something to wait for: that takes
+    longer than the rest of this file.
+    """
+    if not _Hooks.first:
+        importlib.import_module("logging")
+        importlib.import_module("concurrent.futures.thread")
+        _Hooks.first = True
+        _register()
+
+
+def _begin() -> None:
+    if not _held.forking:  # the last set runs first
+        _held.forking = True
+        _before()
+
+
+def _end(number: int, after: Callable[[], None]) -> None:
+    if number == _Hooks.number:
+        _held.forking = False
+        after()
+
+
+_register()

@@ -7,7 +7,6 @@ nothing is summed.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from tracejit.core.ops import shapes
 from tracejit.core.ops.linalg import matmul
 from tracejit.core.ops.pointwise_record import is_tensor
 
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ELLIPSIS = [chr(code) for code in range(0x2460, 0x2480)]  # labels no equation can name
 
 

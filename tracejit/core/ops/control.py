@@ -22,7 +22,6 @@ A region knows the same symbols for sizes as the graph around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,7 +39,6 @@ _COUNT = TensorType(int64, ())
 _PLAIN = (str, int, float, bool, type(None))
 
 
-@dataclass(frozen=True)
 class ErrorOf:
     """Exception that a `raise_if` raises: its class and plain arguments.
 
@@ -48,8 +46,20 @@ class ErrorOf:
     ErrorOf(kind=<class 'ValueError'>, arguments=('no', 3))
     """
 
-    kind: type[BaseException]
-    arguments: tuple = ()
+    __slots__ = ("kind", "arguments")
+
+    def __init__(self, kind: type[BaseException], arguments: tuple = ()) -> None:
+        self.kind, self.arguments = kind, arguments
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ErrorOf) and (
+            (self.kind, self.arguments) == (other.kind, other.arguments))
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.arguments))
+
+    def __repr__(self) -> str:
+        return f"ErrorOf(kind={self.kind!r}, arguments={self.arguments!r})"
 
     @classmethod
     def of(cls, error: BaseException) -> ErrorOf:

@@ -12,7 +12,6 @@ import math
 import operator
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,14 +53,19 @@ _MOST_ITEMS = 32  # of a list that counts as a tuple of keys
 # -- keys -----------------------------------------------------------------------------------------
 
 
-@dataclass
 class Plan:
-    """Parts of a key: `view` after its basic part, then tensors that index the view."""
+    """Parts of a key: `view` after its basic part, then tensors that index the view.
 
-    view: Any
-    dims: list[int] = field(default_factory=list)
-    indices: list[Any] = field(default_factory=list)
-    mask: Any = None  # the last of the tensors that is a mask
+    mask  the last of the tensors that is a mask
+    """
+
+    __slots__ = ("view", "dims", "indices", "mask")
+
+    def __init__(self, view: Any) -> None:
+        self.view = view
+        self.dims: list[int] = []
+        self.indices: list[Any] = []
+        self.mask: Any = None
 
 
 def plan(input: Any, key: Any, reads: bool = False) -> Plan:

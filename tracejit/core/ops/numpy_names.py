@@ -32,7 +32,8 @@ def names_of(function: Callable[..., Any], skip: int = 0) -> dict[str, str]:
 
     A record gets none here: it looks for them itself.
     """
-    function = inspect.unwrap(function)
+    if hasattr(function, "__wrapped__"):
+        function = inspect.unwrap(function)
     if not inspect.isfunction(function):
         return {}
     code = function.__code__

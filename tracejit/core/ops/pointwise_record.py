@@ -11,7 +11,6 @@ one dtype. Python numbers stay numbers, typed by that dtype wherever the op runs
 from __future__ import annotations
 
 import functools
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -287,7 +286,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
     rules      operand name -> gradient rule
     """
     if not operands:
-        fields = (f for _, f, _, _ in string.Formatter().parse(scalar or "") if f)
+        fields = [text.partition("}")[0] for text in (scalar or "").split("{")[1:]]
         operands = tuple(dict.fromkeys(f for f in fields if f != "dtype"))
     prepare = _PROMOTIONS[promotion] if isinstance(promotion, str) else promotion
     if promotion in ("compare", "predicate"):

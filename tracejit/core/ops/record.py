@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tracejit.core.ops import autocast, overriding
 from tracejit.core.ops.record_texts import TEXTS
 
 REGISTRY: dict[str, Op] = {}
+_STARRED = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class Emitter(Protocol):
@@ -42,8 +42,7 @@ class Emitter(Protocol):
     ) -> Any: ...  # wraps negatives, reports out of range
 
 
-@dataclass(frozen=True)
-class Reduce:
+class Reduce(NamedTuple):
     """Combination step of a reduction: `combine` of `{a}` and `{b}`, from `identity` (by dtype).
 
     `position` marks argmax-like reductions: `combine` is then the condition under which b replaces
@@ -55,8 +54,7 @@ class Reduce:
     position: bool = False
 
 
-@dataclass(frozen=True)
-class Scatter:
+class Scatter(NamedTuple):
     """Writes of a scatter op into a copy of operand 0.
 
     target   (emit, index, **attributes) -> the place in the output for the element at `index` of
@@ -72,7 +70,6 @@ class Scatter:
     named: Callable[..., tuple[Sequence[int], Any]] | None = None
 
 
-@dataclass(eq=False)
 class Op:
     """Record of an operation.
 
@@ -107,43 +104,64 @@ class Op:
                runs once
     """
 
-    name: str
-    kind: str
-    operands: tuple[str, ...]
-    infer: Callable[..., Any]
-    eager: Callable[..., Any] | None = None
-    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ("out",)
-    scalar: str | None = None
-    element: Callable[..., Any] | None = None
-    reduce: Reduce | None = None
-    scatter: Scatter | None = None
-    extern: str | None = None
-    body: Callable[..., Any] | None = None
-    views: bool = False
-    view_inverse: Callable[..., Any] | None = None
-    sizes: tuple[str, ...] = ()
-    dynamic: str = ""
-    adjoint: bool = False
-    library: bool = False
-    may_fail: bool = False
-    effect: bool = False
-    node_name: str | None = None  # PyTorch's name of the backward node, e.g. "AddBackward0"
-    front: Callable[[tuple, dict], tuple[tuple, dict]] | None = (
-        None  # promotes and normalises a call
-    )
-    casts: dict[str, str | None] | None = None  # what autocast does to a call, by device
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        operands: tuple[str, ...],
+        infer: Callable[..., Any],
+        eager: Callable[..., Any] | None = None,
+        rules: Mapping[str, Callable[..., Any]] | None = None,
+        outputs: tuple[str, ...] = ("out",),
+        scalar: str | None = None,
+        element: Callable[..., Any] | None = None,
+        reduce: Reduce | None = None,
+        scatter: Scatter | None = None,
+        extern: str | None = None,
+        body: Callable[..., Any] | None = None,
+        views: bool = False,
+        view_inverse: Callable[..., Any] | None = None,
+        sizes: tuple[str, ...] = (),
+        dynamic: str = "",
+        adjoint: bool = False,
+        library: bool = False,
+        may_fail: bool = False,
+        effect: bool = False,
+        node_name: str | None = None,  # PyTorch's name of the backward node, e.g. "AddBackward0"
+        front: Callable[[tuple, dict], tuple[tuple, dict]] | None = None,
+        casts: dict[str, str | None] | None = None,  # what autocast does to a call, by device
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.operands = operands
+        self.infer = infer
+        self.eager = eager
+        self.rules: Mapping[str, Callable[..., Any]] = rules or {}
+        self.outputs = outputs
+        self.scalar = scalar
+        self.element = element
+        self.reduce = reduce
+        self.scatter = scatter
+        self.extern = extern
+        self.body = body
+        self.views = views
+        self.view_inverse = view_inverse
+        self.sizes = sizes
+        self.dynamic = dynamic
+        self.adjoint = adjoint
+        self.library = library
+        self.may_fail = may_fail
+        self.effect = effect
+        self.node_name = node_name
+        self.front = front
+        self.casts = casts
         if self.name in REGISTRY:
             raise ValueError(f"op {self.name!r} is defined twice")
         REGISTRY[self.name] = self
         self.__name__ = self.name
         if self.name in TEXTS:
             self.__doc__ = TEXTS[self.name]
-        self.needs = {
-            name: tuple(inspect.signature(rule).parameters) for name, rule in self.rules.items()
-        }
+        self.needs = {name: _parameters(rule) for name, rule in self.rules.items()}
         self.variadic = bool(self.operands) and self.operands[-1].startswith("*")
         if self.body is not None:
             self.body = autocast.not_cast(self.body)
@@ -192,6 +210,14 @@ class Elsewhere(Exception):
     def __init__(self, run: Dispatch):
         super().__init__()
         self.run = run
+
+
+def _parameters(rule: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a rule's parameters. `inspect.signature` takes a hundred times longer."""
+    code = getattr(rule, "__code__", None)
+    if code is None or hasattr(rule, "__wrapped__") or code.co_flags & _STARRED:
+        return tuple(inspect.signature(rule).parameters)
+    return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
 
 
 def op_named(name: str) -> Op:

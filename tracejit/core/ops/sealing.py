@@ -66,15 +66,18 @@ def _seal_class(kind: type, home: str) -> None:
         if base not in _classes and base.__module__.startswith(home):
             _classes.add(base)
             for name, found in list(vars(base).items()):
-                if name != "forward":  # `Module.__call__` is before it; some come from source
+                if name == "forward":  # `Module.__call__` is before it; some come from source
+                    continue
+                if type(found) is FunctionType:
+                    seal(found)
+                elif isinstance(found, (staticmethod, classmethod, property)):
                     for function in _functions(found):
                         seal(function)
 
 
-def _functions(found: Any) -> Iterator[FunctionType]:
-    if isinstance(found, (staticmethod, classmethod)):
-        found = found.__func__
-    for part in (found.fget, found.fset) if isinstance(found, property) else (found,):
+def _functions(found: staticmethod | classmethod | property) -> Iterator[FunctionType]:
+    parts = (found.fget, found.fset) if isinstance(found, property) else (found.__func__,)
+    for part in parts:
         if type(part) is FunctionType:
             yield part
 
@@ -100,30 +103,60 @@ def _with_sealed(code: CodeType) -> CodeType:
 
 
 def _with_handler(code: CodeType, leaving: Callable[[], None]) -> CodeType:
-    handler, loads, entries, depth = _compiled_handler()
-    text, constants = code.co_code, (*code.co_consts, leaving, Exception)
+    text, constants = code.co_code, code.co_consts
+    start = len(text) // _UNIT
+    tail, rows, depth = _tail(len(constants))
+    if code.co_exceptiontable:
+        table = _table(_open_ranges(code, start), start)
+    else:
+        table = _plain_table(_place(text), start)
+    return code.replace(
+        co_code=text + tail,
+        co_consts=(*constants, leaving, Exception),
+        co_stacksize=max(code.co_stacksize, depth),
+        co_exceptiontable=table,
+        co_linetable=code.co_linetable + rows,
+    )
+
+
+@functools.cache
+def _tail(first: int) -> tuple[bytes, bytes, int]:
+    """Return the handler's code, its rows in the table of lines, and the depth of its stack.
+
+    first  number of the constant that it calls; the error that it ignores comes next
+    """
+    handler, loads, _, depth = _compiled_handler()
     tail = bytearray(handler)
-    for place, number in zip(loads, (len(constants) - 2, len(constants) - 1)):
+    for place, number in zip(loads, (first, first + 1)):
         high, low = divmod(number, 256)
         tail[place:place + 4] = (dis.EXTENDED_ARG, high, _LOAD_CONST, low)
-    start = len(text) // _UNIT
-    table = _open_ranges(code, start)
-    table += [(first + start, end + start, target + start, kind)
-              for first, end, target, kind in entries]
-    return code.replace(
-        co_code=text + bytes(tail),
-        co_consts=constants,
-        co_stacksize=max(code.co_stacksize, depth),
-        co_exceptiontable=b"".join([_entry(*entry) for entry in table]),
-        co_linetable=code.co_linetable + _last_line(len(tail) // _UNIT),
-    )
+    return bytes(tail), _last_line(len(tail) // _UNIT), depth
+
+
+def _table(ranges: list[tuple[int, int, int, int]], start: int) -> bytes:
+    """Return the table of exceptions: these entries, and the handler's own."""
+    return b"".join([_entry(*entry) for entry in ranges] + [
+        _entry(first + start, end + start, target + start, kind)
+        for first, end, target, kind in _compiled_handler()[2]])
+
+
+@functools.cache
+def _plain_table(place: int, start: int) -> bytes:
+    """Return the table for code without entries of its own, which is most."""
+    return _table([(place, start, start, 0)] if start > place else [], start)
+
+
+def _place(text: bytes) -> int:
+    """Return the number of the first instruction that can raise."""
+    if text[0] == _RESUME:
+        return 1
+    return next(k for k in range(0, len(text), _UNIT) if text[k] == _RESUME) // _UNIT + 1
 
 
 def _open_ranges(code: CodeType, end: int) -> list[tuple[int, int, int, int]]:
     """Return the code's own entries, and for each range between them one that leads to `end`."""
     own = list(_entries(code.co_exceptiontable))
-    text = code.co_code
-    place = next(k for k in range(0, len(text), _UNIT) if text[k] == _RESUME) // _UNIT + 1
+    place = _place(code.co_code)
     found = list(own)
     for first, last, _, _ in own:
         if first > place:
@@ -131,8 +164,7 @@ def _open_ranges(code: CodeType, end: int) -> list[tuple[int, int, int, int]]:
         place = max(place, last)
     if end > place:
         found.append((place, end, end, 0))
-    if own:
-        found.sort()
+    found.sort()
     return found
 
 
@@ -151,23 +183,21 @@ def _entries(table: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _entry(first: int, end: int, target: int, kind: int) -> bytes:
-    return b"".join((_marked(first), _varint(end - first), _varint(target), _varint(kind)))
-
-
-@functools.cache
-def _marked(value: int) -> bytes:
-    found = _varint(value)
-    return bytes((found[0] | 128,)) + found[1:]
-
-
-@functools.cache
-def _varint(value: int) -> bytes:
-    if value < 64:
-        return bytes((value,))
-    found = [value & 63]
-    while value := value >> 6:
-        found.append(value & 63 | 64)
-    return bytes(reversed(found))
+    out = bytearray()
+    start = 128
+    for value in (first, end - first, target, kind):
+        if value < 64:
+            out.append(value | start)
+        elif value < 4096:
+            out.append(value >> 6 | 64 | start)
+            out.append(value & 63)
+        else:
+            digits = [value >> place & 63 | 64 for place in range(0, value.bit_length(), 6)]
+            digits[0] &= 63
+            digits[-1] |= start
+            out += bytes(reversed(digits))
+        start = 0
+    return bytes(out)
 
 
 @functools.cache
