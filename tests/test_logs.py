@@ -102,6 +102,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_known(run, variable, text, k
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"ValueError: {variable}: expected names among {known}")
+    assert len(done.stderr.strip().splitlines()) <= 6  # the user's line, and ours that raises
     assert last.endswith(f"; got '{text}'")
 
 

@@ -24,6 +24,11 @@ if "t" in getattr(_sys, "abiflags", "") or not getattr(_sys, "_is_gil_enabled", 
 
 __path__.append(f"{__path__[0]}/torch_names")  # modules under PyTorch's private names
 
+try:
+    from tracejit import config as _config
+except ValueError as _error:  # a variable of the environment: its message says all
+    raise _error.with_traceback(None) from None
+del _config
 from tracejit.version import __version__
 from tracejit.core.memory import DeviceUnavailable, device, get_default_device, set_default_device
 from tracejit.core.memory.streams import Event, Stream
