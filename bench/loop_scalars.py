@@ -71,7 +71,10 @@ def _chain(space: Any, sizes: Sizes) -> Any:
             y = y + lengths[k] * space.sin(angle)
         return space.stack([x, y])
 
-    return space.func.vmap(space.func.jacrev(tip), in_dims=(0, None))
+    def slopes(angles: Any, lengths: Any) -> Any:
+        return space.func.vmap(space.func.jacrev(tip), in_dims=(0, None))(angles, lengths)
+
+    return slopes
 
 
 def _jax_chain(jax: Any, sizes: Sizes) -> Any:

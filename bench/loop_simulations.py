@@ -60,15 +60,15 @@ def _jax_cell(jax: Any, sizes: Sizes) -> Any:
 
 
 # -- Runge and Kutta's step, for any equation -------------------------------------------------
-def _rk4(slope: Any, y: Any, dt: float) -> Any:
-    a = slope(y)
-    b = slope(y + 0.5 * dt * a)
-    c = slope(y + 0.5 * dt * b)
-    d = slope(y + dt * c)
+def _rk4(slope: Any, y: Any, dt: float, *given: Any) -> Any:
+    a = slope(y, *given)
+    b = slope(y + 0.5 * dt * a, *given)
+    c = slope(y + 0.5 * dt * b, *given)
+    d = slope(y + dt * c, *given)
     return y + dt / 6.0 * (a + 2.0 * b + 2.0 * c + d)
 
 
-def _lorenz_slope(stack: Any, s: Any, p: Any) -> Any:
+def _lorenz_slope(s: Any, p: Any, stack: Any) -> Any:
     x, y, z = s[0], s[1], s[2]
     return stack([p[0] * (y - x), x * (p[1] - z) - y, x * y - p[2] * z])
 
@@ -76,7 +76,7 @@ def _lorenz_slope(stack: Any, s: Any, p: Any) -> Any:
 def _lorenz(space: Any, sizes: Sizes) -> Any:
     def loss(parameters: Any, state: Any, times: Any) -> Any:
         for _ in times:
-            state = _rk4(lambda s: _lorenz_slope(space.stack, s, parameters), state, 1e-3)
+            state = _rk4(_lorenz_slope, state, 1e-3, parameters, space.stack)
         return (state * state).sum()
 
     return loss
@@ -85,8 +85,7 @@ def _lorenz(space: Any, sizes: Sizes) -> Any:
 def _jax_lorenz(jax: Any, sizes: Sizes) -> Any:
     def loss(parameters: Any, state: Any, times: Any) -> Any:
         def step(state: Any, _: Any) -> Any:
-            slope = lambda s: _lorenz_slope(jax.numpy.stack, s, parameters)  # noqa: E731
-            return _rk4(slope, state, 1e-3), None
+            return _rk4(_lorenz_slope, state, 1e-3, parameters, jax.numpy.stack), None
 
         state, _ = jax.lax.scan(step, state, times)
         return (state * state).sum()
@@ -101,8 +100,11 @@ def _lorenz_arrays(sizes: Sizes) -> Arrays:
 
 def _ode(space: Any, sizes: Sizes) -> Any:
     def loss(w: Any, u: Any, y: Any, times: Any) -> Any:
+        def slope(y: Any) -> Any:
+            return space.tanh(y @ w) @ u
+
         for _ in times:
-            y = _rk4(lambda y: space.tanh(y @ w) @ u, y, 0.05)
+            y = _rk4(slope, y, 0.05)
         return (y * y).mean()
 
     return loss

@@ -126,13 +126,15 @@ def lu(A: Any) -> None:
 
 def lu_tensors(A: Any) -> None:
     """Eliminate a column of the whole matrix at once."""
-    places = tj.arange(A.shape[0])
+    places, left = tj.arange(A.shape[0]), A
     for k in range(A.shape[0]):
+        column = left[:, k]
         below = places > k
-        column = tj.where(below, A[:, k] / A[k, k], 0.0)
-        row = tj.where(below, A[k], 0.0)
-        change = tj.outer(column, row)
-        A -= change + tj.where(places == k, (A[:, k] * below - column)[:, None], 0.0)
+        factors = tj.where(below, column / (column * (places == k)).sum(), 0.0)
+        row = tj.where(below, left[k], 0.0)
+        left = left - tj.outer(factors, row)
+        left = tj.where(below[:, None] & (places == k), factors[:, None], left)
+    A[:] = left
 
 
 def ludcmp(A: Any, b: Any) -> Any:
@@ -289,6 +291,13 @@ def floyd_warshall_loops(path: Any) -> None:
                 path[i, j] = min(path[i, j], path[i, k] + path[k, j])
 
 
+def floyd_warshall_tensors(path: Any) -> None:
+    left = path
+    for k in range(path.shape[0]):
+        left = tj.minimum(left, left[:, k][:, None] + left[k])
+    path[:] = left
+
+
 def _matrices(*shapes: str) -> Any:
     """Return a maker of random arrays: "mn" has sizes m and n."""
     return lambda s: [random(*(s[key] for key in shape), seed=k) for k, shape in enumerate(shapes)]
@@ -338,6 +347,6 @@ KERNELS = [
     Kernel("covariance2", MIDDLE, SMALL, _matrices("mn"), covariance2),
     Kernel("correlation", {"m": 300, "n": 200}, SMALL, _matrices("mn"), correlation,
            correlation_tensors),
-    Kernel("floyd_warshall", {"n": 150}, {"n": 18}, _matrices("nn"), floyd_warshall, None,
-           floyd_warshall_loops),
+    Kernel("floyd_warshall", {"n": 150}, {"n": 18}, _matrices("nn"), floyd_warshall,
+           floyd_warshall_tensors, floyd_warshall_loops),
 ]

@@ -158,7 +158,7 @@ def deriche(alpha: float, x: Any) -> Any:
             z[:, j] = a3 * x[:, j + 1] + k * b2 * x[:, j + 2] + b1 * z[:, j + 1] + b2 * z[:, j + 2]
         x = np.ascontiguousarray((y + z).T)
         y, z = np.zeros_like(x), np.zeros_like(x)
-    return x.T
+    return x
 
 
 def _recursive(rows: Any, b1: Any, b2: Any) -> Any:
