@@ -30,6 +30,7 @@ ROWS = ("GELU 4M", "tiny call", "softmax", "layer_norm + GELU, fwd+bwd", "cross-
         "MLP step", "tiny MLP step", "20 batch sizes", "Black-Scholes, fwd+bwd", "LeNet step",
         "LSTM language model step", "GPT step")
 OPTIONS = 1_000_000
+TOLERANCE = 1e-3
 
 
 def _prices(space: Any) -> Callable[..., Any]:
@@ -94,9 +95,8 @@ def _cells(timings: dict[str, Timing]) -> dict[str, dict[str, Any]]:
             {"s": timing.best, "difference": timing.difference} for name, timing in timings.items()}
 
 
-def fill(found: Report, work: list[Workload], floor: dict[str, Any], rounds: int) -> list[str]:
-    """Measure the rows into the report; return what differs or failed."""
-    wrong = []
+def fill(found: Report, work: list[Workload], floor: dict[str, Any], rounds: int) -> None:
+    """Measure the rows into the report."""
     for workload in work:
         print(f"measuring {workload.name} ...", file=sys.stderr, flush=True)
         timings = measure(workload, rounds)
@@ -108,10 +108,21 @@ def fill(found: Report, work: list[Workload], floor: dict[str, Any], rounds: int
         found.extra[workload.name] = {
             "tracejit / torch": f"{ratio:.2f}x",
             "floor / tracejit": f"{share:.0%}" if math.isfinite(share) else "-"}
-        wrong += [f"{workload.name}, {name}: {timing.error or timing.difference}"
-                  for name, timing in timings.items()
-                  if timing.error or timing.difference > workload.tolerance]
-    return wrong
+
+
+def notes(found: Report) -> list[str]:
+    """Return the geometric mean, rows above the goal, and what differs or failed."""
+    ratios = [found.seconds(row, OURS) / found.seconds(row, THEIRS) for row in found.rows]
+    slower = [row for row, ratio in zip(found.rows, ratios) if ratio > 1.2]
+    return [f"tracejit takes {report.mean(ratios):.2f} times PyTorch's time (geometric mean of "
+            f"{len(ratios)}); above 1.2: {'; '.join(slower) or 'none'}", *wrong(found)]
+
+
+def wrong(found: Report) -> list[str]:
+    """Return what makes the exit status 1: results that differ, contenders that failed."""
+    return [f"{row}, {column}: {cell.get('error') or 'the result differs'}"
+            for row, cells in found.rows.items() for column, cell in cells.items()
+            if cell.get("error") or cell["difference"] > TOLERANCE]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -133,14 +144,11 @@ def main(argv: list[str] | None = None) -> int:
                    base=OURS, conditions=conditions)
     if floor:
         conditions["machine"] = floors.text(floor)
-    wrong = fill(found, work, floor, options.rounds)
-    ratios = [found.seconds(row, OURS) / found.seconds(row, THEIRS) for row in found.rows]
-    slower = [row for row, ratio in zip(found.rows, ratios) if ratio > 1.2]
-    found.notes = [f"tracejit takes {report.mean(ratios):.2f} times PyTorch's time (geometric mean "
-                   f"of {len(ratios)}); above 1.2: {', '.join(slower) or 'none'}", *wrong]
+    fill(found, work, floor, options.rounds)
+    found.notes = notes(found)
     conditions["load at the end"] = round(os.getloadavg()[0], 2)
     report.finish(found, options.json, options.commit)
-    return 1 if wrong else 0
+    return 1 if wrong(found) else 0
 
 
 if __name__ == "__main__":

@@ -217,14 +217,14 @@ def mandelbrot1_tensors(re: Any, im: Any, steps: int) -> Any:
 # -- bodies -----------------------------------------------------------------------------------
 def _pull(x: Any, mass: Any) -> Any:
     a, b, c = x[:, 0], x[:, 1], x[:, 2]
-    p, q, r = a - a.reshape(-1, 1), b - b.reshape(-1, 1), c - c.reshape(-1, 1)
+    p, q, r = a - a[:, None], b - b[:, None], c - c[:, None]
     near = (p * p + q * q + r * r + 0.01) ** -1.5
     return np.stack(((p * near) @ mass, (q * near) @ mass, (r * near) @ mass), 1)
 
 
 def _energy(x: Any, v: Any, mass: Any) -> Any:
     a, b, c = x[:, 0], x[:, 1], x[:, 2]
-    p, q, r = a - a.reshape(-1, 1), b - b.reshape(-1, 1), c - c.reshape(-1, 1)
+    p, q, r = a - a[:, None], b - b[:, None], c - c[:, None]
     apart = np.sqrt(p * p + q * q + r * r)
     near = np.where(apart > 0.0, 1.0 / np.where(apart > 0.0, apart, 1.0), 0.0)
     moving = 0.5 * (mass.reshape(-1, 1) * v * v).sum()

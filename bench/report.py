@@ -1,6 +1,7 @@
 """Figures of a run as a table, a plot and JSON, printed or written to `bench/results`.
 
     python -m bench.report loops.json npbench.json      writes tables and plots of earlier runs
+    python -m bench.report half1.json half2.json        runs with the same name become one
 
 In: a `Report`. Out: `NAME.json`, `NAME.md` and, where matplotlib is installed, `NAME.svg`. Called
 by `bench.loops`, `bench.npbench` and `bench.eager`.
@@ -8,6 +9,7 @@ by `bench.loops`, `bench.npbench` and `bench.eager`.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import sys
@@ -130,10 +132,24 @@ def finish(report: Report, path: Path | None, commit: bool) -> None:
         print("written:", *(made.name for made in write(report)))
 
 
+def joined(reports: Iterable[Report]) -> list[Report]:
+    """Return a report for each name: later rows replace earlier ones, notes are made anew."""
+    found: dict[str, Report] = {}
+    for report in reports:
+        whole = found.setdefault(report.name, report)
+        if whole is not report:
+            whole.rows |= report.rows
+            whole.extra |= report.extra
+            whole.conditions |= {"measured in": "several runs"}
+    for whole in found.values():
+        whole.notes = importlib.import_module(f"bench.{whole.name}").notes(whole)
+    return list(found.values())
+
+
 def main(paths: list[str]) -> None:
     """Write tables and plots of JSON files."""
-    for path in paths:
-        print(*(made.name for made in write(Report(**json.loads(Path(path).read_text())))))
+    for report in joined(Report(**json.loads(Path(path).read_text())) for path in paths):
+        print(*(made.name for made in write(report)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tracejit
 from bench import loops
 from bench.loop_program import difference
 from bench.loop_worker import PROGRAMS
-from bench.report import Report, mean, table
+from bench.report import Report, joined, mean, table, write
 from tests.shares import share
 
 
@@ -83,3 +83,17 @@ def test_a_contender_that_fails_is_named():
 
 def test_means_leave_out_what_is_no_number():
     assert mean([2.0, 8.0, float("nan")]) == pytest.approx(4.0)
+
+
+def test_runs_of_parts_become_one_report(tmp_path):
+    parts = [Report("loops", "Loops", ["tracejit", "jax.jit"],
+                    rows={name: {"tracejit": {"s": 1.0}, "jax.jit": {"s": ratio}}})
+             for name, ratio in (("HMM forward", 2.0), ("Lorenz, RK4", 0.5))]
+    (whole,) = joined(parts)
+    assert list(whole.rows) == ["HMM forward", "Lorenz, RK4"]
+    assert whole.notes == ["jax.jit takes 1.00 times tracejit's time (geometric mean of 2)",
+                           "behind jax.jit: Lorenz, RK4"]
+    made = write(whole, tmp_path)
+    assert [path.suffix for path in made][:2] == [".json", ".md"]
+    assert Report(**json.loads(made[0].read_text())) == whole
+    assert "| HMM forward" in made[1].read_text()
