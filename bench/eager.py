@@ -95,8 +95,9 @@ def _cells(timings: dict[str, Timing]) -> dict[str, dict[str, Any]]:
             {"s": timing.best, "difference": timing.difference} for name, timing in timings.items()}
 
 
-def fill(found: Report, work: list[Workload], floor: dict[str, Any], rounds: int) -> None:
-    """Measure the rows into the report."""
+def fill(found: Report, work: list[Workload], floor: dict[str, Any], rounds: int,
+         path: Path | None) -> None:
+    """Measure the rows into the report, which is kept after each."""
     for workload in work:
         print(f"measuring {workload.name} ...", file=sys.stderr, flush=True)
         timings = measure(workload, rounds)
@@ -108,6 +109,7 @@ def fill(found: Report, work: list[Workload], floor: dict[str, Any], rounds: int
         found.extra[workload.name] = {
             "tracejit / torch": f"{ratio:.2f}x",
             "floor / tracejit": f"{share:.0%}" if math.isfinite(share) else "-"}
+        report.keep(found, path)
 
 
 def notes(found: Report) -> list[str]:
@@ -144,7 +146,7 @@ def main(argv: list[str] | None = None) -> int:
                    base=OURS, conditions=conditions)
     if floor:
         conditions["machine"] = floors.text(floor)
-    fill(found, work, floor, options.rounds)
+    fill(found, work, floor, options.rounds, options.json)
     found.notes = notes(found)
     conditions["load at the end"] = round(os.getloadavg()[0], 2)
     report.finish(found, options.json, options.commit)

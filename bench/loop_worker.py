@@ -90,9 +90,9 @@ def main(argv: list[str]) -> None:
         if line.strip() == "first":
             first, result = _seconds(call)
             save(Path(path), result)
-            if first < 5.0:
-                call()
-            once, _ = _seconds(call)
+            once = first
+            if first < 1.0 or "eager" not in contender:  # what compiles is warm later only
+                once, _ = _seconds(call)
             _answer({"first": first, "once": once})
         else:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -68,8 +68,9 @@ class Worker:
             self._ask("first")
 
     def turn(self) -> None:
-        """Time calls once more, unless the contender is out."""
-        if "error" not in self.cell and self._ask("turn"):
+        """Time calls once more, unless the contender is out; of slow calls one turn will do."""
+        slow = self.cell.get("once", 0.0) > 1.0 and self.medians
+        if "error" not in self.cell and not slow and self._ask("turn"):
             self.medians.append(self.cell["median"])
             self.cell["s"] = min(self.medians)
 
@@ -237,15 +238,16 @@ def main(argv: list[str] | None = None) -> int:
     who = contenders(options)
     floor = {} if options.no_floors or options.tiny else floors.measure()
     found = Report("loops", "Loops of small operations", list(who))
+    found.conditions["machine"] = floors.text(floor) if floor else floors.processor()
     for program in programs:
         print(f"measuring {program.name} ...", file=sys.stderr, flush=True)
         found.rows[program.name] = row = measure(program, who, options)
         found.extra[program.name] = extras(program, row, floor, options.tiny)
         if options.growth:
             found.extra[program.name] |= growth(program, who, options)
-    versions = {name: _versions(found, name) for name in who}
-    found.conditions = {"machine": floors.text(floor) if floor else floors.processor(), **versions,
-                        "load at the end": round(os.getloadavg()[0], 2)}
+        found.conditions |= {name: _versions(found, name) for name in who}
+        found.conditions["load at the end"] = round(os.getloadavg()[0], 2)
+        report.keep(found, options.json)
     found.notes = notes(found)
     report.finish(found, options.json, options.commit)
     return 1 if wrong(found) else 0

@@ -247,6 +247,7 @@ def main(argv: list[str] | None = None) -> int:
             row = apart(kernel, options.rounds, options.tiny, options.limit)
             found.rows[kernel.name] = row
             found.extra[kernel.name] = _extras(found, kernel.name)
+            report.keep(found, options.json)
     found.notes = notes(found)
     report.finish(found, options.json, options.commit)
     return 1 if any(wrong(name, row) for name, row in found.rows.items()) else 0

@@ -112,9 +112,10 @@ def _pool_tensors(x: Any) -> Any:
 
 
 def _batch_norm(x: Any) -> Any:
-    mean = x.sum(0) / x.shape[0]
-    spread = np.sqrt(((x - mean) ** 2).sum(0) / x.shape[0])
-    return (x - mean) / np.sqrt(spread + 1e-5)
+    count = np.float32(x.shape[0])
+    mean = x.sum(0) / count
+    spread = np.sqrt(((x - mean) ** 2).sum(0) / count)
+    return (x - mean) / np.sqrt(spread + np.float32(1e-5))
 
 
 def resnet(x: Any, c1: Any, c2: Any, c3: Any) -> Any:

@@ -123,11 +123,16 @@ def write(report: Report, folder: Path = RESULTS) -> list[Path]:
     return made if drawn else made[:2]
 
 
+def keep(report: Report, path: Path | None) -> None:
+    """Write the JSON so far, where asked: a run that is cut off keeps its rows."""
+    if path is not None:
+        path.write_text(json.dumps(asdict(report), indent=1) + "\n")
+
+
 def finish(report: Report, path: Path | None, commit: bool) -> None:
     """Print the page; write the JSON where asked, and the results that are committed."""
     print(text(report))
-    if path is not None:
-        path.write_text(json.dumps(asdict(report), indent=1) + "\n")
+    keep(report, path)
     if commit:
         print("written:", *(made.name for made in write(report)))
 
