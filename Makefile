@@ -12,7 +12,7 @@ SPREAD := -n $(JOBS) --dist worksteal
 ONE    := TRACEJIT_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 ARGS   ?=
 
-.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-openmpi test-packages test-python test-pythons check bench golden gate tour pages docs docs-check clean stubs
+.PHONY: demo examples test test-full test-oracle test-cuda test-gpu test-openmpi test-packages test-python test-pythons check bench golden gate tour pages docs docs-check clean stubs bench-loops
 .NOTPARALLEL:
 .DEFAULT_GOAL := test
 
@@ -114,6 +114,20 @@ check: $(TEST_ENV)
 bench: $(VENV)/.has-bench
 	$(PY) -m bench $(ARGS)
 
+# Loops beside today's jax, and beside jax 0.4.31 in an environment of its own: it needs an older
+# NumPy, and Python 3.11 or 3.12.
+LOOPS_ENV  := .venv-loops
+OLD_PYTHON ?= $(firstword $(foreach v,python3.11 python3.12,$(shell command -v $(v))))
+$(LOOPS_ENV)/.done:
+	@test -n "$(OLD_PYTHON)" || { echo "jax 0.4.31 needs Python 3.11 or 3.12 on PATH" >&2; exit 1; }
+	$(OLD_PYTHON) -m venv $(LOOPS_ENV)
+	$(LOOPS_ENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    "jax==0.4.31" "jaxlib==0.4.31" "numpy<2.1"
+	@touch $@
+
+bench-loops: $(VENV)/.has-bench $(LOOPS_ENV)/.done
+	$(PY) -m bench.loops --old $(LOOPS_ENV)/bin/python $(ARGS)
+
 # Rewrites the generated graphs and kernels under review, then shows what changed.
 golden: $(TEST_ENV)
 	UPDATE_GOLDEN=1 $(PYTEST) -q tests/golden $(ARGS)
@@ -148,4 +162,4 @@ docs-check: $(VENV)/.has-docs
 	DOCS_WHOLE=false NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --site-dir build/site-check $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	rm -rf $(VENV) .venv-3.* .venv-loops build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis out

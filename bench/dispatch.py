@@ -163,10 +163,12 @@ def _contenders(peers: Peers, kind: str, count: int) -> Iterator[tuple[str, Any,
         yield "tracejit", mode, _torch_like(space, space.script, kind, count)
     if peers.jax is not None and "gradients" not in kind:
         yield "jax.jit", contextlib.nullcontext, _jax(peers.jax, kind, count)
-    if peers.torch is not None and peers.torch_compile:
+    if peers.torch is not None:
         space = peers.torch
         mode = space.enable_grad if "gradients" in kind else space.no_grad
-        yield "torch.compile", mode, _torch_like(space, space.compile, kind, count)
+        yield "torch eager", mode, _torch_like(space, lambda step: step, kind, count)
+        if peers.torch_compile:
+            yield "torch.compile", mode, _torch_like(space, space.compile, kind, count)
 
 
 def _allowed(kind: str, count: int) -> float:
@@ -186,14 +188,14 @@ def measure(peers: Peers) -> list[Series]:
                     series.measured.setdefault(name, []).append(least(call))
         found.append(series)
     if peers.tracejit is not None:
-        found.append(whole_step(peers.tracejit))
+        found.append(whole_step(peers.tracejit, peers.torch))
     return found
 
 
 # -- a whole training step ------------------------------------------------------------------------
 
 
-def whole_step(space: Any) -> Series:
+def whole_step(space: Any, torch: Any) -> Series:
     """AdamW over a growing number of parameters, what the kernels take not counted.
 
     Three tensors go in and out, each parameter gets a gradient tensor and has three of state.
@@ -201,19 +203,22 @@ def whole_step(space: Any) -> Series:
     allowed = [BASE + 3 * TENSOR + n * (TENSOR + 4 * PARAMETER) for n in STEP]
     series = Series("AdamW step, parameters", STEP, allowed)
     for count in STEP:
-        call, compiled = _adamw(space, count)
+        call, compiled = _adamw(space, space.script, count)
         whole = least(call)
         native = least(_native(compiled))
         series.measured.setdefault("tracejit", []).append(whole - native)
         series.measured.setdefault("whole call", []).append(whole)
+        if torch is not None:
+            plain, _ = _adamw(torch, lambda step: step, count)
+            series.measured.setdefault("torch eager", []).append(least(plain))
     return series
 
 
-def _adamw(space: Any, count: int) -> tuple[Call, Any]:
+def _adamw(space: Any, wrap: Any, count: int) -> tuple[Call, Any]:
     model = affine_model(space, count)
     optimizer = space.optim.AdamW(model.parameters())
 
-    @space.script
+    @wrap
     def step(x: Any, y: Any) -> Any:
         optimizer.zero_grad()
         loss = ((model(x) - y) ** 2).mean()

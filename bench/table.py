@@ -10,7 +10,7 @@ from bench.measure import Timing, Workload
 Results = dict[str, dict[str, Timing]]
 
 
-def _grid(header: list[str], rows: list[list[str]]) -> str:
+def grid(header: list[str], rows: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     dashes = ["-" * width for width in widths]
     lines = ("| " + " | ".join(c.ljust(w) for c, w in zip(row, widths)) + " |"
@@ -28,7 +28,7 @@ def steady(results: Results) -> str:
     """Milliseconds per call; in brackets the first call, in seconds."""
     columns = list(dict.fromkeys(column for row in results.values() for column in row))
     rows = [[name, *(_milliseconds(row.get(c)) for c in columns)] for name, row in results.items()]
-    return _grid(["ms per call (first call, s)", *columns], rows)
+    return grid(["ms per call (first call, s)", *columns], rows)
 
 
 def cold(figures: dict[str, dict[str, float | str]]) -> str:
@@ -38,7 +38,7 @@ def cold(figures: dict[str, dict[str, float | str]]) -> str:
     for column, row in figures.items():
         shown = [f"{row[k]:.2f}" if k in row else "failed" for k in kinds]
         rows.append([column, *shown])
-    return _grid(["s, process start to first MLP step", *kinds], rows)
+    return grid(["s, process start to first MLP step", *kinds], rows)
 
 
 def remarks(results: Results, work: dict[str, Workload]) -> list[str]:
