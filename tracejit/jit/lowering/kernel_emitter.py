@@ -229,6 +229,16 @@ class Statements(Primitives):
     def alloca(self, kind: Any, name: str) -> Any:
         return ir.IRBuilder(self.entry).alloca(kind, name=name)
 
+    def make_local(self, element: str, node: ast.Call) -> Pointer:
+        """Make room on the stack, which LLVM turns into registers where indices are constants."""
+        (count,) = node.args
+        if not isinstance(count, ast.Constant) or type(count.value) is not int:
+            raise self.error(node, "takes a number of elements that is constant")
+        entry, kind = ir.IRBuilder(self.entry), llvm_type(element)
+        room = entry.alloca(ir.ArrayType(kind, count.value))
+        room.align = abi.VECTOR_BYTES
+        return Pointer(entry.bitcast(room, kind.as_pointer()), element)
+
     def block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
             if self.builder.block.is_terminated:

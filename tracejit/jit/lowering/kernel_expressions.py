@@ -344,6 +344,8 @@ class Expressions:
     def call(self, function: Any, node: ast.Call) -> Any:
         if function in abi.POINTER_FUNCTIONS:
             return self.make_pointer(*abi.POINTER_FUNCTIONS[function], node)
+        if function in abi.LOCAL_FUNCTIONS:
+            return self.make_local(abi.LOCAL_FUNCTIONS[function], node)
         if function in abi.PRIMITIVES.values():
             return self.primitive(function.__name__, node)
         if isinstance(function, type) and issubclass(function, (np.generic, bool, int, float)):
@@ -376,6 +378,9 @@ class Expressions:
         if of_operands:
             return Pointer(self.builder.inttoptr(self.builder.load(where), kind), element)
         return Pointer(self.builder.bitcast(where, kind), element)
+
+    def make_local(self, element: str, node: ast.Call) -> Pointer:
+        raise self.error(node, "is for kernels only")
 
     def primitive(self, name: str, node: ast.Call) -> Any:
         raise self.error(node, "is for the runner only")
