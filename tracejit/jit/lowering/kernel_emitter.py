@@ -207,7 +207,7 @@ class Statements(Primitives):
             if name in self.fixed or name in self.slots:
                 raise self.error(node, "a pointer is assigned once")
             self.fixed[name] = found
-            self.computed = True
+            self.computed = self.computed or not found.local
             return
         known = self.slots.get(name) or self.fixed.get(name)
         if isinstance(known, Pointer):
@@ -237,7 +237,7 @@ class Statements(Primitives):
         entry, kind = ir.IRBuilder(self.entry), llvm_type(element)
         room = entry.alloca(ir.ArrayType(kind, count.value))
         room.align = abi.VECTOR_BYTES
-        return Pointer(entry.bitcast(room, kind.as_pointer()), element)
+        return Pointer(entry.bitcast(room, kind.as_pointer()), element, local=True)
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:

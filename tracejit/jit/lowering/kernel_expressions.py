@@ -45,11 +45,12 @@ class Pointer:
     """Typed pointer: an argument of the kernel's body, or computed.
 
     - `indices`: it leads to sizes and places, not to elements
+    - `local`: its memory is the kernel's own, which LLVM sees
     - `accesses`: loads and stores through it, for `separate`
     """
 
-    def __init__(self, value: Any, element: str, indices: bool = False):
-        self.value, self.element, self.indices = value, element, indices
+    def __init__(self, value: Any, element: str, indices: bool = False, local: bool = False):
+        self.value, self.element, self.indices, self.local = value, element, indices, local
         self.accesses: list[Any] = []
 
 

@@ -66,6 +66,7 @@ class _Writer:
         self.size_names: dict[Any, str] = {}
         self.spare: list[int] = []  # temporaries of the program around that only this kernel uses
         self.ops: list[str] = [self.node.op.name]
+        self.each: SizeLike = 0  # elements that an iteration computes
         self.failing: list[Location] = []
         self.locations: list[Location] = []
 
@@ -115,6 +116,7 @@ class _Writer:
         return Instruction(
             kernel, operands, outputs, tuple(self.sizes), total, total, tuple(self.ops),
             tuple(locations), given.bytes_read, given.bytes_written, extern=LOOP, host=self.node,
+            each=self.each,
         )  # fmt: skip
 
     # -- sizes and homes -------------------------------------------------------------------------
@@ -130,16 +132,23 @@ class _Writer:
 
     def new_local(self, buffer: Buffer, lines: list[str]) -> Home:
         """Return a new home for a value that the regions compute."""
-        element, numel = ELEMENTS[buffer.dtype.name], _known(buffer.numel)
+        element, numel = ELEMENTS[buffer.dtype.name], self.computed(buffer)
         name = self.module.fresh()
+        if type(numel) is not int or numel > LOCAL:
+            return self.new_memory(buffer)
         if numel == 1:
             self.module.imported("numpy", element)
             return Home(name, element)
-        if numel <= LOCAL:
-            function = self.module.imported("tracejit.jit.lowering.abi", f"{element}_local")
-            lines.append(f"{name} = {function}({numel})")
-            return Home(name, element, True)
-        return self.new_memory(buffer)
+        function = self.module.imported("tracejit.jit.lowering.abi", f"{element}_local")
+        lines.append(f"{name} = {function}({numel})")
+        return Home(name, element, True)
+
+    def computed(self, buffer: Buffer) -> SizeLike:
+        """Count the elements of a value that the regions compute, and return how many it has."""
+        self.each = self.each + buffer.numel
+        if type(self.each) is int and self.each > LARGE:
+            raise Unsupported(f"it computes {self.each} elements at once, enough for threads")
+        return buffer.numel
 
     def new_memory(self, buffer: Buffer) -> Home:
         """Return memory of the program around, for this kernel alone."""
@@ -194,14 +203,6 @@ class _Writer:
         return lines + statements(self.module, kernel, homes, sizes, self.size(instruction.total))
 
 
-def _known(numel: SizeLike) -> int:
-    if type(numel) is not int:
-        raise Unsupported(f"it computes {numel} elements at once, a number not known here")
-    if numel > LARGE:
-        raise Unsupported(f"it computes {numel} elements at once, enough for several threads")
-    return numel
-
-
 def indented(lines: Sequence[str]) -> list[str]:
     return [INDENT + line for line in lines] or [f"{INDENT}pass"]
 
@@ -232,8 +233,9 @@ class _Loop(_Writer):
         homes, before, after = {}, [], []
         for number, start, end in zip(inputs, starts, ends, strict=True):
             buffer, last = program.buffers[number], self.pointers[end]
-            numel = _known(buffer.numel)
-            home = last if numel > LOCAL else self.new_local(buffer, before)
+            numel = self.computed(buffer)
+            large = type(numel) is not int or numel > LOCAL
+            home = last if large else self.new_local(buffer, before)
             first = self.copy(self.pointers[start], home, numel)
             before += ["if lo == 0:", *indented(first)]
             if home is not last:

@@ -85,14 +85,22 @@ def _with_regions(instruction: Instruction, program: Program, numerics: str) -> 
         made = one_kernel(instruction, program, lambda region: lower(region, numerics))
         for buffer in program.buffers[buffers:]:
             buffer.first_use = buffer.last_use = program.instructions.index(instruction)
-        program.kernels[made.kernel.digest] = made.kernel
+        program.kernels[made.kernel.digest] = made.kernel  # type: ignore[union-attr]
+        if type(made.each) is not int:  # many elements may be worth several threads
+            made.apart = lambda: _apart_from_loop(instruction, numerics)
         return made
     except Unsupported as why:
         del program.buffers[buffers:]
         if logs.enabled("fusion"):
             at = f" ({node.location})" if node.location else ""
             logs.emit("fusion", f"{node.op.name}{at} is no function of its own: {why}")
-    instruction.regions = tuple(lower(separated(region), numerics) for region in node.regions)
+    return _apart_from_loop(instruction, numerics)
+
+
+def _apart_from_loop(instruction: Instruction, numerics: str) -> Instruction:
+    """Make programs of an instruction's regions."""
+    found = instruction.host.regions
+    instruction.regions = tuple(lower(separated(region), numerics) for region in found)
     return instruction
 
 

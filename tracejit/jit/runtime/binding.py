@@ -18,7 +18,7 @@ from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.library import libraries
 from tracejit.jit.lowering.library_collectives import WAITS
-from tracejit.jit.lowering.loop_kernel import LOOP
+from tracejit.jit.lowering.loop_kernel import LARGE, LOOP
 from tracejit.jit.lowering.program import Buffer, Instruction, Program
 from tracejit.jit.runtime import memory_plan
 
@@ -43,7 +43,8 @@ class Step:
     shared: bool = False
     scratch: int = 0  # bytes for each worker
     work: int = 0  # bytes moved and additions made
-    paused: bool = False  # a loop that stops now and then, so that signals are handled
+    paused: bool = False  # a loop that Python conducts: it is long, or its regions are programs
+    apart: Step | None = None  # the same step with programs as its regions
 
 
 @dataclass
@@ -162,8 +163,18 @@ def _step(
     # Handing chunks over pays only if an instruction has several and enough work.
     enough = total > step.chunk and work >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
-    step.paused = instruction.extern == LOOP and total > LONG
+    if instruction.extern == LOOP:
+        _part(step, place, nbytes, values)
     return step
+
+
+def _part(step: Step, place: Sequence[int], nbytes: Sequence[int], values: Mapping[str, int]
+          ) -> None:  # fmt: skip
+    """Decide how a loop runs: at once, with stops, or with programs that threads share."""
+    instruction = step.instruction
+    if instruction.apart is not None and evaluate(instruction.each, values) > LARGE:
+        step.apart = _step(instruction.apart(), place, nbytes, values)
+    step.paused = step.total > LONG or step.apart is not None
 
 
 def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:

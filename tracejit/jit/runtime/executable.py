@@ -107,11 +107,22 @@ class Executable:
         binding.native.controls = {
             k: regions.bind_regions(binding.steps[k], found, values)
             for k, found in self.regions.items()
+            if binding.steps[k].instruction.kernel is None
         }
         if self.mode == "compiled":
             paused = [k for k, step in enumerate(binding.steps) if step.paused]
-            binding.native.controls |= {k: regions.Paused(self, binding, k) for k in paused}
+            binding.native.controls |= {k: self._conductor(binding, k) for k in paused}
         return binding
+
+    def _conductor(self, binding: Binding, number: int) -> Any:
+        """Return what runs a loop that is not one native call."""
+        step = binding.steps[number]
+        if step.apart is None:
+            return regions.Paused(self, binding, number)
+        if number not in self.regions:
+            programs = step.apart.instruction.regions
+            self.regions[number] = [Executable(region, self.mode) for region in programs]
+        return regions.bind_regions(step.apart, self.regions[number], binding.values)
 
     def run(
         self, binding: Binding, input_pointers: Sequence[int], inputs: Sequence[Any] = ()
