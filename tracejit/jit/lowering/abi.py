@@ -49,8 +49,19 @@ def _scratch_function(element: str) -> Callable[..., Any]:
     return pointer
 
 
+def _local_function(element: str) -> Callable[..., Any]:
+    def pointer(count: int) -> Any:
+        return np.empty(count, element)
+
+    pointer.__name__ = pointer.__qualname__ = f"{element}_local"
+    pointer.__doc__ = f"Memory of the kernel's own for {element} elements, a fixed number."
+    return pointer
+
+
 POINTERS = {dtype: _pointer_function(dtype) for dtype in ELEMENTS}
 SCRATCH = {element: _scratch_function(element) for element in dict.fromkeys(ELEMENTS.values())}
+LOCALS = {element: _local_function(element) for element in SCRATCH}
+LOCAL_FUNCTIONS = {f: e for e, f in LOCALS.items()}
 # function -> (element type, True for operands and False for scratch)
 POINTER_FUNCTIONS = {f: (ELEMENTS[d], True) for d, f in POINTERS.items()}
 POINTER_FUNCTIONS |= {f: (e, False) for e, f in SCRATCH.items()}
@@ -75,6 +86,14 @@ int32_scratch = SCRATCH["int32"]
 int64_scratch = SCRATCH["int64"]
 float32_scratch = SCRATCH["float32"]
 float64_scratch = SCRATCH["float64"]
+uint8_local = LOCALS["uint8"]
+uint16_local = LOCALS["uint16"]
+int8_local = LOCALS["int8"]
+int16_local = LOCALS["int16"]
+int32_local = LOCALS["int32"]
+int64_local = LOCALS["int64"]
+float32_local = LOCALS["float32"]
+float64_local = LOCALS["float64"]
 
 
 # -- what only the runner's own text uses: no meaning as plain Python ---------------------------

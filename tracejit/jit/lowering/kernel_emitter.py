@@ -207,7 +207,7 @@ class Statements(Primitives):
             if name in self.fixed or name in self.slots:
                 raise self.error(node, "a pointer is assigned once")
             self.fixed[name] = found
-            self.computed = True
+            self.computed = self.computed or not found.local
             return
         known = self.slots.get(name) or self.fixed.get(name)
         if isinstance(known, Pointer):
@@ -228,6 +228,16 @@ class Statements(Primitives):
 
     def alloca(self, kind: Any, name: str) -> Any:
         return ir.IRBuilder(self.entry).alloca(kind, name=name)
+
+    def make_local(self, element: str, node: ast.Call) -> Pointer:
+        """Make room on the stack, which LLVM turns into registers where indices are constants."""
+        (count,) = node.args
+        if not isinstance(count, ast.Constant) or type(count.value) is not int:
+            raise self.error(node, "takes a number of elements that is constant")
+        entry, kind = ir.IRBuilder(self.entry), llvm_type(element)
+        room = entry.alloca(ir.ArrayType(kind, count.value))
+        room.align = abi.VECTOR_BYTES
+        return Pointer(entry.bitcast(room, kind.as_pointer()), element, local=True)
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:

@@ -45,11 +45,12 @@ class Pointer:
     """Typed pointer: an argument of the kernel's body, or computed.
 
     - `indices`: it leads to sizes and places, not to elements
+    - `local`: its memory is the kernel's own, which LLVM sees
     - `accesses`: loads and stores through it, for `separate`
     """
 
-    def __init__(self, value: Any, element: str, indices: bool = False):
-        self.value, self.element, self.indices = value, element, indices
+    def __init__(self, value: Any, element: str, indices: bool = False, local: bool = False):
+        self.value, self.element, self.indices, self.local = value, element, indices, local
         self.accesses: list[Any] = []
 
 
@@ -344,6 +345,8 @@ class Expressions:
     def call(self, function: Any, node: ast.Call) -> Any:
         if function in abi.POINTER_FUNCTIONS:
             return self.make_pointer(*abi.POINTER_FUNCTIONS[function], node)
+        if function in abi.LOCAL_FUNCTIONS:
+            return self.make_local(abi.LOCAL_FUNCTIONS[function], node)
         if function in abi.PRIMITIVES.values():
             return self.primitive(function.__name__, node)
         if isinstance(function, type) and issubclass(function, (np.generic, bool, int, float)):
@@ -376,6 +379,9 @@ class Expressions:
         if of_operands:
             return Pointer(self.builder.inttoptr(self.builder.load(where), kind), element)
         return Pointer(self.builder.bitcast(where, kind), element)
+
+    def make_local(self, element: str, node: ast.Call) -> Pointer:
+        raise self.error(node, "is for kernels only")
 
     def primitive(self, name: str, node: ast.Call) -> Any:
         raise self.error(node, "is for the runner only")

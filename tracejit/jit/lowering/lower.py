@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracejit import logs
-from tracejit.core.ops import pointwise
-from tracejit.jit.ir.clone import copy_graph
+from tracejit.config import flags
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.sizes import SymInt
 from tracejit.jit.lowering.emit import Partial
@@ -22,10 +21,12 @@ from tracejit.jit.lowering.fuse import Fuser, kind_of
 from tracejit.jit.lowering.groups import Group
 from tracejit.jit.lowering.host_views import with_views
 from tracejit.jit.lowering.index import resolved
+from tracejit.jit.lowering.inlining import Unsupported
+from tracejit.jit.lowering.loop_kernel import one_kernel, separated
 from tracejit.jit.lowering.loops import Nest, lay_out
 from tracejit.jit.lowering.memory import Memory, assign_memory
 from tracejit.jit.lowering.products import Folded, copy_of, fold_products, viewed
-from tracejit.jit.lowering.program import Program
+from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.lowering.schedule import schedule
 
 ROUNDS = 8
@@ -63,16 +64,44 @@ def _lowered(graph: Graph, numerics: str) -> Program:
     apart = _apart(fuser, graph) if logs.enabled("fusion") else []
     memory = assign_memory(graph, outputs, writes, groups, nests)
     program = schedule(graph, memory, nests, partials, folded, numerics)
-    for instruction in program.instructions:
-        if instruction.host is not None:
-            found = instruction.host.regions
-            instruction.regions = tuple(lower(_separated(region), numerics) for region in found)
+    for k, instruction in enumerate(program.instructions):
+        if instruction.host is not None and instruction.host.regions:
+            program.instructions[k] = _with_regions(instruction, program, numerics)
     assert len(graph.scope.guards) == guards, (
         f"lowering asked about sizes: {graph.scope.guards[guards:]}"
     )
     if logs.enabled("fusion"):
         logs.emit("fusion", "\n".join([f"{graph.name}:", describe(program), *apart]))
     return program
+
+
+def _with_regions(instruction: Instruction, program: Program, numerics: str) -> Instruction:
+    """Return an instruction that runs its regions: one kernel if they fit one, else programs."""
+    node: Node = instruction.host
+    buffers = len(program.buffers)
+    try:
+        if flags.check_nans:
+            raise Unsupported("each step looks for NaN")
+        made = one_kernel(instruction, program, lambda region: lower(region, numerics))
+        for buffer in program.buffers[buffers:]:
+            buffer.first_use = buffer.last_use = program.instructions.index(instruction)
+        program.kernels[made.kernel.digest] = made.kernel  # type: ignore[union-attr]
+        if type(made.each) is not int:  # many elements may be worth several threads
+            made.apart = lambda: _apart_from_loop(instruction, numerics)
+        return made
+    except Unsupported as why:
+        del program.buffers[buffers:]
+        if logs.enabled("fusion"):
+            at = f" ({node.location})" if node.location else ""
+            logs.emit("fusion", f"{node.op.name}{at} is no function of its own: {why}")
+    return _apart_from_loop(instruction, numerics)
+
+
+def _apart_from_loop(instruction: Instruction, numerics: str) -> Instruction:
+    """Make programs of an instruction's regions."""
+    found = instruction.host.regions
+    instruction.regions = tuple(lower(separated(region), numerics) for region in found)
+    return instruction
 
 
 def _note_extents(graph: Graph) -> None:
@@ -113,19 +142,6 @@ def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node
             node = replace(node, inputs=tuple(inputs))
         found.append(node)
     return found
-
-
-def _separated(region: Graph) -> Graph:
-    """Return a region whose outputs have memory of their own, which its caller chooses."""
-    if len({*region.inputs, *region.outputs}) == len(region.inputs) + len(region.outputs):
-        return region
-    copy, _ = copy_graph(region)
-    taken = set(copy.inputs)
-    for k, value in enumerate(copy.outputs):
-        if value in taken:
-            copy.outputs[k] = pointwise.clone(value)
-        taken.add(copy.outputs[k])
-    return copy
 
 
 def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:

@@ -7,7 +7,7 @@ per binding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,8 @@ class Instruction:
     extern: str = ""  # library routine, e.g. "matmul"
     host: Any = None  # the ir Node a host call, or a library kernel, evaluates
     regions: tuple[Program, ...] = ()  # what a host call of structured control flow calls
+    each: SizeLike = 0  # elements that an iteration of a loop computes, if it is one kernel
+    apart: Callable[[], Instruction] | None = None  # the same with programs as its regions
 
 
 @dataclass

@@ -18,6 +18,7 @@ from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.library import libraries
 from tracejit.jit.lowering.library_collectives import WAITS
+from tracejit.jit.lowering.loop_kernel import LARGE, LOOP
 from tracejit.jit.lowering.program import Buffer, Instruction, Program
 from tracejit.jit.runtime import memory_plan
 
@@ -25,6 +26,8 @@ from tracejit.jit.runtime import memory_plan
 SHARED_STEP = 1 << 17  # bytes moved by an instruction whose chunks are worth handing over
 SHARED_PROGRAM = 1 << 18
 WAKING_PROGRAM = 1 << 22
+LONG = 1 << 14  # iterations of a loop that runs without a look at signals
+BRIEF = 16  # iterations that are too short to release the interpreter's lock
 _MULTIPLY_ADDS_PER_BYTE = 4  # as many take as long as moving a byte
 
 
@@ -40,6 +43,8 @@ class Step:
     shared: bool = False
     scratch: int = 0  # bytes for each worker
     work: int = 0  # bytes moved and additions made
+    paused: bool = False  # a loop that Python conducts: it is long, or its regions are programs
+    apart: Step | None = None  # the same step with programs as its regions
 
 
 @dataclass
@@ -84,7 +89,7 @@ def bind(program: Program, values: Mapping[str, int]) -> Binding:
         values=dict(values), place=place, steps=steps, buffer_bytes=nbytes,
         output_bytes=output_bytes, temporary_offsets=layout.offsets, arena_bytes=layout.nbytes,
         scratch_bytes=max((step.scratch for step in steps), default=0),
-        stretches=_stretches(program.instructions),
+        stretches=_stretches(steps),
         shared=work >= SHARED_PROGRAM, wakes=work >= WAKING_PROGRAM,
         peak_bytes=layout.nbytes + sum(output_bytes),
     )  # fmt: skip
@@ -146,6 +151,8 @@ def _step(
         sizes, total, chunk = _bind_matmul(sizes)
         scratch = extern.scratch_of(*sizes[2:5])
         work = sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
+    elif instruction.extern == LOOP:
+        work = total
     elif instruction.extern:
         sizes, total, chunk, scratch, work = libraries()[instruction.extern].bound(sizes)
     if work is None:
@@ -156,7 +163,18 @@ def _step(
     # Handing chunks over pays only if an instruction has several and enough work.
     enough = total > step.chunk and work >= SHARED_STEP
     step.shared = instruction.kernel is not None and enough
+    if instruction.extern == LOOP:
+        _part(step, place, nbytes, values)
     return step
+
+
+def _part(step: Step, place: Sequence[int], nbytes: Sequence[int], values: Mapping[str, int]
+          ) -> None:  # fmt: skip
+    """Decide how a loop runs: at once, with stops, or with programs that threads share."""
+    instruction = step.instruction
+    if instruction.apart is not None and evaluate(instruction.each, values) > LARGE:
+        step.apart = _step(instruction.apart(), place, nbytes, values)
+    step.paused = step.total > LONG or step.apart is not None
 
 
 def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:
@@ -165,11 +183,12 @@ def _bind_matmul(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int]:
     return (*sizes[:12], split), total, chunk
 
 
-def _stretches(instructions: Sequence[Instruction]) -> list[tuple[int, int]]:
+def _stretches(steps: Sequence[Step]) -> list[tuple[int, int]]:
     """Return the runs of native instructions. A wait begins one: it may be called again."""
     found: list[tuple[int, int]] = []
-    for k, instruction in enumerate(instructions):
-        if instruction.kernel is None:
+    for k, step in enumerate(steps):
+        instruction = step.instruction
+        if instruction.kernel is None or step.paused:
             found.append((k, 0))
         elif found and found[-1][1] and instruction.extern != WAITS:
             found[-1] = (found[-1][0], found[-1][1] + 1)

@@ -21,6 +21,7 @@ from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
 from tracejit.jit.lowering.library_collectives import FLOWN, LANDING, LATE_STATUS, WAITS
+from tracejit.jit.lowering.loop_kernel import LOOP
 from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.runtime import (
     blas,
@@ -32,7 +33,7 @@ from tracejit.jit.runtime import (
     regions,
     runner,
 )
-from tracejit.jit.runtime.binding import Binding, bind
+from tracejit.jit.runtime.binding import BRIEF, Binding, bind
 from tracejit.jit.runtime.runner import JOB, ROW, STATUS_WORDS, Runner
 
 _KEPT_ARENA = 1 << 20  # larger arenas are taken from the pool for each call
@@ -106,8 +107,22 @@ class Executable:
         binding.native.controls = {
             k: regions.bind_regions(binding.steps[k], found, values)
             for k, found in self.regions.items()
+            if binding.steps[k].instruction.kernel is None
         }
+        if self.mode == "compiled":
+            paused = [k for k, step in enumerate(binding.steps) if step.paused]
+            binding.native.controls |= {k: self._conductor(binding, k) for k in paused}
         return binding
+
+    def _conductor(self, binding: Binding, number: int) -> Any:
+        """Return what runs a loop that is not one native call."""
+        step = binding.steps[number]
+        if step.apart is None:
+            return regions.Paused(self, binding, number)
+        if number not in self.regions:
+            programs = step.apart.instruction.regions
+            self.regions[number] = [Executable(region, self.mode) for region in programs]
+        return regions.bind_regions(step.apart, self.regions[number], binding.values)
 
     def run(
         self, binding: Binding, input_pointers: Sequence[int], inputs: Sequence[Any] = ()
@@ -218,7 +233,7 @@ class Executable:
 
     def run_one(self, binding: Binding, frame: Any, number: int) -> None:
         """Run one instruction on this thread, in either mode."""
-        if binding.steps[number].instruction.kernel is None:
+        if binding.steps[number].instruction.kernel is None or number in self.controls(binding):
             self._host_call(binding, frame, number)
         elif self.mode == "compiled":
             frame.run_row(number)
@@ -231,10 +246,15 @@ class Executable:
                 instruction = self.program.instructions[number]
                 raise _error(instruction, int(status[0]), int(status[1]))
 
+    @staticmethod
+    def controls(binding: Binding) -> dict[int, Any]:
+        """Return what runs instructions with regions, and loops that pause, by their numbers."""
+        return binding.native.controls
+
     def _host_call(self, binding: Binding, frame: Any, number: int) -> None:
         control = binding.native.controls.get(number)
         if control is not None:
-            control.run(frame.words)
+            control.run(frame)
         else:
             host.call(self.program, binding, number, frame.addresses())
 
@@ -286,6 +306,8 @@ class _Native:
         microsecond."""
         if self.shared or self.waits or self.guard is not None:
             return True
+        if any(step.work > BRIEF for step in self.binding.steps if step.instruction.extern == LOOP):
+            return True
         return sum(self.binding.buffer_bytes) > 1 << 17
 
     def _build(self, executable: Executable, binding: Binding) -> None:
@@ -298,7 +320,7 @@ class _Native:
         self.tickets = []
         for k, (step, numbers) in enumerate(zip(steps, sizes)):
             kernel = step.instruction.kernel
-            if kernel is None or step.instruction.extern == WAITS:
+            if kernel is None or step.paused or step.instruction.extern == WAITS:
                 tickets = 0  # the next stretch is a job of its own
             chunks = -(-step.total // step.chunk) if step.shared and self.shared else 0
             sizes_at, shared = at + 8 * len(step.operands), int(chunks > 1)
@@ -381,6 +403,7 @@ class _Frame:
         self.job = next(iter(self.jobs.values()), 0)
         self.calls: dict[Any, Any] = {}  # `PostRun` -> native functions of this frame (`launch`)
         self.arena: Storage | None = None
+        self.scratch = 0  # address
         self._arena_ptr, self._threads = -1, 0
         self._kept = binding.arena_bytes + binding.scratch_bytes <= _KEPT_ARENA
         if native.simple:
@@ -399,8 +422,9 @@ class _Frame:
             self._arena_ptr = arena.ptr
             offsets = np.array(binding.temporary_offsets, np.int64) + arena.ptr
             self._words[self.native.addressed : self.native.places] = offsets
+            self.scratch = arena.ptr + binding.arena_bytes
             for job in self._job_words:
-                job[runner.SCRATCH] = arena.ptr + binding.arena_bytes
+                job[runner.SCRATCH] = self.scratch
 
     def give_arena(self) -> None:
         if not self._kept:

@@ -20,6 +20,7 @@ from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.abi import ELEMENTS
 from tracejit.jit.lowering.library import libraries
 from tracejit.jit.lowering.library_collectives import WAITS
+from tracejit.jit.lowering.loop_kernel import LOOP
 from tracejit.jit.lowering.program import Kernel, Program
 from tracejit.jit.runtime import cache
 from tracejit.jit.runtime.binding import Binding
@@ -65,7 +66,8 @@ def run_python(
             return status
         if step.instruction.extern == WAITS:
             return status  # what it waits for is done
-        if step.instruction.extern and libraries()[step.instruction.extern].compiled_only:
+        library = step.instruction.extern not in ("", LOOP)
+        if library and libraries()[step.instruction.extern].compiled_only:
             call(executable.program, binding, number, addresses)
             return status
         function = executable.functions[kernel.digest]

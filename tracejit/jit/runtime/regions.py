@@ -24,11 +24,10 @@ from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering.program import Instruction
 from tracejit.jit.runtime import region_loop
-from tracejit.jit.runtime.binding import Step
+from tracejit.jit.runtime.binding import BRIEF, Step
 from tracejit.jit.runtime.region_loop import STATE
 
 _PATIENCE = 1 << 12  # iterations until Python gets a chance to handle signals such as Ctrl-C
-_BRIEF = 16  # iterations of a small body that are too short to release the interpreter's lock
 _ALIGNMENT = 64
 _FIRST_CHUNK = 16  # items; each chunk has twice as many as the one before
 _LARGEST_CHUNK = 1 << 26  # bytes that a chunk has at most
@@ -93,8 +92,9 @@ class _Control:
         self.operands, self.outputs = step.operands[:count], step.operands[count:]
         self.regions = regions
 
-    def run(self, words: Any) -> None:
+    def run(self, frame: Any) -> None:
         """Run on the addresses in a frame's table."""
+        words = frame.words
         self.call([words[k] for k in self.operands], [words[k] for k in self.outputs])
 
     def call(self, operands: list[int], outputs: list[int]) -> None:
@@ -122,6 +122,34 @@ def _truth(address: int) -> bool:
 
 def _number(address: int) -> ctypes.c_int64:
     return ctypes.c_int64.from_address(address)
+
+
+class Paused:
+    """Loop of one kernel that stops after some iterations, for Python to handle signals."""
+
+    def __init__(self, executable: Any, binding: Any, number: int):
+        step, row = binding.steps[number], binding.native.table[number]
+        function, self.operands, self.sizes = (int(word) for word in row[:3])
+        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)(function)
+        self.executable, self.number, self.total = executable, number, step.total
+        # A `while` leaves its decision behind its outputs: the count, and what it carries.
+        count = len(step.operands) - step.instruction.outputs
+        ends = step.instruction.host.op.name == "while_loop"
+        carried = step.instruction.host.attributes.get("carried", 0)
+        self.decision = step.operands[count + 1 + carried] if ends else -1
+
+    def run(self, frame: Any) -> None:
+        """Run on the addresses in a frame's table."""
+        words, status, done = frame.words, frame.status, 0
+        status_at = frame.at + 8 * frame.native.places
+        while done < self.total:
+            end = min(done + _PATIENCE, self.total)
+            self.call(frame.at, self.operands, self.sizes, frame.scratch, status_at, done, end)
+            if status[0]:
+                raise self.executable.failure(frame, self.number)
+            done = end
+            if self.decision >= 0 and not _truth(words[self.decision]):
+                break
 
 
 # -- iterations -----------------------------------------------------------------------------------
@@ -196,7 +224,7 @@ class _NativeWalk(_Walk):
         self.takes_long = native.takes_long()
 
     def run(self, limit: int) -> int:
-        call = self.release if self.takes_long or limit > _BRIEF else self.hold
+        call = self.release if self.takes_long or limit > BRIEF else self.hold
         state, frame, total = self.state, self.frame, 0
         while total < limit:
             state[region_loop.LIMIT] = min(limit - total, _PATIENCE)
