@@ -165,10 +165,8 @@ class _Change(ast.NodeTransformer):
             if home is not None:
                 index = ast.unparse(self.visit(target.slice))
                 return ast.parse(home.stored(index, ast.unparse(value))).body[0]
-            if target.value.id == "status" and ast.unparse(target.slice) == "0" and self.messages:
-                value = ast.parse(f"{ast.unparse(value)} + {self.messages}", mode="eval").body
-                if isinstance(node.value, ast.Constant):
-                    value = ast.Constant(node.value.value + self.messages)
+            if target.value.id == "status" and _number(target.slice) == 0:
+                value = ast.Constant(self.messages + _number(value))
         return ast.copy_location(ast.Assign([self.visit(target)], value), node)
 
     def _fetch(self, name: str, value: ast.expr) -> bool:
@@ -177,17 +175,14 @@ class _Change(ast.NodeTransformer):
             called = value.func.id
             if called in _FETCHES:
                 place = value.args[1]
-                if not isinstance(place, ast.Subscript) or not isinstance(place.slice, ast.Constant):
-                    raise Unsupported("operands of segments")
-                self.operands[name] = self.homes[place.slice.value]
+                assert isinstance(place, ast.Subscript)
+                self.operands[name] = self.homes[_number(place.slice)]
                 return True
             if called in _SCRATCHES or called.endswith(LOCALS):
                 self.names[name] = self.module.fresh()
             return False
         if isinstance(value, ast.Subscript) and ast.unparse(value.value) == "sizes":
-            if not isinstance(value.slice, ast.Constant):
-                raise Unsupported("sizes of segments")
-            self.names[name] = self.sizes[value.slice.value]
+            self.names[name] = self.sizes[_number(value.slice)]
             return True
         return False
 
@@ -215,6 +210,12 @@ class _Change(ast.NodeTransformer):
         if decided is None:
             return node
         return node.body if decided else node.orelse
+
+
+def _number(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    raise Unsupported("operands of segments")  # they are found by a number that is computed
 
 
 def _decided(test: ast.expr) -> bool | None:

@@ -24,7 +24,7 @@ from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Location, Node, Value
 from tracejit.jit.ir.sizes import SizeLike, size_max
 from tracejit.jit.lowering.abi import ELEMENTS, VERSION
-from tracejit.jit.lowering.index import product, resolved, size_key
+from tracejit.jit.lowering.index import resolved, size_key
 from tracejit.jit.lowering.inlining import INDENT, Home, Module, Unsupported, statements
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
 
@@ -230,7 +230,9 @@ class _Loop(_Writer):
     def carry(self, program: Program, inputs: Sequence[int], starts: Sequence[int],
               ends: Sequence[int]) -> tuple[dict[int, Home], list[str], list[str]]:  # fmt: skip
         """Return the homes of carried values, lines before the loop, and lines after it."""
-        homes, before, after = {}, [], []
+        homes: dict[int, Home] = {}
+        before: list[str] = []
+        after: list[str] = []
         for number, start, end in zip(inputs, starts, ends, strict=True):
             buffer, last = program.buffers[number], self.pointers[end]
             numel = self.computed(buffer)

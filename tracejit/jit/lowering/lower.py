@@ -85,7 +85,8 @@ def _with_regions(instruction: Instruction, program: Program, numerics: str) -> 
         made = one_kernel(instruction, program, lambda region: lower(region, numerics))
         for buffer in program.buffers[buffers:]:
             buffer.first_use = buffer.last_use = program.instructions.index(instruction)
-        program.kernels[made.kernel.digest] = made.kernel  # type: ignore[union-attr]
+        assert made.kernel is not None
+        program.kernels[made.kernel.digest] = made.kernel
         if type(made.each) is not int:  # many elements may be worth several threads
             made.apart = lambda: _apart_from_loop(instruction, numerics)
         return made
