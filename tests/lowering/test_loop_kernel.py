@@ -168,3 +168,29 @@ def test_a_failed_check_ends_the_loop():
     with pytest.raises(ProgramError, match="out of bounds.*got 2"):
         run(made, [1, 2, 9], table, np.float32(0))
     assert run(made, [0, 0, 0], table, np.float32(0))[0] == 3
+
+
+POWERS = """
+graph powers(in0: float64[2, 3, 3], in1: float64[2, 3]):
+  %0: float64[2, 3, 3], %1: float64[2, 3] =
+      for_loop(%in0, %in1, %in0, trip_count=4, carried=2, scanned=0, reverse=False) {
+    graph body(in0: int64[], in1: float64[2, 3, 3], in2: float64[2, 3], in3: float64[2, 3, 3]):
+      %0: float64[2, 3, 3] = matmul(%in1, %in3)
+      %1: float64[2, 3, 3] = permute(%in3, dims=(0, 2, 1))
+      %2: float64[2, 3, 1] = reshape(%in2, shape=(2, 3, 1))
+      %3: float64[2, 3, 1] = matmul(%1, %2)
+      %4: float64[2, 3] = reshape(%3, shape=(2, 3))
+      return %0, %4
+  }
+  return %0, %1
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_small_products_are_loops_of_the_kernel(mode):
+    rng = np.random.default_rng(0)
+    x, v = rng.integers(-3, 4, (2, 3, 3)).astype(float), rng.integers(-3, 4, (2, 3)).astype(float)
+    made = agrees(POWERS, x, v, mode=mode)
+    assert loops(made) == ["for_loop"] and len(made.program.instructions) == 1
+    x[1, 0, 2] = np.nan
+    agrees(POWERS, x, v, mode=mode)

@@ -83,8 +83,8 @@ class Module:
         """Return imports and constants at the top of the module."""
         lines = [f"from {module} import {', '.join(sorted(names))}"
                  for module, names in sorted(self.imports.items())]
-        lines += ["", *self.lines, *(f"{name} = {text}" for text, name in self.constants.items())]
-        return [*lines, ""]
+        more = [*self.lines, *(f"{name} = {text}" for text, name in self.constants.items())]
+        return [*lines, "", *more, ""] if more else [*lines, ""]
 
 
 class Unsupported(Exception):

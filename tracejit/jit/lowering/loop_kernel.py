@@ -31,6 +31,7 @@ from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
 LOOP = "loop"  # `Instruction.extern` of a loop or a branch that is one kernel
 LOCAL = 64  # elements, at most, of memory that the kernel has for itself
 LARGE = 1 << 14  # elements, at most, of what a body computes: more is worth several threads
+PRODUCT = 16  # as many elements as a multiply-add counts: from 12 x 12 on BLAS is faster
 ENDLESS = 1 << 62
 MOST_LINES = 4000  # of a kernel: LLVM's time grows with them
 _SIGNATURE = "(buffers, operands, sizes, scratch, status, lo, hi):"
@@ -145,10 +146,13 @@ class _Writer:
 
     def computed(self, buffer: Buffer) -> SizeLike:
         """Count the elements of a value that the regions compute, and return how many it has."""
-        self.each = self.each + buffer.numel
+        self.count(buffer.numel)
+        return buffer.numel
+
+    def count(self, numel: SizeLike) -> None:
+        self.each = self.each + numel
         if type(self.each) is int and self.each > LARGE:
             raise Unsupported(f"it computes {self.each} elements at once, enough for threads")
-        return buffer.numel
 
     def new_memory(self, buffer: Buffer) -> Home:
         """Return memory of the program around, for this kernel alone."""
@@ -188,6 +192,8 @@ class _Writer:
 
     def _part(self, instruction: Instruction, homes: Sequence[Home]) -> list[str]:
         kernel = instruction.kernel
+        if instruction.extern == "matmul":
+            return self._product(instruction, *homes)
         if kernel is None or instruction.extern not in ("", LOOP):
             what = instruction.extern or (instruction.ops or ("a call",))[0]
             raise Unsupported(f"`{what}` is a call of its own")
@@ -201,6 +207,35 @@ class _Writer:
         lines = [f"# {place}  {place.text.strip()}".rstrip()
                  for place in instruction.locations[:3]]
         return lines + statements(self.module, kernel, homes, sizes, self.size(instruction.total))
+
+
+    def _product(self, instruction: Instruction, a: Home, b: Home, out: Home) -> list[str]:
+        """Return the loops of a small product. Each element is a sum in the order of the rows."""
+        given = instruction.sizes
+        across_a, across_b, m, n, k, lda, ldb, ldc, batch, skip_a, skip_b, skip_c = given[:12]
+        self.count(PRODUCT * m * n * k * batch)
+        self.ops += instruction.ops
+        self.locations += instruction.locations
+        matrix, i, j, p = (self.module.fresh() for _ in range(4))
+
+        def at(home: Home, row: str, column: str, step: SizeLike, skip: SizeLike) -> str:
+            first = f"{matrix} * {self.size(skip)} + " if batch != 1 else ""
+            return home.at(f"{first}{row} * {self.size(step)} + {column}")
+
+        left = at(a, p, i, lda, skip_a) if across_a else at(a, i, p, lda, skip_a)
+        right = at(b, j, p, ldb, skip_b) if across_b else at(b, p, j, ldb, skip_b)
+        made = at(out, i, j, ldc, skip_c)
+        self.module.imported("numpy", out.element)
+        lines = [
+            f"for {i} in range({self.size(m)}):",
+            f"{INDENT}for {j} in range({self.size(n)}):",
+            f"{INDENT * 2}{made} = {out.element}(0)",
+            f"{INDENT}for {p} in range({self.size(k)}):",
+            f"{INDENT * 2}for {j} in range({self.size(n)}):",
+            f"{INDENT * 3}{made} = {made} + {left} * {right}",
+        ]  # fmt: skip
+        return lines if batch == 1 else [f"for {matrix} in range({self.size(batch)}):",
+                                         *indented(lines)]
 
 
 def indented(lines: Sequence[str]) -> list[str]:
