@@ -32,10 +32,11 @@ from tracejit.jit.lowering.schedule import schedule
 ROUNDS = 8
 
 
-def lower(graph: Graph, numerics: str = "fast") -> Program:
+def lower(graph: Graph, numerics: str = "fast", inside: bool = False) -> Program:
     """Return kernels and instructions that compute `graph`.
 
     numerics  "fast", or "eager": bit for bit what the ops' own eager functions give
+    inside    the kernels will be parts of another kernel
 
     Raises NotImplementedError for a composite: passes open those first.
     """
@@ -44,12 +45,12 @@ def lower(graph: Graph, numerics: str = "fast") -> Program:
             raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
     before, graph.scope.settled = graph.scope.settled, True
     try:
-        return _lowered(graph, numerics)
+        return _lowered(graph, numerics, inside)
     finally:
         graph.scope.settled = before
 
 
-def _lowered(graph: Graph, numerics: str) -> Program:
+def _lowered(graph: Graph, numerics: str, inside: bool) -> Program:
     guards = len(graph.scope.guards)
     _note_extents(graph)
     folded = fold_products(graph, lambda node: kind_of(node, numerics) == "product")
@@ -63,7 +64,7 @@ def _lowered(graph: Graph, numerics: str) -> Program:
     fuser, groups, nests, partials = _fused(graph, folded, results, numerics)
     apart = _apart(fuser, graph) if logs.enabled("fusion") else []
     memory = assign_memory(graph, outputs, writes, groups, nests)
-    program = schedule(graph, memory, nests, partials, folded, numerics)
+    program = schedule(graph, memory, nests, partials, folded, numerics, not inside)
     for k, instruction in enumerate(program.instructions):
         if instruction.host is not None and instruction.host.regions:
             program.instructions[k] = _with_regions(instruction, program, numerics)
@@ -82,7 +83,7 @@ def _with_regions(instruction: Instruction, program: Program, numerics: str) -> 
     try:
         if flags.check_nans:
             raise Unsupported("each step looks for NaN")
-        made = one_kernel(instruction, program, lambda region: lower(region, numerics))
+        made = one_kernel(instruction, program, lambda region: lower(region, numerics, True))
         for buffer in program.buffers[buffers:]:
             buffer.first_use = buffer.last_use = program.instructions.index(instruction)
         assert made.kernel is not None

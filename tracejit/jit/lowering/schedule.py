@@ -59,7 +59,9 @@ class Scheduler:
         partials: dict[Value, Partial],
         folded: Folded,
         numerics: str,
+        segments: bool,
     ):
+        self.segments = segments
         self.graph, self.memory, self.nests = graph, memory, nests
         self.partials, self.folded, self.contract = partials, folded, numerics == "fast"
         self.program = Program(graph, buffers=memory.buffers)
@@ -88,7 +90,8 @@ class Scheduler:
             key = None
             if nest is not None:
                 unit.texts.append(self._text(group, nest))
-                key = segment_key(unit.texts[0]) if not self._is_sent(group) else None
+                joins = self.segments and not self._is_sent(group)
+                key = segment_key(unit.texts[0]) if joins else None
             if key is not None:
                 alike = known.setdefault(key, [])
                 found = next((u for u in alike[-NEAR:] if _are_independent(u, unit)), None)
@@ -359,6 +362,10 @@ def schedule(
     partials: dict[Value, Partial],
     folded: Folded,
     numerics: str,
+    segments: bool = True,
 ) -> Program:
-    """Return the program of these groups."""
-    return Scheduler(graph, memory, nests, partials, folded, numerics).run()
+    """Return the program of these groups.
+
+    segments  equal loops over other buffers may be one kernel
+    """
+    return Scheduler(graph, memory, nests, partials, folded, numerics, segments).run()
