@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.lowering.lower import describe, lower
 from tracejit.core.ops.types import float64, int64
 from tracejit.jit.passes.open_composites import open_composites
@@ -90,9 +91,27 @@ def embedding():
     return graph
 
 
+def falling_body():
+    """A loop of numbers and of a small vector, which leaves each position: one kernel."""
+    return parse_graph("""
+    graph falling(in0: float32[3], in1: float32[3], in2: float32[], in3: float32[s0])
+        where s0=9 in3.size[0]:
+      %0: float32[3], %1: float32[3], %2: float32[s0] =
+          for_loop(%in0, %in1, %in3, %in2, trip_count=s0, carried=2, scanned=1, reverse=False) {
+        graph step(in0: int64[], in1: float32[3], in2: float32[3], in3: float32[], in4: float32[]):
+          %0: float32[3] = mul(%in2, %in3)
+          %1: float32[3] = add(%in1, %0)
+          %2: float32[3] = mul(%in2, %in4)
+          %3: float32[] = sum(%1, dims=(0,), keepdim=False)
+          return %1, %2, %3
+      }
+      return %0, %1, %2
+    """)
+
+
 EXAMPLES = [
     gelu, softmax_cross_entropy, layer_norm_backward, adam, norm_of_everything, attention_heads,
-    embedding,
+    embedding, falling_body,
 ]  # fmt: skip
 
 
