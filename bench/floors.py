@@ -36,7 +36,7 @@ def processor() -> dict[str, Any]:
         "name": found.get("model name", platform.processor()),
         "family": found.get("cpu family", "?"),
         "model": found.get("model", "?"),
-        "flags": [flag for flag in ("avx2", "fma", "avx512f", "amx_tile") if flag in flags],
+        "flags": " ".join(flag for flag in ("avx2", "fma", "avx512f", "amx_tile") if flag in flags),
         "cores usable": len(os.sched_getaffinity(0)),
     }
 
@@ -136,7 +136,7 @@ def text(found: dict[str, Any]) -> str:
     """Return the floors as lines."""
     chip = found["processor"]
     lines = [f"processor: {chip['name']}, family {chip['family']} model {chip['model']}, "
-             f"{chip['cores usable']} cores usable, {' '.join(chip['flags'])}"]
+             f"{chip['cores usable']} cores usable, {chip['flags']}"]
     for key in ("copy on one thread, bytes/s", "copy, bytes/s", "copy in cache, bytes/s"):
         what = key.removesuffix(", bytes/s")
         lines.append(f"{what}: {found[key] / 1e9:.1f} GB/s read and written")
