@@ -13,6 +13,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 
 SHAPES = ((64, 64, 64), (256, 256, 256), (1024, 1024, 1024), (32, 128, 512), (1024, 128, 512),
           (256, 784, 512), (4096, 64, 64))
-SECONDS = 0.25
+SECONDS, PAUSE = 0.25, 0.1
 
 
 def processor() -> dict[str, Any]:
@@ -36,13 +37,14 @@ def processor() -> dict[str, Any]:
         "name": found.get("model name", platform.processor()),
         "family": found.get("cpu family", "?"),
         "model": found.get("model", "?"),
-        "flags": [flag for flag in ("avx2", "fma", "avx512f", "amx_tile") if flag in flags],
+        "flags": " ".join(flag for flag in ("avx2", "fma", "avx512f", "amx_tile") if flag in flags),
         "cores usable": len(os.sched_getaffinity(0)),
     }
 
 
 def least(call: Callable[[], Any], seconds: float = SECONDS) -> float:
     """Return the seconds of the fastest call within a fixed time."""
+    time.sleep(PAUSE)  # threads of what was measured before fall asleep
     call()
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -58,15 +60,12 @@ def _copies(count: int) -> Callable[[], Any]:
 
 
 def _copies_on_all(count: int) -> Callable[[], Any]:
-    import numba
-
-    @numba.njit(parallel=True, fastmath=True)
-    def copy(source: Any, target: Any) -> None:
-        for k in numba.prange(len(source)):
-            target[k] = source[k]
-
+    """Return a copy in as many threads as there are cores; they sleep between calls."""
+    threads = len(os.sched_getaffinity(0))
     source, target = np.ones(count, "f4"), np.empty(count, "f4")
-    return lambda: copy(source, target)
+    pairs = list(zip(np.array_split(target, threads), np.array_split(source, threads)))
+    pool = ThreadPoolExecutor(threads)
+    return lambda: list(pool.map(lambda pair: np.copyto(*pair), pairs))
 
 
 def products() -> dict[str, float]:
@@ -136,7 +135,7 @@ def text(found: dict[str, Any]) -> str:
     """Return the floors as lines."""
     chip = found["processor"]
     lines = [f"processor: {chip['name']}, family {chip['family']} model {chip['model']}, "
-             f"{chip['cores usable']} cores usable, {' '.join(chip['flags'])}"]
+             f"{chip['cores usable']} cores usable, {chip['flags']}"]
     for key in ("copy on one thread, bytes/s", "copy, bytes/s", "copy in cache, bytes/s"):
         what = key.removesuffix(", bytes/s")
         lines.append(f"{what}: {found[key] / 1e9:.1f} GB/s read and written")

@@ -29,6 +29,9 @@ PROGRAMS: dict[str, Program] = {
 SECONDS_PER_TURN = 0.3
 MODULES = {"tracejit": "tracejit", "tracejit eager": "tracejit", "torch eager": "torch"}
 
+VERSIONS = {"tracejit": ("tracejit", "numba", "llvmlite", "numpy"), "torch": ("torch",),
+            "jax": ("jax", "jaxlib", "numpy")}
+
 
 def started(contender: str, program: Program, sizes: Sizes) -> Call:
     """Import the contender, compile something trivial, and start the program."""
@@ -82,7 +85,7 @@ def main(argv: list[str]) -> None:
     """Answer commands until the input ends."""
     contender, name, sizes, path = argv
     call = started(contender, PROGRAMS[name], json.loads(sizes))
-    packages = ("tracejit", "torch", "jax", "jaxlib", "numpy")
+    packages = VERSIONS[contender.split()[0].split(".")[0]]
     have = {d.metadata["Name"].lower(): d.version for d in importlib.metadata.distributions()}
     _answer({"versions": {p: have[p] for p in packages if p in have}})
     once = 0.0

@@ -122,8 +122,8 @@ def _solved(a: float, b: float, rows: Any) -> Any:
         ps.append(p)
         qs.append(q)
     x, xs = tj.ones_like(q), []
-    for p, q in zip(tj.stack(ps).flip(0), tj.stack(qs).flip(0)):
-        x = p * x + q
+    for factor, known in zip(tj.stack(ps).flip(0), tj.stack(qs).flip(0)):
+        x = factor * x + known
         xs.append(x)
     return tj.stack(xs).flip(0)
 
@@ -252,15 +252,15 @@ def vadv_tensors(stage: Any, u: Any, wcon: Any, pos: Any, utens: Any) -> None:
     rise = tj.cat([u[1:] - u[:-1], zeros])
     fall = tj.cat([zeros, u[:-1] - u[1:]])
     side = dtr * pos + utens + stage - below * fall - above * rise
-    c, d, cs, ds = zeros[0], zeros[0], [], []
+    c, d, cs, ds = tj.zeros_like(g[0]), tj.zeros_like(g[0]), [], []
     for low, high, known in zip(below, above, side):
         b = 1.0 / (dtr - low - high - c * low)
         c, d = high * b, (known - d * low) * b
         cs.append(c)
         ds.append(d)
-    x, xs = zeros[0], []
-    for c, d in zip(tj.stack(cs).flip(0), tj.stack(ds).flip(0)):
-        x = d - c * x
+    x, xs = tj.zeros_like(g[0]), []
+    for factor, known in zip(tj.stack(cs).flip(0), tj.stack(ds).flip(0)):
+        x = known - factor * x
         xs.append(x)
     stage[:] = dtr * (tj.stack(xs).flip(0) - pos)
 

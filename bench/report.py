@@ -92,6 +92,7 @@ def plot(report: Report, path: Path) -> bool:
         return False
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = report.name  # the same bytes for the same figures
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     names = [name for name in report.rows if math.isfinite(report.seconds(name, report.base))]
