@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import measure
 from bench.measure import Call
 
 Sizes = dict[str, int]
@@ -83,9 +84,7 @@ def numbers_of(result: Any) -> np.ndarray:
     """Return all numbers of a result in a row, as float64."""
     if isinstance(result, (list, tuple)):
         return np.concatenate([numbers_of(part) for part in result])
-    if hasattr(result, "detach"):
-        result = result.detach()
-    return np.asarray(result, dtype=np.float64).reshape(-1)
+    return measure.as_numbers(result).reshape(-1)
 
 
 def difference(result: Any, reference: Any, program: Program) -> float:
@@ -94,13 +93,5 @@ def difference(result: Any, reference: Any, program: Program) -> float:
     others = [reference] if not isinstance(reference, (list, tuple)) else reference
     if len(parts) != len(others):
         return float("inf")
-    worst = 0.0
-    for part, other in zip(parts, others):
-        a, b = numbers_of(part), numbers_of(other)
-        if a.shape != b.shape or not np.all(np.isfinite(a) == np.isfinite(b)):
-            return float("inf")
-        scale = float(np.max(np.abs(b), initial=0.0)) or 1.0
-        apart = np.sort(np.abs(np.nan_to_num(a - b)) / scale)
-        kept = len(apart) - int(len(apart) * program.unequal)
-        worst = max(worst, float(apart[:kept].max(initial=0.0)))
-    return worst
+    return max((measure.difference(numbers_of(part), numbers_of(other), program.unequal)
+                for part, other in zip(parts, others)), default=0.0)

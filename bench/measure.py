@@ -64,12 +64,20 @@ def as_numbers(result: Any) -> np.ndarray:
     return np.asarray(result, dtype=np.float64)
 
 
-def difference(result: np.ndarray, reference: np.ndarray) -> float:
-    """Largest absolute difference relative to the reference's largest magnitude."""
-    if result.shape != reference.shape:
+def difference(result: np.ndarray, reference: np.ndarray, unequal: float = 0.0) -> float:
+    """Return the largest absolute difference relative to the reference's largest magnitude.
+
+    unequal  the share of numbers that may differ by more, and are left out
+
+    Infinity where shapes differ, or the places of infinities and NaN.
+    """
+    if result.shape != reference.shape or not np.all(
+            np.isfinite(result) == np.isfinite(reference)):
         return math.inf
     scale = float(np.max(np.abs(reference), initial=0.0)) or 1.0
-    return float(np.max(np.abs(result - reference), initial=0.0)) / scale
+    apart = np.sort(np.abs(np.nan_to_num(result - reference)), axis=None) / scale
+    kept = len(apart) - int(len(apart) * unequal)
+    return float(apart[:kept].max(initial=0.0))
 
 
 def _enter(start: Starter) -> tuple[_Entrant, np.ndarray]:

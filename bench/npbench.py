@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from bench import floors, npbench_linear, npbench_others, npbench_stencils, peers, report
+from bench.measure import difference as apart_by
 from bench.npbench_kernel import Kernel
 from bench.report import Cell, Report
 
@@ -101,13 +102,9 @@ def compiled(function: Any) -> Any:
 
 def difference(found: list[np.ndarray], expected: list[np.ndarray]) -> float:
     """Return the largest difference, relative to the largest number of the same part."""
-    worst = 0.0 if len(found) == len(expected) else math.inf
-    for a, b in zip(found, expected):
-        if a.shape != b.shape or not np.all(np.isfinite(a) == np.isfinite(b)):
-            return math.inf
-        scale = float(np.max(np.abs(b), initial=0.0)) or 1.0
-        worst = max(worst, float(np.max(np.abs(np.nan_to_num(a - b)), initial=0.0)) / scale)
-    return worst
+    if len(found) != len(expected):
+        return math.inf
+    return max((apart_by(a, b) for a, b in zip(found, expected)), default=0.0)
 
 
 @contextlib.contextmanager

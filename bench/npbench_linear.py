@@ -148,21 +148,6 @@ def ludcmp(A: Any, b: Any) -> Any:
     return x, y
 
 
-def ludcmp_loops(A: Any, b: Any) -> Any:
-    n = A.shape[0]
-    for i in range(n):
-        for j in range(i):
-            A[i, j] = (A[i, j] - A[i, :j] @ A[:j, j]) / A[j, j]
-        for j in range(i, n):
-            A[i, j] -= A[i, :i] @ A[:i, j]
-    x, y = np.zeros_like(b), np.zeros_like(b)
-    for i in range(n):
-        y[i] = b[i] - A[i, :i] @ y[:i]
-    for i in range(n - 1, -1, -1):
-        x[i] = (y[i] - A[i, i + 1 :] @ x[i + 1 :]) / A[i, i]
-    return x, y
-
-
 def ludcmp_tensors(A: Any, b: Any) -> Any:
     lu_tensors(A)
     y = tj.linalg.solve_triangular(A, b[:, None], upper=False, unitriangular=True)
@@ -336,7 +321,7 @@ KERNELS = [
     Kernel("cholesky2", {"n": 500}, {"n": 6}, lambda s: [positive(s["n"])], cholesky2),
     Kernel("lu", {"n": 150}, {"n": 18}, _dominant, lu, lu_tensors),
     Kernel("ludcmp", {"n": 150}, {"n": 18}, lambda s: [*_dominant(s), random(s["n"])], ludcmp,
-           ludcmp_tensors, ludcmp_loops),
+           ludcmp_tensors),
     Kernel("trisolv", {"n": 1000}, {"n": 6}, _lower, trisolv, trisolv_tensors),
     Kernel("durbin", {"n": 600}, {"n": 18}, lambda s: [random(s["n"]) / s["n"]], durbin,
            durbin_tensors),

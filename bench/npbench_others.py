@@ -295,8 +295,8 @@ def _sparse(s: Sizes) -> list[Any]:
     return [starts, columns, random(len(columns)), random(s["rows"])]
 
 
-def crc16(data: Any) -> Any:
-    crc = 0xFFFF
+def crc_from(crc: Any, data: Any) -> Any:
+    """Continue a checksum, an integer or a tensor of one."""
     for b in data:
         crc = crc ^ b
         for _ in range(8):
@@ -304,17 +304,14 @@ def crc16(data: Any) -> Any:
             crc = (crc >> 1) ^ (0x8408 * odd)
     crc = ~crc & 0xFFFF
     return ((crc << 8) | (crc >> 8)) & 0xFFFF
+
+
+def crc16(data: Any) -> Any:
+    return crc_from(0xFFFF, data)
 
 
 def crc16_tensors(data: Any) -> Any:
-    crc = tj.full((), 0xFFFF, dtype=tj.int64)
-    for b in data:
-        crc = crc ^ b
-        for _ in range(8):
-            odd = crc & 1
-            crc = (crc >> 1) ^ (0x8408 * odd)
-    crc = ~crc & 0xFFFF
-    return ((crc << 8) | (crc >> 8)) & 0xFFFF
+    return crc_from(tj.full((), 0xFFFF, dtype=tj.int64), data)
 
 
 def stockham_fft(x: Any, radix: int, power: int) -> Any:

@@ -117,7 +117,7 @@ def write(report: Report, folder: Path = RESULTS) -> list[Path]:
     """Write the JSON, the page and the plot; return what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     made = [folder / f"{report.name}.{kind}" for kind in ("json", "md", "svg")]
-    made[0].write_text(json.dumps(asdict(report), indent=1) + "\n")
+    keep(report, made[0])
     drawn = plot(report, made[2])
     shown = f"\n![{report.title}]({report.name}.svg)\n" if drawn else ""
     made[1].write_text(text(report) + shown)
