@@ -11,8 +11,7 @@ import functools
 import importlib
 import importlib.util
 import sys
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracejit.core.eager.tensor_types import CUDA_TYPES
 from tracejit.core.memory.devices import DeviceUnavailable, array_module, as_device
@@ -112,7 +111,7 @@ def _facts(device: Any) -> dict[str, Any]:
     return _runtime().getDeviceProperties(number)
 
 
-class _CudaDeviceProperties(SimpleNamespace):
+class _CudaDeviceProperties(NamedTuple):
     """Facts about a device from the driver; memory is in bytes."""
 
     name: str
@@ -127,9 +126,9 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
     without one."""
     found = _facts(device)
     return _CudaDeviceProperties(
-        name=found["name"].decode(), major=found["major"], minor=found["minor"],
-        total_memory=found["totalGlobalMem"],
-        multi_processor_count=found["multiProcessorCount"])
+        found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"],
+        found["multiProcessorCount"],
+    )  # fmt: skip
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:

@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.core.ops.stacks import may_hold_handles
 from tracejit.jit.ir.extract import extract
 from tracejit.jit.ir.graph import Graph, Location, Value
-from tracejit.jit.ir.interpret import Runner, as_array, interpret, run_arrays
+from tracejit.jit.ir.interpret import as_array, interpret, run_arrays
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,7 @@ def _node_by_node(graph: Graph, inputs: Sequence[np.ndarray],
         return tuple(one if may_hold_handles(v.type) else known[v]
                      for v, one in zip(node.outputs, made))
 
-    step: Runner = run
-    interpret(graph, [as_array(x, v.type) for x, v in zip(inputs, graph.inputs)], run=step)
+    interpret(graph, [as_array(x, v.type) for x, v in zip(inputs, graph.inputs)], run=run)
     return [found[v] for v in graph.outputs]
 
 

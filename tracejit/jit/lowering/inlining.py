@@ -14,18 +14,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.jit.lowering.abi import POINTERS, SCRATCH
+from tracejit.jit.lowering.abi import LOCALS, POINTERS, SCRATCH
 from tracejit.jit.lowering.program import Kernel
 
 INDENT = "    "
-LOCALS = "_local"
 _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 _TEMPORARY = re.compile(r"v\d+")
 _FETCHES = {function.__name__ for function in POINTERS.values()}
-_SCRATCHES = {function.__name__ for function in SCRATCH.values()}
+_OWN = {function.__name__ for function in (*SCRATCH.values(), *LOCALS.values())}
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class _Change(ast.NodeTransformer):
                 assert isinstance(place, ast.Subscript)
                 self.operands[name] = self.homes[_number(place.slice)]
                 return True
-            if called in _SCRATCHES or called.endswith(LOCALS):
+            if called in _OWN:
                 self.names[name] = self.module.fresh()
             return False
         if isinstance(value, ast.Subscript) and ast.unparse(value.value) == "sizes":

@@ -208,7 +208,6 @@ class _Writer:
                  for place in instruction.locations[:3]]
         return lines + statements(self.module, kernel, homes, sizes, self.size(instruction.total))
 
-
     def _product(self, instruction: Instruction, a: Home, b: Home, out: Home) -> list[str]:
         """Return the loops of a small product. Each element is a sum in the order of the rows."""
         given = instruction.sizes
@@ -260,7 +259,7 @@ class _Branch(_Writer):
 
 
 class _Loop(_Writer):
-    """Writer of a loop. What the body carries is at places `carried_at` of its inputs."""
+    """Writer of a loop: what `for` and `while` share."""
 
     def carry(self, program: Program, inputs: Sequence[int], starts: Sequence[int],
               ends: Sequence[int]) -> tuple[dict[int, Home], list[str], list[str]]:  # fmt: skip

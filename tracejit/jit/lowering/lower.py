@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from tracejit import logs
 from tracejit.config import flags
@@ -67,7 +68,7 @@ def _lowered(graph: Graph, numerics: str, inside: bool) -> Program:
     program = schedule(graph, memory, nests, partials, folded, numerics, not inside)
     for k, instruction in enumerate(program.instructions):
         if instruction.host is not None and instruction.host.regions:
-            program.instructions[k] = _with_regions(instruction, program, numerics)
+            program.instructions[k] = _with_regions(program, k, numerics)
     assert len(graph.scope.guards) == guards, (
         f"lowering asked about sizes: {graph.scope.guards[guards:]}"
     )
@@ -76,8 +77,10 @@ def _lowered(graph: Graph, numerics: str, inside: bool) -> Program:
     return program
 
 
-def _with_regions(instruction: Instruction, program: Program, numerics: str) -> Instruction:
-    """Return an instruction that runs its regions: one kernel if they fit one, else programs."""
+def _with_regions(program: Program, k: int, numerics: str) -> Instruction:
+    """Return an instruction that runs the regions of instruction `k`: one kernel if they fit one,
+    else programs."""
+    instruction = program.instructions[k]
     node: Node = instruction.host
     buffers = len(program.buffers)
     try:
@@ -85,11 +88,11 @@ def _with_regions(instruction: Instruction, program: Program, numerics: str) -> 
             raise Unsupported("each step looks for NaN")
         made = one_kernel(instruction, program, lambda region: lower(region, numerics, True))
         for buffer in program.buffers[buffers:]:
-            buffer.first_use = buffer.last_use = program.instructions.index(instruction)
+            buffer.first_use = buffer.last_use = k
         assert made.kernel is not None
         program.kernels[made.kernel.digest] = made.kernel
         if type(made.each) is not int:  # many elements may be worth several threads
-            made.apart = lambda: _apart_from_loop(instruction, numerics)
+            made.apart = cache(lambda: _apart_from_loop(instruction, numerics))
         return made
     except Unsupported as why:
         del program.buffers[buffers:]

@@ -151,9 +151,7 @@ def _step(
         sizes, total, chunk = _bind_matmul(sizes)
         scratch = extern.scratch_of(*sizes[2:5])
         work = sizes[2] * sizes[3] * sizes[4] * sizes[8] // _MULTIPLY_ADDS_PER_BYTE
-    elif instruction.extern == LOOP:
-        work = total
-    elif instruction.extern:
+    elif instruction.extern not in ("", LOOP):
         sizes, total, chunk, scratch, work = libraries()[instruction.extern].bound(sizes)
     if work is None:
         work = sum(nbytes[number] for number in instruction.operands)

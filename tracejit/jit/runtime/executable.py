@@ -233,7 +233,7 @@ class Executable:
 
     def run_one(self, binding: Binding, frame: Any, number: int) -> None:
         """Run one instruction on this thread, in either mode."""
-        if binding.steps[number].instruction.kernel is None or number in self.controls(binding):
+        if binding.steps[number].instruction.kernel is None or number in binding.native.controls:
             self._host_call(binding, frame, number)
         elif self.mode == "compiled":
             frame.run_row(number)
@@ -245,11 +245,6 @@ class Executable:
             if status[0]:
                 instruction = self.program.instructions[number]
                 raise _error(instruction, int(status[0]), int(status[1]))
-
-    @staticmethod
-    def controls(binding: Binding) -> dict[int, Any]:
-        """Return what runs instructions with regions, and loops that pause, by their numbers."""
-        return binding.native.controls
 
     def _host_call(self, binding: Binding, frame: Any, number: int) -> None:
         control = binding.native.controls.get(number)
@@ -306,7 +301,8 @@ class _Native:
         microsecond."""
         if self.shared or self.waits or self.guard is not None:
             return True
-        if any(step.work > BRIEF for step in self.binding.steps if step.instruction.extern == LOOP):
+        loops = (step for step in self.binding.steps if step.instruction.extern == LOOP)
+        if any(step.total > BRIEF for step in loops):
             return True
         return sum(self.binding.buffer_bytes) > 1 << 17
 
