@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tracejit.distributed.all_to_all import all_to_all, all_to_all_single
+from tracejit.distributed.all_to_all_exchanges import all_to_all, all_to_all_single
 from tracejit.distributed.availability import (
     is_available,
     is_gloo_available,

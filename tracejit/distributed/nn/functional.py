@@ -15,7 +15,7 @@ from typing import Any
 from tracejit.autograd.function import Function
 from tracejit.core.ops.creation import empty_like, zeros_like
 from tracejit.core.ops.joining import stack
-from tracejit.distributed import collectives, exchanges
+from tracejit.distributed import all_to_all_exchanges, collectives, exchanges
 from tracejit.distributed.groups import ProcessGroup, member, world
 from tracejit.distributed.reduce_op import ReduceOp
 
@@ -136,7 +136,7 @@ class _AllToAll(Function):
     def forward(ctx: Any, group: ProcessGroup, shapes: Sequence[Any], *tensors: Any) -> Any:
         ctx.group, ctx.shapes = group, [one.shape for one in tensors]
         found = [tensors[0].new_empty(shape) for shape in shapes]
-        exchanges.all_to_all(found, [one.contiguous() for one in tensors], group)
+        all_to_all_exchanges.all_to_all(found, [one.contiguous() for one in tensors], group)
         return tuple(found)
 
     @staticmethod
@@ -151,7 +151,7 @@ class _AllToAllSingle(Function):
     ) -> Any:
         ctx.group, ctx.rows_out, ctx.rows_in, ctx.shape = group, rows_out, rows_in, tensor.shape
         made = empty_like(output)
-        exchanges.all_to_all_single(made, tensor.contiguous(), rows_out, rows_in, group)
+        all_to_all_exchanges.all_to_all_single(made, tensor.contiguous(), rows_out, rows_in, group)
         return made
 
     @staticmethod
