@@ -13,9 +13,10 @@ from pathlib import Path
 
 from bench import cold, dispatch, networks, peers, places, pointwise, rows, table, training
 from bench.measure import Workload, measure
+from bench.selection import chosen
 
 
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="parts of workload names, comma separated")
     parser.add_argument("--peers", default="jax,torch", help="any of jax, torch; or none")
@@ -24,20 +25,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contender")
     parser.add_argument("--processes", type=int, default=5, help="processes per cold figure")
     parser.add_argument("--json", type=Path, help="also write the figures here")
-    return parser.parse_args(argv)
-
-
-def _chosen(name: str, only: str) -> bool:
-    return not only or any(part.strip().lower() in name.lower() for part in only.split(","))
-
-
-def _unknown(names: list[str], only: str) -> str:
-    """Say which part of `--only` is in no name; empty where all are."""
-    parts = [part.strip() for part in only.split(",") if part.strip()]
-    lost = [part for part in parts if not any(_chosen(name, part) for name in names)]
-    if not lost:
-        return ""
-    return f"no workload has {lost[0]!r} in its name; there are {', '.join(names)}"
+    return parser
 
 
 def as_installed() -> None:
@@ -54,7 +42,8 @@ def as_installed() -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and print; the exit status is 1 when a contender failed or results differ."""
-    options = _arguments(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
     as_installed()
     wanted = [name for name in ("jax", "torch") if name in options.peers.split(",")]
     found = peers.find(["tracejit"] * (not options.without_tracejit) + wanted,
@@ -63,24 +52,21 @@ def main(argv: list[str] | None = None) -> int:
     groups: list[Workload] = [
         *pointwise.workloads(found), *rows.workloads(found), *training.workloads(found),
         *networks.workloads(found), *places.workloads(found)]
-    lost = _unknown([*(w.name for w in groups), "cold start", "dispatch"], options.only)
-    if lost:
-        print(f"python -m bench: {lost}", file=sys.stderr)
-        return 2
+    names = chosen([*(w.name for w in groups), "cold start", "dispatch"], options.only, parser)
     print(table.conditions(conditions), end="\n\n", flush=True)
-    work = {w.name: w for w in groups if _chosen(w.name, options.only)}
+    work = {w.name: w for w in groups if w.name in names}
     results = {}
     for name, workload in work.items():
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         results[name] = measure(workload, options.rounds)
     figures: dict[str, dict[str, float | str]] = {}
-    if _chosen("cold start", options.only):
+    if "cold start" in names:
         present = [n for n in ("tracejit", "jax", "torch") if getattr(found, n) is not None]
         print("measuring cold start ...", file=sys.stderr, flush=True)
         figures = cold.measure(present, options.processes)
 
     costs: list[dispatch.Series] = []
-    if _chosen("dispatch", options.only):
+    if "dispatch" in names:
         print("measuring dispatch ...", file=sys.stderr, flush=True)
         costs = dispatch.measure(found)
 

@@ -24,6 +24,7 @@ from bench import floors, networks, peers, pointwise, report, rows, training
 from bench.measure import Call, Starter, Timing, Workload, measure
 from bench.peers import Peers
 from bench.report import Report
+from bench.selection import chosen
 
 OURS, THEIRS = "tracejit eager", "torch eager"
 ROWS = ("GELU 4M", "tiny call", "softmax", "layer_norm + GELU, fwd+bwd", "cross-entropy, fwd+bwd",
@@ -137,11 +138,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--commit", action="store_true", help="write bench/results/eager.*")
     options = parser.parse_args(argv)
-    parts = [part.strip().lower() for part in options.only.split(",")]
     there = peers.find(["tracejit", "torch"], torch_compile=False)
     conditions = peers.conditions(there)
     floor = {} if options.no_floors else floors.measure()
-    work = [w for w in workloads(there) if any(part in w.name.lower() for part in parts)]
+    names = chosen(ROWS, options.only, parser)
+    work = [w for w in workloads(there) if w.name in names]
     found = Report("eager", "Eager mode beside PyTorch eager", [OURS, THEIRS],
                    base=OURS, conditions=conditions)
     if floor:

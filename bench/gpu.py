@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from bench import peers, training
+from bench.selection import chosen
 
 TURNS, SECONDS = 9, 0.1
 
@@ -143,7 +144,7 @@ def _measured(starters: Sequence[tuple[str, Any, Callable[[], Any]]]) -> dict[st
 def main(argv: list[str] | None = None) -> int:
     """Measure and print. The exit status is 1 if a contender failed or results differ."""
     parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="part of a name")
+    parser.add_argument("--only", default="", help="parts of names, comma separated")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args(argv)
     found = peers.find(["tracejit", "torch"], torch_compile=True)
@@ -157,8 +158,9 @@ def main(argv: list[str] | None = None) -> int:
         (w.name, w.bytes, lambda space, wrap, w=w: _started(w, space, wrap)) for w in WORK]
     work += [(f"MLP step, Adam, {n}", 0, lambda space, wrap, n=n: _training(space, wrap, n))
              for n in (128, 4096)]
+    names = chosen((name for name, *_ in work), options.only, parser)
     for name, moved, start in work:
-        if options.only.lower() not in name.lower():
+        if name not in names:
             continue
         figures = _measured([(c, s, partial(start, s, wrap)) for c, s, wrap in columns])
         results[name] = figures

@@ -29,6 +29,7 @@ from bench import floors, report
 from bench.loop_program import Program, Sizes, difference
 from bench.loop_worker import PROGRAMS, load
 from bench.report import Cell, Report
+from bench.selection import chosen
 
 OLD = "jax 0.4.31"
 CONTENDERS = ("tracejit", "jax.jit", OLD, "torch eager", "tracejit eager")
@@ -211,7 +212,7 @@ def wrong(found: Report) -> list[str]:
     return lines
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.loops",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="parts of program names, comma separated")
@@ -224,17 +225,15 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-floors", action="store_true", help="measure no floors")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--commit", action="store_true", help="write bench/results/loops.*")
-    return parser.parse_args(argv)
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure and print; the exit status is 1 when results differ or a contender failed."""
-    options = arguments(argv)
-    parts = [part.strip().lower() for part in options.only.split(",")]
-    programs = [p for p in PROGRAMS.values() if any(part in p.name.lower() for part in parts)]
-    if not programs:
-        print(f"no program has {options.only!r} in its name; there are {', '.join(PROGRAMS)}")
-        return 2
+    parser = _parser()
+    options = parser.parse_args(argv)
+    names = chosen((p.name for p in PROGRAMS.values()), options.only, parser)
+    programs = [p for p in PROGRAMS.values() if p.name in names]
     who = contenders(options)
     floor = {} if options.no_floors or options.tiny else floors.measure()
     found = Report("loops", "Loops of small operations", list(who))

@@ -30,6 +30,7 @@ from bench import floors, npbench_linear, npbench_others, npbench_stencils, peer
 from bench.measure import difference as apart_by
 from bench.npbench_kernel import Kernel
 from bench.report import Cell, Report
+from bench.selection import chosen
 
 KERNELS = {kernel.name: kernel for part in (npbench_stencils, npbench_linear, npbench_others)
            for kernel in part.KERNELS}
@@ -234,12 +235,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--commit", action="store_true", help="write bench/results/npbench.*")
     options = parser.parse_args(argv)
     on_one_thread()
-    parts = [part.strip().lower() for part in options.only.split(",")]
+    names = chosen((kernel.name for kernel in KERNELS.values()), options.only, parser)
     conditions = peers.conditions(peers.find(["tracejit"], torch_compile=False))
     found = Report("npbench", "NPBench's kernels on one thread", list(CONTENDERS),
                    conditions={"processor": floors.processor(), **conditions})
     for kernel in KERNELS.values():
-        if any(part in kernel.name for part in parts):
+        if kernel.name in names:
             print(f"measuring {kernel.name} ...", file=sys.stderr, flush=True)
             row = apart(kernel, options.rounds, options.tiny, options.limit)
             found.rows[kernel.name] = row

@@ -61,6 +61,25 @@ def test_modules_commands_and_logs(tmp_path: Path) -> None:
     assert [log.read_text() for log in logs] == ["hello\n"] * 2
 
 
+TELLS_TORCH = """
+import torch
+print(torch.__file__, torch.distributed.is_torchelastic_launched(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("module", ["run", "launch"])
+def test_pytorchs_launchers_below_the_run_command(tmp_path: Path, module: str) -> None:
+    script = tmp_path / "tells_torch.py"
+    script.write_text(TELLS_TORCH)
+    done = subprocess.run(
+        [sys.executable, "-m", "tracejit", "run", "-m", f"torch.distributed.{module}",
+         "--standalone", "--nproc_per_node", "2", str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(ROOT / "tracejit" / "__init__.py"), "True"] * 2
+
+
 def test_a_failure_ends_all_and_is_named(tmp_path: Path) -> None:
     script = tmp_path / "fails.sh"
     script.write_text('[ "$RANK" = 1 ] && exit 7\nsleep 60\n')  # sleep is a process of sh's

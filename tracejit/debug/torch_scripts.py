@@ -47,6 +47,12 @@ class _Same(importlib.abc.Loader):
     def create_module(self, spec: Any) -> ModuleType:
         return self.module
 
+    def get_code(self, fullname: str) -> Any:
+        """Return the module's code, for `python -m torch.distributed.run`."""
+        own = "tracejit" + fullname.removeprefix("torch")
+        loader: Any = None if self.spec is None else self.spec.loader
+        return loader.get_code(own)
+
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec
         # Python puts a module it finds into the package under its name. What tracejit has loaded
