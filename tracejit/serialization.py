@@ -271,15 +271,20 @@ def _opened(f: Any, mode: str = "rb") -> Iterator[Any]:
         with open(f, mode) as file:
             yield file
         return
-    for name in ("seek", "tell", "read", "readline"):
+    _check_has(f, "seek", "tell")
+    try:
+        f.seek(f.tell())  # a file's own error comes before what is said of its other methods
+    except (io.UnsupportedOperation, OSError) as error:
+        raise type(error)(str(error) + _NOT_SEEKABLE) from error
+    _check_has(f, "read", "readline")
+    yield f
+
+
+def _check_has(f: Any, *names: str) -> None:
+    for name in names:
         if not hasattr(f, name):
             raise AttributeError(f"{type(f).__name__!r} object has no attribute {name!r}"
                                  + _NOT_SEEKABLE)
-    try:
-        f.seek(f.tell())
-    except (io.UnsupportedOperation, OSError) as error:
-        raise type(error)(str(error) + _NOT_SEEKABLE) from error
-    yield f
 
 
 def _rest(file: Any) -> Reader:

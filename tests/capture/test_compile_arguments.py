@@ -48,6 +48,7 @@ def test_the_module_behind_a_compiled_one():
     model = nn.Linear(2, 2)
     compiled = torch.compile(model)
     assert compiled._orig_mod is model and not hasattr(model, "_orig_mod")
+    assert hasattr(compiled, "dynamo_ctx") and not hasattr(model, "dynamo_ctx")
     assert getattr(compiled, "_orig_mod", compiled).state_dict().keys() == model.state_dict().keys()
     assert "_orig_mod" not in str([*compiled.named_modules()])
 

@@ -140,3 +140,18 @@ def test_storages_of_files(tmp_path):
         tj.UntypedStorage.from_file(str(path), False, 400)
     with pytest.raises(RuntimeError, match="unable to open file"):
         tj.UntypedStorage.from_file(str(tmp_path / "none"), False, 4)
+
+
+def test_the_error_of_a_files_own_methods_comes_first():
+    class Remote:
+        def tell(self):
+            raise NotImplementedError("tell is not there yet")
+
+        def seek(self, offset, whence=0):
+            raise NotImplementedError
+
+        def read(self):
+            raise NotImplementedError
+
+    with pytest.raises(NotImplementedError, match="tell is not there yet"):
+        tj.load(Remote())

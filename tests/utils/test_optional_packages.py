@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 import tracejit
@@ -75,3 +76,15 @@ def test_summary_writer(tmp_path):
         writer.add_text("note", "text")
     written = b"".join(p.read_bytes() for p in tmp_path.rglob("events*"))
     assert b"loss" in written and b"weights" in written
+
+
+def test_a_scalar_for_tensorboard_is_one_number(tmp_path):
+    pytest.importorskip("tensorboardX")
+    from tracejit.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        for one in (1, 2.5, np.float32(3), np.ones(1), tracejit.ones(())):
+            writer.add_scalar("loss", one, 0)
+        for several in ([1.0, 2.0], None, {"a": 1}):
+            with pytest.raises(NotImplementedError, match="numpy array or torch tensor"):
+                writer.add_scalar(tag="loss", scalar_value=several, global_step=1)

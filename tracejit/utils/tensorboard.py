@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.ops import sealing as _sealing
 from tracejit.utils._pytree import tree_map_only
@@ -41,6 +43,13 @@ def _writer_class() -> type:
                 return found(*_plain(args), **_plain(kwargs))
 
             return add
+
+        def add_scalar(self, tag: str, scalar_value: Any, *args: Any, **kwargs: Any) -> None:
+            """Log one number. Raises NotImplementedError for what is no number, array or tensor."""
+            if not isinstance(scalar_value, np.ndarray) and not np.isscalar(scalar_value):
+                raise NotImplementedError(f"Got {type(scalar_value)}, but numpy array or torch "
+                                          "tensor are expected.")
+            super().add_scalar(tag, scalar_value, *args, **kwargs)
 
         def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False,
                       use_strict_trace: bool = True) -> None:

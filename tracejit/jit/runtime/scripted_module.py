@@ -75,6 +75,12 @@ class ScriptedModule:
         `torch.compile`."""
         return self._scripted_original  # type: ignore[attr-defined]
 
+    @property
+    def dynamo_ctx(self) -> Any:
+        """Compiled form of `forward`. Programs look for the attribute to see that `torch.compile`
+        made the module."""
+        return self.forward  # type: ignore[attr-defined]
+
     def __copy__(self) -> Any:
         return _again(self, copy.copy(self._scripted_original))  # type: ignore[attr-defined]
 
