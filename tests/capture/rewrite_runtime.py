@@ -7,6 +7,7 @@ import traceback
 from types import SimpleNamespace
 
 from tests.capture.rewrite_programs import module
+from tracejit.jit.capture.cells import UNBOUND, Variables
 from tracejit.jit.capture.source import convert
 
 FILES = itertools.count()
@@ -55,10 +56,21 @@ def _loop(steps, orelse, rest):
     return _after(False, orelse, rest)
 
 
-def while_(test, body, orelse, rest, names, live_out, upward_exposed):
+def _unbinding(names, private, *functions):
+    """A function that unbinds the names that iterations keep to themselves: nothing reads them."""
+    variables = Variables(names, functions)
+    none = {name: UNBOUND for name in private if name in variables.cells}
+    return lambda: variables.set(none)
+
+
+def while_(test, body, orelse, rest, names, live_out, upward_exposed, private):
+    unbind = _unbinding(names, private, body, test)
+
     def steps():
         while test():
+            unbind()
             yield body()
+            unbind()
 
     return _loop(steps(), orelse, rest)
 
@@ -69,9 +81,12 @@ def _formatted(value, conversion, spec):
     return format(value, spec)
 
 
-def for_(iterable, body, orelse, rest, names, live_out, upward_exposed):
+def for_(iterable, body, orelse, rest, names, live_out, upward_exposed, private):
+    unbind = _unbinding(names, private, body)
     for item in iterable:
+        unbind()
         signal = body(item)
+        unbind()
         item = None
         if isinstance(signal, Return):
             return signal

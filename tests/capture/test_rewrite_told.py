@@ -2,7 +2,7 @@
 
 # ruff: noqa: B023, F821, F841
 
-from tests.capture.rewrite_runtime import converted, runtime, same
+from tests.capture.rewrite_runtime import converted, for_, runtime, same, while_
 
 # What the runtime object is told
 
@@ -13,7 +13,8 @@ def told(function, *arguments):
 
     def telling(name):
         def told(*parts):
-            found.append((name.strip("_"), *parts[-3:]))
+            described = parts[-3:] if name == "if_" else parts[-4:-1]
+            found.append((name.strip("_"), *described))
             return getattr(native, name)(*parts)
 
         return told
@@ -69,10 +70,51 @@ def test_names_that_may_be_read_unbound_or_later_are_upward_exposed():
     assert told(f, 1) == [("if", tuple("abcde"), tuple("bcde"), tuple("bcde"))]
 
 
+def test_names_that_iterations_keep_to_themselves():
+    def f(xs, ys):
+        total, last, seen, named, kept = 0, 0, 0, 0, 0
+        for x in xs:
+            double = x * 2
+            if double > seen:
+                named = double
+            seen = named
+            for y in ys:
+                product = x * y
+                last = product
+            total = total + product
+            try:
+                kept = double
+            except ValueError:
+                total = kept
+        while total > 0:
+            step = total + 1
+            total = -step
+            if step > 9:
+                break
+            other = step
+        return total, last, lambda: other
+
+    found = []
+
+    def noting(kind):
+        def loop(*arguments):
+            found.append((arguments[-4], arguments[-1]))
+            return kind(*arguments)
+        return loop
+
+    noted = {"for_": noting(for_), "while_": noting(while_)}
+    assert converted(f, **noted)([1], [2])[:2] == f([1], [2])[:2]
+    outer, inner, open_ = found
+    assert outer == (("double", "kept", "last", "named", "product", "seen", "total", "x", "y"),
+                     ("double", "x", "y"))
+    assert inner == (("last", "product", "y"), ("y",))
+    assert open_ == (("other", "step", "total"), ("step",))
+
+
 def test_every_part_has_the_cells_of_the_bound_names():
     parts = []
 
-    def while_(test, body, orelse, rest, names, live_out, upward_exposed):
+    def while_(test, body, orelse, rest, names, live_out, upward_exposed, private):
         parts.append((body, orelse, rest, names))
 
     def f(n):

@@ -75,7 +75,7 @@ def int_becomes_a_float(jit):
         for row in x:  # here
             x = x + row * n
             n = n * 1.5
-        return x
+        return x + row
 
     f(rows())
 

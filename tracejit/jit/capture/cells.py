@@ -16,12 +16,15 @@ UNBOUND = type("Unbound", (), {"__repr__": lambda self: "(unbound)"})()
 
 class Variables:
     """Cells by name. `live_out`: names read outside the statement, or by a later iteration.
-    `upward_exposed`: names that code may read without binding them first."""
+    `upward_exposed`: names that code may read without binding them first. `private`: those that
+    each iteration of a loop binds anew, and that nothing reads behind it."""
 
     def __init__(self, names: Iterable[str], functions: Iterable[Callable | None],
-                 live_out: Iterable[str] = (), upward_exposed: Iterable[str] = ()):
+                 live_out: Iterable[str] = (), upward_exposed: Iterable[str] = (),
+                 private: Iterable[str] = ()):
         self.cells: dict[str, CellType] = {}
         self.live_out, self.upward_exposed = frozenset(live_out), frozenset(upward_exposed)
+        self.private = frozenset(private)
         wanted = frozenset(names)
         for function in functions:
             if function is None:

@@ -266,10 +266,10 @@ def resolve_exit(signal: ControlExit, within: bool = False) -> ControlExit:
 
 def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body | None,
            names: Sequence[str], live_out: Sequence[str],
-           upward_exposed: Sequence[str]) -> ControlExit:
+           upward_exposed: Sequence[str], private: Sequence[str] = ()) -> ControlExit:
     """Run or record `while test(): body() else: orelse()`, then `rest()`; return how it ends."""
     tracer: Any = active.tracer
-    variables = Variables(names, (body, test), live_out, upward_exposed)
+    variables = Variables(names, (body, test), live_out, upward_exposed, private)
     after = LoopContinuation(orelse, rest, names, live_out, upward_exposed)
     before: TracedExit | None = None  # exit of the iteration before
     loop = counting_while()
@@ -344,9 +344,9 @@ def iterate(function: Any, *arguments: Any, **keywords: Any) -> Any:
 
 def for_(iterable: Any, body: Callable[[Any], ControlExit], orelse: Body | None, rest: Body | None,
          names: Sequence[str], live_out: Sequence[str],
-         upward_exposed: Sequence[str]) -> ControlExit:
+         upward_exposed: Sequence[str], private: Sequence[str] = ()) -> ControlExit:
     """Run or record a `for` with its else block, then `rest()`; return how it ends."""
-    variables = Variables(names, (body,), live_out, upward_exposed)
+    variables = Variables(names, (body,), live_out, upward_exposed, private)
     signal = _iterations(iterable, body, variables)
     del iterable  # freed before the code behind the loop runs, as in Python
     return LoopContinuation(orelse, rest, names, live_out, upward_exposed)(signal)

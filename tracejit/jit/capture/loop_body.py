@@ -200,6 +200,9 @@ class LoopBodyTrace:
         for name, value in before.items():
             if value is UNBOUND:
                 continue
+            if name in self.variables.private:
+                self.variables.set({name: UNBOUND})
+                continue
             if number_kind(value) is not None and (name, 0) in self.lifted:
                 var = self._number(name, value)
                 self.started[name] = (TreeSpec("tensor"), [var])
@@ -350,6 +353,8 @@ class LoopBodyTrace:
         self.claim_created = self.region.claim_created()
         self._check_histories()
         for name, value in after.items():
+            if name in self.variables.private:
+                continue
             if value is before[name] and id(value) in self.appended:
                 continue
             if name not in self.started:

@@ -21,7 +21,7 @@ from tracejit.core.ops.record import REGISTRY, Op
 from tracejit.core.ops.shapes import known_same_shape
 from tracejit.core.ops.types import bool_, int64
 from tracejit.jit.capture.breaks import RegionRefused
-from tracejit.jit.capture.cells import Variables
+from tracejit.jit.capture.cells import UNBOUND, Variables
 from tracejit.jit.capture.cond import truth
 from tracejit.jit.capture.conditional_writes import write_condition
 from tracejit.jit.capture.exits import CONTINUE, ControlExit, Return, TracedExit
@@ -398,6 +398,7 @@ class LoopBuilder:
         body.variables.set({
             name: tree_unflatten(spec, iter([values[id(s)] for s in carried_vars]))
             for name, (spec, carried_vars) in body.results.items() if carried_vars})
+        body.variables.set(dict.fromkeys(body.variables.private & {*body.variables.cells}, UNBOUND))
         for (container, elements), whole in zip(body.appended.values(), stacked):
             extend_by(container, whole, body.trip_count, self.lasts.get(id(elements[0])))
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):

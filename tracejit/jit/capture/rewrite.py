@@ -28,6 +28,7 @@ from tracejit.jit.capture.rewrite_expressions import (
     member,
     store,
 )
+from tracejit.jit.capture.rewrite_liveness import mark_private, private_to_iterations
 from tracejit.jit.capture.rewrite_names import (
     LOOPS,
     Function,
@@ -109,6 +110,7 @@ class _Rewriter:
         body = body_of(self.node)
         mark_unbound(body, self.scope)
         self.upward_exposed = upward_exposed_names(body, self.scope)
+        mark_private(body, self.scope)
         if isinstance(self.node, ast.Lambda):
             self.node.body = self.expressions.visit(self.node.body)
             return self.node
@@ -299,7 +301,8 @@ class _Rewriter:
         orelse = self.part("else", node.orelse, following, names, node) if node.orelse else none
         rest = load(following.function) if following else none
         kind, at = ("for_", node.iter) if isinstance(node, ast.For) else ("while_", node.test)
-        return ask(kind, [over, load(head.name), orelse, rest, *described], at)
+        private = self.told(self.shared(private_to_iterations(node)))
+        return ask(kind, [over, load(head.name), orelse, rest, *described, private], at)
 
     def loop_head(
         self, node: ast.For | ast.While, names: tuple[str, ...]
