@@ -54,9 +54,9 @@ SHOWN = {
                r"apart: .*: a reduction over leading dimensions has loops of its own"],
     "kernels": [r"score: matmul_float32: matmul$", r"def \w+\(buffers, operands, sizes, scratch",
                 r"# .*program.py:10  p = tj.softmax"],
-    "memory": [r"score: 1 temporaries of 4 bytes in an arena of 64; peak \d+ bytes",
-               r"input 0 x: float32, 24 bytes, instructions 0 to 0",
-               r"temporary: float32, 4 bytes at 0, instructions \d to \d"],
+    "memory": [r"score: 1 temporaries of 4 bytes share 64; peak \d+ bytes",
+               r"input 0 x: float32, 24 bytes, kernels 0 to 0",
+               r"temporary of .* at program.py:\d+: float32, 4 bytes at 0, kernels \d to \d"],
     "breaks": [r"broken: .*program.py:20  if x.sum\(\).item\(\) > 0:", r"calls item\(\)"],
 }
 

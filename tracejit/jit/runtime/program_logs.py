@@ -39,15 +39,16 @@ def emit_memory(program: Program, binding: Binding) -> None:
     numbers = _temporaries(program)
     apart = sum(binding.buffer_bytes[number] for number in numbers)
     lines = [
-        f"{program.graph.name}: {len(numbers)} temporaries of {apart} bytes in an arena of "
+        f"{program.graph.name}: {len(numbers)} temporaries of {apart} bytes share "
         f"{binding.arena_bytes}; peak {binding.peak_bytes} bytes with the outputs"
     ]
     offset = dict(zip(numbers, binding.temporary_offsets))
     for number, buffer in enumerate(program.buffers):
         where = f" at {offset[number]}" if number in offset else ""
         used = [k for k, i in enumerate(program.instructions) if number in i.operands]
-        when = f", instructions {used[0]} to {used[-1]}" if used else ", not used"
-        lines.append(f"  {_titled(program.graph, buffer)}: {buffer.dtype.name}, "
+        when = f", kernels {used[0]} to {used[-1]}" if used else ", not used"
+        made = _made(program, number)
+        lines.append(f"  {_titled(program.graph, buffer)}{made}: {buffer.dtype.name}, "
                      f"{binding.buffer_bytes[number]} bytes{where}{when}")
     logs.emit("memory", "\n".join(lines))
 
@@ -55,6 +56,16 @@ def emit_memory(program: Program, binding: Binding) -> None:
 def _temporaries(program: Program) -> list[int]:
     given = {*program.inputs}
     return [k for k, b in enumerate(program.buffers) if b.role != "output" and k not in given]
+
+
+def _made(program: Program, number: int) -> str:
+    """Return the ops and the line that write a buffer first; nothing for an input."""
+    for instruction in program.instructions:
+        if number in instruction.operands[len(instruction.operands) - instruction.outputs:]:
+            lines = instruction.locations
+            where = f" at {lines[-1].file.rpartition('/')[2]}:{lines[-1].line}" if lines else ""
+            return f" of {', '.join(dict.fromkeys(instruction.ops))}{where}"
+    return ""
 
 
 def _titled(graph: Graph, buffer: Buffer) -> str:
