@@ -295,6 +295,8 @@ _dispatch.install_library(_library)
 
 def _direct(op: Any) -> Any:
     """Make the native function of a small eager op; the first one brings in the runtime."""
+    if _dispatch.active.tracer is not None:
+        return None
     from tracejit.jit.runtime import eager_calls
 
     return eager_calls.made(op)

@@ -113,8 +113,8 @@ def test_what_is_not_plain_goes_the_general_way(name):
         pass
 
     others = [x.T[:, 1:], x.to(tj.bfloat16), x.to(tj.int32), x.to(tj.bool), tj.ones(3000),
-              tj.ones(0, 3), tj.ones(2, device="meta"), x.as_subclass(Own), x.data, 3, "a", None, x.numpy(), True,
-              x.to(tj.complex64)]  # fmt: skip
+              tj.ones(0, 3), tj.ones(2, device="meta"), x.as_subclass(Own), x.data, 3, "a",
+              None, x.numpy(), True, x.to(tj.complex64)]  # fmt: skip
     for other in others:
         assert direct(*[other] * count) is NotImplemented
     assert direct() is direct(*[x] * (count + 1)) is NotImplemented
