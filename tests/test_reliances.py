@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import tracejit.jit.capture.memoized_calls  # noqa: F401  (insides are known once files are imported)
+import tracejit.jit.capture.memoized_calls
+import tracejit.jit.runtime.eager_words  # noqa: F401  (insides are known once files are imported)
 from tracejit.core.memory import reliances
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ["caches", "handlers", "instructions", "proxies", "references", "referrers"]
+NAMES = ["caches", "eager_words", "handlers", "instructions", "proxies", "references", "referrers"]
 USES = re.compile(r"""
     sys\.(getrefcount|_getframe|setprofile|settrace)|gc\.get_refer|pythonapi|memory_words|f_lasti
     |\bco_code\b|co_positions|\bimport\ dis\b|_is_owned|_at_fork_reinit|_lru_cache_wrapper

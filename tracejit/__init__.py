@@ -131,7 +131,7 @@ from tracejit.core.ops import native_losses as _native_losses
 from tracejit.core.ops import native_windows as _native_windows
 from tracejit.core.ops import numpy_names as _numpy_names
 from tracejit.core.ops import out as _out
-from tracejit.core.ops import overriding as _overriding
+from tracejit.core.ops import direct_calls as _direct_calls, overriding as _overriding
 from tracejit.core.ops import removed_functions as _removed_functions
 from tracejit.core.ops.padding import constant_pad_nd
 from tracejit.core.ops.order_statistics import kthvalue, median, mode, nanmedian
@@ -291,6 +291,18 @@ def _library(op: Any, operands: tuple, attributes: dict) -> Any:
 
 
 _dispatch.install_library(_library)
+
+
+def _direct(op: Any) -> Any:
+    """Make the native function of a small eager op; the first one brings in the runtime."""
+    if _dispatch.active.tracer is not None:
+        return None
+    from tracejit.jit.runtime import eager_calls
+
+    return eager_calls.made(op)
+
+
+_direct_calls.install_maker(_direct)
 
 
 def _raise_gates() -> None:

@@ -256,7 +256,19 @@ def replace_run(run: Callable[..., Any]) -> Callable[..., Any]:
     before."""
     global _run
     before, _run = _run, run
+    for watch in _watches:
+        watch(run is not _RUN)
     return before
+
+
+_RUN = _run
+_watches: list[Callable[[bool], None]] = []
+
+
+def install_watch(watch: Callable[[bool], None]) -> None:
+    """Set a function that is told if another function than the dispatcher's own runs ops."""
+    _watches.append(watch)
+    watch(_run is not _RUN)
 
 
 def _common_device(operands: tuple) -> Any:

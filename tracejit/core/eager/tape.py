@@ -98,7 +98,8 @@ _node_classes: dict[Op, type] = {}
 _positions: dict[tuple[Op, int], tuple[int, ...]] = {}
 
 
-def _node_class(op: Op) -> type:
+def node_class(op: Op) -> type:
+    """Return the class of an op's nodes, which bears PyTorch's name."""
     found = _node_classes.get(op)
     if found is None:
         found = _node_classes[op] = type(op.backward_name(), (OpNode,), {"__slots__": ()})
@@ -133,7 +134,7 @@ def attach(op: Op, operands: tuple, results: tuple, attributes: dict) -> None:
         return
     for x in marked:
         check_use(x)
-    node = (_node_classes.get(op) or _node_class(op))(tuple(edges))
+    node = (_node_classes.get(op) or node_class(op))(tuple(edges))
     plan = saved(op, needed, count)
     node.op, node.attributes, node.needed = op, attributes, needed
     # `x[i]` with a tensor i keeps i, but like the plain view it has nothing that a backward frees.

@@ -45,6 +45,7 @@ def _inexact(op: Op, operands: tuple) -> None:
 _relu = pointwise(
     "relu", lambda xp, input: xp.maximum(0, input),  # keeps -0.0: of equals the second
     "({input} if ({input} >= {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
+    fast=True,
     check=real_only(_UNBOUNDED, first=_no_bool),
     input=lambda grad, out: where(out <= 0, 0, grad))
 

@@ -70,28 +70,31 @@ def not_bool(op: Op | None, operands: tuple) -> None:
 
 
 add_record = pointwise(
-    "add", "add", "({input} + {other})", promote_rounded, methods=(),
+    "add", "add", "({input} + {other})", promote_rounded, methods=(), fast=True,
     input=lambda grad: grad,
     other=lambda grad: grad)
 
 sub_record = pointwise(
     "sub", "subtract", "({input} - {other})", promote_rounded, methods=(), check=no_bools,
+    fast=True,
     input=lambda grad: grad,
     other=lambda grad: -grad)
 
 mul = pointwise(
     "mul", "multiply", "({input} * {other})", promote_factors, methods=("mul", "multiply"),
+    fast=True,
     input=lambda grad, other: grad * other,
     other=lambda grad, input: grad * input)
 multiply = mul
 
 _div = pointwise(
-    "div", "true_divide", "({input} / {other})", "float", methods=(),
+    "div", "true_divide", "({input} / {other})", "float", methods=(), fast=True,
     input=lambda grad, other: grad / other,
     other=lambda grad, input, other: -grad * ((input / other) / other))
 
 neg = pointwise(
     "neg", "negative", "(-{input})", methods=("neg", "negative", "__neg__"), check=not_bool,
+    fast=True,
     input=lambda grad: -grad)
 negative = neg
 
@@ -461,7 +464,13 @@ for _function in (div, divide, true_divide, floor_divide, remainder, fmod, pow,
 # -- Python's operators ----------------------------------------------------------------------------
 def operator(function: Any, reflect: bool = False) -> Any:
     """Make a binary operator method: NotImplemented for objects other than tensors and numbers."""
+    record = function if isinstance(function, Op) and function.fast else None
+
     def call(self: Any, other: Any) -> Any:
+        if record is not None:
+            found = record.direct(other, self) if reflect else record.direct(self, other)
+            if found is not NotImplemented:
+                return found
         if isinstance(other, Operators) or is_number(other):
             return function(other, self) if reflect else function(self, other)
         return overriding.by_operand(call, self, other)

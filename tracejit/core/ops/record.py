@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tracejit.core.ops import autocast, overriding
+from tracejit.core.ops import autocast, direct_calls, overriding
 from tracejit.core.ops.record_texts import TEXTS
 
 REGISTRY: dict[str, Op] = {}
@@ -102,6 +102,8 @@ class Op:
                result is unread, as the user's line would raise
     effect     it acts on more than its results (other processes wait for it): its node is kept, and
                runs once
+    fast       the kind of native function that computes small plain calls (`jit/runtime/eager_*`);
+               `direct` is that function, or NotImplemented's stand-in until it is made
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class Op:
         node_name: str | None = None,  # PyTorch's name of the backward node, e.g. "AddBackward0"
         front: Callable[[tuple, dict], tuple[tuple, dict]] | None = None,
         casts: dict[str, str | None] | None = None,  # what autocast does to a call, by device
+        fast: str = "",
     ) -> None:
         self.name = name
         self.kind = kind
@@ -155,6 +158,8 @@ class Op:
         self.node_name = node_name
         self.front = front
         self.casts = casts
+        self.fast = fast
+        self.direct = direct_calls.counting(self) if fast else None
         if self.name in REGISTRY:
             raise ValueError(f"op {self.name!r} is defined twice")
         REGISTRY[self.name] = self
@@ -170,6 +175,10 @@ class Op:
         try:
             if self.casts is not None and autocast.switches.on:
                 return autocast.cast_call(self, self.casts, operands, attributes)
+            if self.direct is not None and not attributes:
+                found = self.direct(*operands)
+                if found is not NotImplemented:
+                    return found
             if attributes and self.front is not None and "out" in attributes:
                 from tracejit.core.ops.out import written
 

@@ -95,6 +95,12 @@ def sees_classes() -> bool:
     return _is_known() and _sees_classes()
 
 
+@functools.cache
+def layout_known() -> bool:
+    """Return True if objects lie as this file says; on 3.13, too, which hides some changes."""
+    return _is_known() and _sees_layout()
+
+
 def _is_known() -> bool:
     if platform.python_implementation() != "CPython" or not (3, 11) <= sys.version_info < (3, 14):
         return False

@@ -1,0 +1,25 @@
+"""Chooses and makes the native function of a small eager op.
+
+In: a record with `fast`. Out: the function; `declines` where this interpreter has none. Called by
+`core.ops.direct_calls` outside of recordings; `tracejit/__init__.py` installs `made` there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.core.ops.direct_calls import declines
+from tracejit.core.ops.record import Op
+from tracejit.jit.runtime import eager_elementwise, eager_words
+
+_KINDS: dict[str, Callable[[Op], Callable[..., Any]]] = {
+    "elementwise": eager_elementwise.direct,
+}
+
+
+def made(op: Op) -> Callable[..., Any]:
+    """Make the native function of an op."""
+    if not eager_words.available():
+        return declines
+    return _KINDS[op.fast](op)

@@ -1,0 +1,302 @@
+"""Small elementwise ops of eager mode: one builtin function each, which calls NumPy's own loop.
+
+In: the record of an op. Out: a function of its operands. It returns a tensor like the one of the
+general way, with the same history, or NotImplemented where the general way has to run. Called by
+`core.ops.direct_calls` once an op was called a few times.
+
+The loops are those that NumPy itself calls for contiguous arrays, so elements are the same bits.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.core.eager.tape import OpNode, differentiable_positions, node_class
+from tracejit.core.ops.cotangents import saved
+from tracejit.core.ops.record import Op
+from tracejit.jit.runtime import eager_lines as lines
+from tracejit.jit.runtime.builtin import function_over, method, python_api
+from tracejit.jit.runtime.eager_lines import declines_if, failed, indented
+from tracejit.jit.runtime.eager_words import (
+    COMMON,
+    HISTORY,
+    UNRECORDED,
+    at,
+    loop_of,
+    of,
+    room,
+    table_of,
+)
+
+
+class Loop(NamedTuple):
+    """NumPy's function behind an op.
+
+    constant  0 is its first argument, as in `maximum(0, x)`
+    dtypes    characters of the dtypes that it takes
+    """
+
+    ufunc: Any
+    constant: bool = False
+    dtypes: str = "fdl"
+    result: str = ""
+
+
+LOOPS: dict[str, Loop] = {
+    "add": Loop(np.add), "sub": Loop(np.subtract), "mul": Loop(np.multiply),
+    "div": Loop(np.true_divide, dtypes="fd"), "neg": Loop(np.negative),
+    "relu": Loop(np.maximum, constant=True),
+}  # fmt: skip
+_DTYPES = "fdl"
+_OWN = ("OP", "NODE", "ATTRIBUTES", "RULES", "FLOAT_OF", "BOOLS",
+        *(f"{part}{k}" for k in range(3) for part in ("LOOP", "DATA")),
+        *(f"{part}{k}" for part in ("NEEDED", "OPERANDS", "OUTPUTS", "KEEPS") for k in range(3)),
+        )  # fmt: skip
+
+
+def own(name: str) -> str:
+    """Return the text that reads one of the op's own words."""
+    return f"table[{COMMON + _OWN.index(name)}]"
+
+
+def _chosen(name: str) -> str:
+    """Return the text that reads one of three own words, by the operands that get gradients."""
+    return f"pointer_at(base + 8 * wants)[{COMMON + _OWN.index(f'{name}0') - 1}]"
+
+
+def _operand(k: int, numbers: bool) -> str:
+    known = f"""\
+    kind{k} = 2
+else:
+    if pointer_at(x{k})[1] != {at("INT")}:
+{indented(lines.decline(), 8)}\
+    kind{k} = 3
+    number{k} = call_function({at("VALUE")}, x{k})
+    if number{k} == -1:
+        if call_function({at("FAILED")}) != 0:
+            call_function({at("FORGIVE")})
+{indented(lines.decline(), 12)}"""
+    other = f"if pointer_at(x{k})[1] == {at('FLOAT')}:\n{known}" if numbers else lines.decline()
+    return f"""\
+x{k} = objects[{k}]
+kind{k} = 0
+number{k} = 0
+shape{k} = empty
+type{k} = none
+storage{k} = none
+class{k} = pointer_at(x{k})[1]
+if {lines.is_tensor(f"class{k}")}:
+    kind{k} = 1
+{indented(lines.tensor(f"x{k}", k))}\
+else:
+{indented(other)}"""
+
+
+def _joined() -> str:
+    """Return lines that find the dtype and the shape of two operands."""
+    return f"""\
+dtype = type0
+shape = shape0
+if kind0 != 1:
+    if kind1 != 1:
+{indented(lines.decline(), 8)}\
+    dtype = type1
+    shape = shape1
+if kind0 == 1 and kind1 == 1:
+    if type0 != type1:
+{indented(lines.decline(), 8)}\
+    if shape0 != shape1:
+        if shape0 == empty:
+            shape = shape1
+        else:
+            if shape1 != empty:
+                if call_function({at("EQUAL")}, shape0, shape1, 2) & 4294967295 != 1:
+{indented(lines.decline(), 20)}\
+"""
+
+
+def _kinds(count: int) -> str:
+    """Return lines that choose the loop by the dtype."""
+    floats = "".join(declines_if(f"dtype == {at('I64')} and kind{k} == 2") for k in range(count))
+    return f"""\
+loop = 0
+context = 0
+typenum = {np.dtype(np.float32).num}
+itemsize = 4
+if dtype == {at("F32")}:
+    loop = {own("LOOP0")}
+    context = {own("DATA0")}
+else:
+    itemsize = 8
+    if dtype == {at("F64")}:
+        typenum = {np.dtype(np.float64).num}
+        loop = {own("LOOP1")}
+        context = {own("DATA1")}
+    else:
+        if dtype == {at("I64")}:
+            typenum = {np.dtype(np.int64).num}
+            loop = {own("LOOP2")}
+            context = {own("DATA2")}
+{declines_if("loop == 0")}\
+{floats}\
+result_type = dtype
+result_size = itemsize
+if {own("BOOLS")} != 0:
+    result_type = {at("BOOL")}
+    typenum = {np.dtype(np.bool_).num}
+    result_size = 1
+"""
+
+
+def _wanted(count: int) -> str:
+    asked = "".join(f"""\
+    if kind{k} == 1 and ({own("RULES")} >> {k}) & 1 == 1:
+        if {of(f"x{k}", "_requires_grad")} != false:
+            wants = wants + {1 << k}
+""" for k in range(count))
+    return f"""\
+wants = 0
+if state >= {HISTORY}:
+{asked}\
+    if wants != 0 and state == {UNRECORDED}:
+{indented(lines.decline(), 8)}"""
+
+
+def _history(count: int) -> str:
+    """Return lines that put the op on the tape."""
+    text, drops = "", "result"
+    for k in range(count):
+        text += lines.edge(f"x{k}", k, drops)
+        drops = f"edge{k} {drops}"
+    text, drops = text + lines.packed("edges", "edge", count, drops), "edges result"
+    for k in range(count):
+        kept = lines.saved_operand(f"operand{k}", f"x{k}", f"storage{k}", drops)
+        typed = lines.known_type(f"operand{k}", k, f"shape{k}", "dtype", drops)
+        text += f"""\
+operand{k} = 0
+if kind{k} == 1:
+    if ({_chosen("OPERANDS")} >> {k}) & 1 == 1:
+{indented(kept, 8)}\
+    else:
+{indented(typed, 8)}\
+else:
+    if dtype == {at("I64")} or kind{k} == 2:
+        operand{k} = x{k}
+        call_function(keep, x{k})
+    else:
+        operand{k} = call_function({own("FLOAT_OF")}, x{k})
+{indented(failed(f"operand{k}", drops), 8)}"""
+        drops = f"operand{k} {drops}"
+    text += lines.packed("operands", "operand", count, drops)
+    text += lines.new_node(own("NODE"), "operands edges result")
+    drops = "node operands edges result"
+    text += f"""\
+if {_chosen("OUTPUTS")} != 0:
+{indented(lines.saved_output("kept0", drops, "dtype"))}\
+else:
+{indented(lines.known_type("kept0", 2, "shape", "dtype", drops))}\
+{lines.packed("outputs", "kept", 1, f"kept0 {drops}")}"""
+    values = {"edges": "edges", "operands": "operands", "outputs": "outputs", "extras": "none",
+              "op": own("OP"), "attributes": own("ATTRIBUTES"), "needed": _chosen("NEEDED"),
+              "keeps": _chosen("KEEPS"), "symbolic": "false"}  # fmt: skip
+    return text + f"""\
+{lines.filled("node", OpNode, values, ("edges", "operands", "outputs"))}\
+{of("result", "_node")} = node
+{of("result", "_requires_grad")} = true
+call_function(drop, none)
+call_function(drop, false)
+call_function(keep, true)
+"""
+
+
+def _number(k: int) -> str:
+    """Return lines that write a number to the table, in the dtype."""
+    cell = room("NUMBERS", k)
+    return f"""\
+if kind{k} != 1:
+    address{k} = {cell}
+    if dtype == {at("I64")}:
+        pointer_at({cell})[0] = number{k}
+    else:
+        if kind{k} == 2:
+            float64_scratch(pointer_at({cell}), 0)[0] = float64_scratch(pointer_at(x{k}), 2)[0]
+        else:
+            float64_scratch(pointer_at({cell}), 0)[0] = number{k}
+        if dtype == {at("F32")}:
+            float32_scratch(pointer_at({cell}), 0)[0] = float64_scratch(pointer_at({cell}), 0)[0]
+"""
+
+
+def _computed(count: int, constant: bool) -> str:
+    text = ""
+    for k in range(count):
+        found = lines.address(f"x{k}", k, "itemsize", "result")
+        text += f"""\
+address{k} = 0
+if kind{k} == 1:
+{indented(lines.same_as_before(f"x{k}", k, "result"))}\
+{indented(found)}\
+{_number(k)}\
+step{k} = 0
+if shape{k} == shape or total == 1:
+    step{k} = itemsize
+if kind{k} == 1 and shape{k} != empty:
+    step{k} = itemsize
+"""
+    arguments = [(f"address{k}", f"step{k}") for k in range(count)]
+    if constant:
+        text += f"pointer_at({room('NUMBERS')})[0] = 0\n"
+        arguments.insert(0, (room("NUMBERS"), "0"))
+    arguments.append(("data", "result_size"))
+    for k, (address, step) in enumerate(arguments):
+        text += f"pointer_at({room('ARGS', k)})[0] = {address}\n"
+        text += f"pointer_at({room('STEPS', k)})[0] = {step}\n"
+    return text + f"""\
+pointer_at({room("COUNT")})[0] = total
+call_function(loop, {room("ARGS")}, {room("COUNT")}, {room("STEPS")}, context)
+"""
+
+
+@functools.cache
+def _text(name: str, count: int, constant: bool) -> str:
+    body = declines_if(f"count != {count}") + lines.mode()
+    for k in range(count):
+        body += _operand(k, count > 1)
+    body += _joined() if count == 2 else "dtype = type0\nshape = shape0\n"
+    body += _kinds(count) + _wanted(count) + lines.extent()
+    body += lines.made("typenum", "result_size", "result_type")
+    body += f"node = 0\nif wants != 0:\n{indented(_history(count))}"
+    body += _computed(count, constant) + "return result\n"
+    return lines.beginning(name) + indented(body)
+
+
+def direct(op: Op) -> Callable[..., Any]:
+    """Make the function of an op in `LOOPS`."""
+    loop, count = LOOPS[op.name], len(op.operands)
+    name = f"elementwise_{count}{'c' if loop.constant else ''}"
+    rules = differentiable_positions(op, count)
+    node = node_class(op)
+    attributes: dict[str, Any] = {}
+    wanted = [tuple(k for k in range(count) if bits >> k & 1) for bits in (1, 2, 3)]
+    plans = [saved(op, tuple(k for k in needed if k in rules), count) for needed in wanted]
+    keeps = [bool(plan.operands or plan.outputs) for plan in plans]
+    words = [id(op), id(node), id(attributes), sum(1 << k for k in rules),
+             python_api("PyNumber_Float"), int(loop.result == "?")]
+    for kind in _DTYPES:
+        arguments = kind * (loop.ufunc.nin)
+        found = (0, 0)
+        if kind in loop.dtypes:
+            found = loop_of(loop.ufunc, f"{arguments}->{loop.result or kind}")
+        words += found
+    words += map(id, wanted)
+    words += [sum(1 << k for k in plan.operands) for plan in plans]
+    words += [len(plan.outputs) for plan in plans]
+    words += map(id, keeps)
+    assert len(words) == len(_OWN)
+    table = table_of(words, (op, node, attributes, wanted))
+    return function_over(method(name, _text(name, count, loop.constant)), table)
+
