@@ -94,6 +94,7 @@ _SEARCHED = (list, tuple, dict, set, frozenset)
 _FINDS = frozenset("get pop setdefault add discard remove index count __contains__".split())
 # Methods of tensors that change history or gradients.
 _UNSEEN = frozenset({"register_hook", "retain_grad", "requires_grad_", "backward"})
+_DEBUGGERS = frozenset("pdb bdb ipdb pudb IPython remote_pdb web_pdb".split())
 _LIBRARIES = ("math", "operator", "functools", "itertools", "typing", "numbers")
 
 
@@ -118,6 +119,8 @@ def convert_call(tracer: Any, function: Any) -> Any:
     Functions and methods of the user's are rewritten. Builtins and C code that take only plain
     values, or whose results may be pending, are wrapped. Anything else stays as it is.
     """
+    if _stops(function):
+        return function
     joined = _joining(function)
     if joined is not None:
         return joined
@@ -171,6 +174,16 @@ def convert_call(tracer: Any, function: Any) -> Any:
     elif wants_texts(function):
         function = with_plain_texts(function)
     return _finding(tracer, function)
+
+
+def _stops(function: Any) -> bool:
+    """Return True for `breakpoint`, and for a debugger's `set_trace`: it stops in the frame that
+    calls it, which must be the user's."""
+    if function is breakpoint:
+        return True
+    if type(function) is not FunctionType or function.__name__ != "set_trace":
+        return False
+    return str(function.__module__).partition(".")[0] in _DEBUGGERS
 
 
 def _finding(tracer: Any, function: Any) -> Any:
