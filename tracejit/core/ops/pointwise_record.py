@@ -271,7 +271,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
               promotion: str | Callable[[Sequence[Any]], tuple] = "default", *,
               operands: Sequence[str] = (), methods: Sequence[str] | None = None,
               result: dtype | None = None, check: Callable[[Op, tuple], None] | None = None,
-              tensors: Sequence[str] = (), node_name: str | None = None,
+              tensors: Sequence[str] = (), node_name: str | None = None, fused: str = "",
               **rules: Callable[..., Any]) -> Op:
     """Build the record of an elementwise op and hang it on `Operators` as a method.
 
@@ -306,7 +306,7 @@ def pointwise(name: str, eager: str | Callable[..., Any], scalar: str | None = N
 
     op = Op(name, "pointwise", tuple(operands), infer=elementwise_type(result),
             eager=in_float32(eager, result), rules=rules, scalar=scalar, node_name=node_name,
-            front=front)
+            front=front, fused=fused)
     for spelling in (name,) if methods is None else methods:
         method(spelling)(op)
     return op
