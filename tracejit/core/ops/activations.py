@@ -6,7 +6,6 @@ Out: a tensor of the same shape. In float16 and bfloat16 each computes in float3
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tracejit.core.ops import overriding
@@ -23,11 +22,10 @@ from tracejit.core.ops.fused_gradients import (
 )
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_logic import where
-from tracejit.core.ops.pointwise_math import erf, exp, sigmoid, sigmoid_array, special
+from tracejit.core.ops.pointwise_math import exp, sigmoid, sigmoid_array, special
 from tracejit.core.ops.pointwise_record import pointwise, real_only
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import COMPLEX, INTEGER, bool_, uint8
-
 
 _UNBOUNDED = "clamp is not supported for complex types"
 

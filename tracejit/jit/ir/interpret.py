@@ -177,9 +177,9 @@ def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple
 def evaluate_op(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:
     """Compute an op on arrays as eager mode does: by a kernel, its `eager`, or its body."""
     result = by_library(op, operands, attributes) if op.by_kernel and xp is np else None
-    if result is None and op.eager is None:
-        return _evaluate_body(op, operands, attributes)
     if result is None:
+        if op.eager is None:
+            return _evaluate_body(op, operands, attributes)
         result = op.eager(xp, *operands, **attributes)
     return result if isinstance(result, (tuple, list)) else (result,)
 

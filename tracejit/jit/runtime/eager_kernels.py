@@ -1,8 +1,9 @@
 """Ops of eager mode that a kernel computes. Library kernels are programs of one node, one for each
 set of shapes; fused ops go to `eager_fused`.
 
-In: an op of `Op.library` or `Op.fused`, its operands and attributes. Out: fresh tensors, or None where NumPy must
-compute the op. Called by `eager.dispatch`, in which `tracejit/__init__.py` installs `run`.
+In: an op of `Op.library` or `Op.fused`, its operands and attributes. Out: fresh tensors, or None
+where NumPy must compute the op. Called by `eager.dispatch`, in which `tracejit/__init__.py`
+installs `run`.
 """
 
 from __future__ import annotations
