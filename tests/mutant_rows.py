@@ -104,9 +104,9 @@ RULES = [
     Mutant(
         "rules",
         "softmax: forgets the sum",
-        "tracejit/core/ops/softmax.py",
-        "input=lambda grad, out, dim: out * (grad - (grad * out).sum(dim, True)))",
-        "input=lambda grad, out, dim: out * grad)",
+        "tracejit/core/ops/fused_gradients.py",
+        "lambda grad, output, dim: output * (grad - (grad * output).sum(dim, True))",
+        "lambda grad, output, dim: output * grad",
         _differences("softmax"),
     ),
     Mutant(
@@ -120,7 +120,7 @@ RULES = [
     Mutant(
         "rules",
         "layer_norm: mean of the gradient left in",
-        "tracejit/core/ops/normalization.py",
+        "tracejit/core/ops/fused_gradients.py",
         "scale * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))",
         "scale * (g - x * (g * x).mean(dims, True))",
         _differences("layer_norm"),

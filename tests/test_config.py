@@ -196,12 +196,12 @@ assert not heavy, heavy
 
 
 def test_numerics_are_a_setting_where_nothing_else_is_asked_for():
-    def gelu(x):
-        return tracejit.nn.functional.gelu(x)
+    def tanh(x):
+        return tracejit.tanh(x)
 
     x = tracejit.linspace(-4.0, 4.0, 999)
-    exactly, fast = gelu(x).numpy(), tracejit.script(gelu, numerics="fast")
-    f = tracejit.script(gelu)
+    exactly, fast = tanh(x).numpy(), tracejit.script(tanh, numerics="fast")
+    f = tracejit.script(tanh)
     assert (f(x).numpy() != exactly).any(), "else this shows nothing"
     with config.override(numerics="eager"):
         assert (f(x).numpy() == exactly).all()

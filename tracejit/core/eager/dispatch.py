@@ -34,6 +34,8 @@ _QUIET = frozenset({"movement", "creation"})  # kinds whose arithmetic cannot ov
 def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     """Run one op: `Tensor.dispatch`, also for ops without tensor operands."""
     tracer = active.tracer
+    if not op.rules and op.fused and active.grad_enabled and _requires_grad(operands):
+        return op.body(*operands, **attributes)  # type: ignore[misc]
     run = _run if tracer is None else tracer.run
     try:
         result = run(op, operands, attributes)
@@ -59,6 +61,16 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     return result
 
 
+def _requires_grad(operands: tuple) -> bool:
+    for x in operands:
+        if isinstance(x, TensorState):
+            if x._view is not None:
+                refresh(x)
+            if x._requires_grad:
+                return True
+    return False
+
+
 def _made_in_inference(x: TensorState) -> bool:
     return x._view is not None and family_of(x).inference
 
@@ -71,15 +83,18 @@ def is_view(result: Any, source: TensorState) -> bool:
 
 
 def install_library(run: Callable[[Op, tuple, dict], Any]) -> None:
-    """Set the function that computes ops with `Op.library`; it returns None for those that it
-    leaves."""
+    """Set the function that computes ops by kernels (`Op.library`, `Op.fused`); it returns None for
+    those that it leaves."""
     _library[:] = [run]
 
 
 def by_library(op: Op, arrays: tuple, attributes: dict) -> Any:
-    """Run a library kernel on NumPy arrays. Return None if NumPy has to compute the result."""
-    for run in _library if all(type(x) is np.ndarray for x in arrays) else ():
-        found = run(op, tuple([of_array(np.asarray(x, order="C")) for x in arrays]), attributes)
+    """Run a kernel of eager mode on NumPy arrays. Return None if NumPy has to compute the
+    result."""
+    given = [of_array(np.asarray(x, order="C")) if isinstance(x, (np.ndarray, np.generic)) else x
+             for x in arrays]
+    for run in _library:
+        found = run(op, tuple(given), attributes)
         if found is not None:
             return tuple([t.array for t in found]) if type(found) is tuple else found.array
     return None
@@ -89,7 +104,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
     """Compute an op with the array library of the operands' device."""
     if op.views and (found := view_layouts.seen(op, operands[0], attributes)) is not None:
         return found
-    if op.library:
+    if op.by_kernel:
         for run in _library:
             computed = run(op, operands, attributes)
             if computed is not None:

@@ -6,23 +6,26 @@ Out: a tensor of the same shape. In float16 and bfloat16 each computes in float3
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tracejit.core.ops import overriding
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import must_float
 from tracejit.core.ops.fitting import fitting, promote_fitting
+from tracejit.core.ops.fused_gradients import (
+    CUBIC,
+    SLOPE,
+    SQRT_HALF,
+    gelu_backward,
+    gelu_tanh_backward,
+    silu_backward,
+)
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_logic import where
-from tracejit.core.ops.pointwise_math import erf, exp, sigmoid, sigmoid_array, special
+from tracejit.core.ops.pointwise_math import exp, sigmoid, sigmoid_array, special
 from tracejit.core.ops.pointwise_record import pointwise, real_only
 from tracejit.core.ops.record import Op
 from tracejit.core.ops.types import COMPLEX, INTEGER, bool_, uint8
-
-_SQRT_HALF, _DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
-_SLOPE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
-
 
 _UNBOUNDED = "clamp is not supported for complex types"
 
@@ -196,14 +199,10 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 
 # -- smooth ----------------------------------------------------------------------------------------
-def _silu_rule(grad: Any, input: Any) -> Any:
-    s = sigmoid(input)
-    return grad * (s * (1 + input * (1 - s)))
-
-
 _silu = pointwise(
     "silu", lambda xp, input: input * sigmoid_array(xp, input), "({input} * sigmoid({input}))",
-    methods=(), check=_inexact, input=_silu_rule)
+    methods=(), check=_inexact, fused="flat",
+    input=lambda grad, input: silu_backward(grad, input))
 
 
 def silu(input: Any, inplace: bool = False) -> Any:
@@ -223,34 +222,24 @@ def silu(input: Any, inplace: bool = False) -> Any:
 _erf_array = special("erf")
 
 
-def _gelu_rule(grad: Any, input: Any) -> Any:
-    below = (erf(input * _SQRT_HALF) + 1) * 0.5
-    return grad * (below + input * (exp(input * input * -0.5) * _DENSITY))
-
-
 _gelu = pointwise(
-    "gelu", lambda xp, input: input * (0.5 * (1 + _erf_array(xp, input * _SQRT_HALF))),
-    f"({{input}} * ({{dtype}}(0.5) * ({{dtype}}(1) + erf({{input}} * {{dtype}}({_SQRT_HALF})))))",
-    methods=(), check=_floats, input=_gelu_rule)
+    "gelu", lambda xp, input: input * (0.5 * (1 + _erf_array(xp, input * SQRT_HALF))),
+    f"({{input}} * ({{dtype}}(0.5) * ({{dtype}}(1) + erf({{input}} * {{dtype}}({SQRT_HALF})))))",
+    methods=(), check=_floats, fused="flat",
+    input=lambda grad, input: gelu_backward(grad, input))
 
 
 # 0.5 * (1 + tanh(u)) is sigmoid(2u), which does not cancel where u is far below zero.
 def _gelu_tanh_array(xp: Any, input: Any) -> Any:
-    return input * sigmoid_array(xp, 2 * _SLOPE * (input + _CUBIC * (input * input * input)))
-
-
-def _gelu_tanh_rule(grad: Any, input: Any) -> Any:
-    squared = input * input
-    s = sigmoid((input + squared * input * _CUBIC) * (2 * _SLOPE))
-    inner = (squared * (3 * _CUBIC) + 1) * (2 * _SLOPE)
-    return grad * (s + input * (s * (1 - s)) * inner)
+    return input * sigmoid_array(xp, 2 * SLOPE * (input + CUBIC * (input * input * input)))
 
 
 _gelu_tanh = pointwise(
     "gelu_tanh", _gelu_tanh_array,
-    f"({{input}} * sigmoid({{dtype}}({2 * _SLOPE}) * ({{input}} + "
-    f"{{dtype}}({_CUBIC}) * ({{input}} * {{input}} * {{input}}))))",
-    methods=(), check=_floats, input=_gelu_tanh_rule, node_name="GeluBackward0")
+    f"({{input}} * sigmoid({{dtype}}({2 * SLOPE}) * ({{input}} + "
+    f"{{dtype}}({CUBIC}) * ({{input}} * {{input}} * {{input}}))))",
+    methods=(), check=_floats, fused="flat", node_name="GeluBackward0",
+    input=lambda grad, input: gelu_tanh_backward(grad, input))
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracejit.core.ops import shapes
 from tracejit.core.ops.autocast import autocasts
-from tracejit.core.ops.composite import composite, must_float, widened
+from tracejit.core.ops.composite import composite, must_float, widened, widened_dtype
 from tracejit.core.ops.creation import iota
 from tracejit.core.ops.gather_scatter import gather_record
 from tracejit.core.ops.losses import checked, legacy, reduced
@@ -69,7 +69,7 @@ def _cross_entropy_body(input: Any, target: Any, weight: Any, ignore_index: int,
     return convert(reduced(loss, reduction), input.dtype)
 
 
-def _cross_entropy_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_index: int,
+def _gradient_body(grad: Any, input: Any, target: Any, weight: Any, ignore_index: int,
                         reduction: str, label_smoothing: float) -> Any:
     dim = _class_dim(input)
     x = widened(input)
@@ -88,6 +88,18 @@ def _cross_entropy_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_
         smooth = where(kept, uniform, 0) * (label_smoothing / input.shape[dim])
         slope = slope * (1 - label_smoothing) + smooth
     return slope * (scale.unsqueeze(dim) if reduction == "none" else scale)
+
+
+cross_entropy_backward = composite(
+    "cross_entropy_backward", ("grad", "input", "target", "weight"), _gradient_body,
+    infer=lambda grad, input, *others, **attributes: TensorType(
+        widened_dtype(input.dtype), tuple(input.shape), input.device), fused="whole")
+
+
+def _cross_entropy_rule(grad: Any, input: Any, target: Any, weight: Any, ignore_index: int,
+                        reduction: str, label_smoothing: float) -> Any:
+    return cross_entropy_backward(grad, input, target, weight, ignore_index=ignore_index,
+                                  reduction=reduction, label_smoothing=label_smoothing)
 
 
 def _shared(grad: Any, importance: Any) -> Any:
@@ -110,7 +122,7 @@ def _cross_entropy_type(input: Any, target: Any, weight: Any, ignore_index: int,
 
 cross_entropy_record = composite(
     "cross_entropy", ("input", "target", "weight"), _cross_entropy_body, infer=_cross_entropy_type,
-    node_name="NllLossBackward0", may_fail=True, input=_cross_entropy_rule)
+    node_name="NllLossBackward0", may_fail=True, fused="whole", input=_cross_entropy_rule)
 
 
 def _nll_body(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:

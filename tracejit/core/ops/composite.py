@@ -22,19 +22,21 @@ from tracejit.core.ops.types import (
     bool_,
     dtype,
     float32,
+    float64,
 )
 
 
 def composite(name: str, operands: Sequence[str], body: Callable[..., Any], *,
               infer: Callable[..., Any] | None = None, node_name: str | None = None,
-              outputs: tuple[str, ...] = ("out",), may_fail: bool = False,
-              **rules: Callable[..., Any]) -> Op:
+              outputs: tuple[str, ...] = ("out",), may_fail: bool = False, fused: str = "",
+              joint: Callable[..., Any] | None = None, **rules: Callable[..., Any]) -> Op:
     """Make the record of an op whose meaning is `body(*operands, **attributes)`, written in ops.
 
     infer  None: the result has the type of the first operand. rules  operand name -> gradient rule
     """
     return Op(name, "composite", tuple(operands), infer=infer or like_first, body=body, rules=rules,
-              node_name=node_name, outputs=outputs, may_fail=may_fail)
+              node_name=node_name, outputs=outputs, may_fail=may_fail, fused=fused,
+              joint=joint)
 
 
 def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:
@@ -42,10 +44,21 @@ def like_first(input: Any, *others: Any, **attributes: Any) -> TensorType:
     return TensorType(input.dtype, tuple(input.shape), input.device)
 
 
+def has_fused_types(op: Op, operands: Sequence[Any]) -> bool:
+    """Return True if eager mode runs a fused op on such tensors or values as one program."""
+    floats = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype.category >= FLOATING]
+    return bool(op.fused and floats) and all(d is float32 or d is float64 for d in floats)
+
+
 def widened(x: Any) -> Any:
     """Return `x` in the dtype its sums are computed in: float32 for halves."""
-    half = x.dtype.category == FLOATING and x.dtype.itemsize == 2
-    return convert(x, float32) if half else x
+    wide = widened_dtype(x.dtype)
+    return x if wide is x.dtype else convert(x, wide)
+
+
+def widened_dtype(d: dtype) -> dtype:
+    """Return the dtype that sums of elements of this one are computed in."""
+    return float32 if d.category == FLOATING and d.itemsize == 2 else d
 
 
 def must_float(name: str, d: dtype) -> None:

@@ -65,6 +65,8 @@ def cotangents(op: Op, grads: Sequence[Any], operands: Sequence[Any], outputs: S
         grads = [None if g is None else pointwise.conj(g) for g in grads]
     call = _Call(op, grads, operands, outputs, attributes)
     results: dict[str, Any] = {}
+    if op.joint is not None and len(needed) == len(op.rules):
+        results = op.joint(*[call.value(p) for p in op.joint_needs])
     found: list[Any] = []
     for k in needed:
         name = op.operand_name(k)

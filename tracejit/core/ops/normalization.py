@@ -18,6 +18,11 @@ from tracejit.core.ops import shapes
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.batch_norm import check_channel_types
 from tracejit.core.ops.composite import composite, must_float, widened
+from tracejit.core.ops.fused_gradients import (
+    layer_norm_gradients,
+    layer_norm_input,
+    standardised,
+)
 from tracejit.core.ops.moments import norm
 from tracejit.core.ops.padding import pad
 from tracejit.core.ops.pointwise_logic import clamp_min
@@ -27,15 +32,8 @@ from tracejit.core.ops.record import apply
 from tracejit.core.ops.types import COMPLEX, FLOATING
 
 
-def _standardised(input: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
-    """Return (input - mean) / deviation, and 1 / deviation."""
-    centered = input - input.mean(dims, True)
-    scale = rsqrt((centered * centered).mean(dims, True) + eps)
-    return centered * scale, scale
-
-
 def _layer_norm_body(input: Any, weight: Any, bias: Any, dims: tuple[int, ...], eps: float) -> Any:
-    out, _ = _standardised(widened(input), dims, eps)
+    out, _ = standardised(widened(input), dims, eps)
     if weight is not None:
         out = out * weight
     if bias is not None:
@@ -43,20 +41,21 @@ def _layer_norm_body(input: Any, weight: Any, bias: Any, dims: tuple[int, ...], 
     return convert(out, input.dtype)
 
 
-def _layer_norm_input(grad: Any, input: Any, weight: Any, dims: tuple[int, ...], eps: float) -> Any:
-    x, scale = _standardised(widened(input), dims, eps)
-    g = widened(grad) if weight is None else widened(grad) * weight
-    return scale * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))
-
-
 def _layer_norm_weight(grad: Any, input: Any, dims: tuple[int, ...], eps: float) -> Any:
-    return widened(grad) * _standardised(widened(input), dims, eps)[0]
+    return widened(grad) * standardised(widened(input), dims, eps)[0]
+
+
+def _layer_norm_rules(grad: Any, input: Any, weight: Any, dims: tuple[int, ...], eps: float) -> Any:
+    found = layer_norm_gradients(grad, input, weight, dims=dims, eps=eps)
+    return dict(zip(("input", "weight", "bias"), found))
 
 
 layer_norm_record = composite(
     "layer_norm", ("input", "weight", "bias"), _layer_norm_body,
     node_name="NativeLayerNormBackward0",
-    input=_layer_norm_input,
+    fused="rows", joint=_layer_norm_rules,
+    input=lambda grad, input, weight, dims, eps: layer_norm_input(
+        grad, input, weight, dims=dims, eps=eps),
     weight=_layer_norm_weight,
     bias=lambda grad: grad)
 
@@ -101,7 +100,7 @@ def _per_channel(x: Any, like: Any) -> Any:
 
 
 def _group_norm_body(input: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
-    out, _ = _standardised(_grouped(widened(input), groups), (2,), eps)
+    out, _ = standardised(_grouped(widened(input), groups), (2,), eps)
     out = out.reshape(input.shape)
     if weight is not None:
         out = out * _per_channel(weight, input)
@@ -111,7 +110,7 @@ def _group_norm_body(input: Any, weight: Any, bias: Any, groups: int, eps: float
 
 
 def _group_norm_input(grad: Any, input: Any, weight: Any, groups: int, eps: float) -> Any:
-    x, scale = _standardised(_grouped(widened(input), groups), (2,), eps)
+    x, scale = standardised(_grouped(widened(input), groups), (2,), eps)
     g = widened(grad) if weight is None else widened(grad) * _per_channel(weight, input)
     g = _grouped(g, groups)
     slope = scale * (g - g.mean((2,), True) - x * (g * x).mean((2,), True))
@@ -124,7 +123,7 @@ def _over_channels(x: Any) -> Any:
 
 
 def _group_norm_weight(grad: Any, input: Any, groups: int, eps: float) -> Any:
-    x, _ = _standardised(_grouped(widened(input), groups), (2,), eps)
+    x, _ = standardised(_grouped(widened(input), groups), (2,), eps)
     return _over_channels(widened(grad) * x.reshape(input.shape))
 
 

@@ -98,6 +98,12 @@ class Op:
                numbers, and `cotangents` conjugates around them
     library    a kernel written by hand computes it on the CPU, in eager mode too, where
                `jit/lowering/library.py` has one for its types; `eager` is for all others
+    joint      the rules of all operands as one function, with the parameters that they have
+               together: it returns a dict, and runs where all of these gradients are asked for
+    fused      on the CPU eager mode runs it as one compiled program in float32 and float64, by
+               `jit/runtime/eager_fused.py`. "flat": elementwise; "rows": along `dim` or `dims`;
+               "whole": any other. A composite without rules is run by its body where the tape is to
+               record it
     may_fail   it raises for some values (a position out of range): its node is kept though the
                result is unread, as the user's line would raise
     effect     it acts on more than its results (other processes wait for it): its node is kept, and
@@ -127,6 +133,8 @@ class Op:
         dynamic: str = "",
         adjoint: bool = False,
         library: bool = False,
+        fused: str = "",
+        joint: Callable[..., Any] | None = None,
         may_fail: bool = False,
         effect: bool = False,
         node_name: str | None = None,  # PyTorch's name of the backward node, e.g. "AddBackward0"
@@ -153,6 +161,8 @@ class Op:
         self.dynamic = dynamic
         self.adjoint = adjoint
         self.library = library
+        self.fused, self.joint = fused, joint
+        self.by_kernel = library or bool(fused)
         self.may_fail = may_fail
         self.effect = effect
         self.node_name = node_name
@@ -167,6 +177,7 @@ class Op:
         if self.name in TEXTS:
             self.__doc__ = TEXTS[self.name]
         self.needs = {name: _parameters(rule) for name, rule in self.rules.items()}
+        self.joint_needs = _parameters(joint) if joint is not None else ()
         self.variadic = bool(self.operands) and self.operands[-1].startswith("*")
         if self.body is not None:
             self.body = autocast.not_cast(self.body)

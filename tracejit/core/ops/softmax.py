@@ -12,6 +12,7 @@ from typing import Any
 
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite, must_float, widened
+from tracejit.core.ops.fused_gradients import log_softmax_backward, softmax_backward
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_logic import isfinite, where
 from tracejit.core.ops.pointwise_math import exp, log
@@ -36,11 +37,11 @@ def _log_softmax_body(input: Any, dim: int) -> Any:
 
 softmax_record = composite(
     "softmax", ("input",), _softmax_body,
-    input=lambda grad, out, dim: out * (grad - (grad * out).sum(dim, True)))
+    fused="rows", input=lambda grad, out, dim: softmax_backward(grad, out, dim=dim))
 
 log_softmax_record = composite(
     "log_softmax", ("input",), _log_softmax_body,
-    input=lambda grad, out, dim: grad - exp(out) * grad.sum(dim, True))
+    fused="rows", input=lambda grad, out, dim: log_softmax_backward(grad, out, dim=dim))
 
 
 def _implied(name: str, ndim: int) -> int:

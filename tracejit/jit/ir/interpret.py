@@ -164,7 +164,7 @@ def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple
     if xp is not np:  # numbers on the CPU go along with what is on the device
         operands = tuple(xp.asarray(x) if isinstance(x, np.ndarray) else x for x in operands)
     with np.errstate(all="ignore"):
-        results = _evaluate(node.op, xp, operands, attributes)
+        results = evaluate_op(node.op, xp, operands, attributes)
     # As in eager mode results but views are contiguous: the order of memory is that of later sums.
     order = "K" if node.op.views else "C"
     found = [xp.asarray(r, dtype=v.dtype.numpy, order=order)
@@ -174,11 +174,12 @@ def run_arrays(node: Node, operands: tuple, attributes: dict[str, Any]) -> tuple
     return tuple(found)
 
 
-def _evaluate(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:
-    if op.eager is None:
-        return _evaluate_body(op, operands, attributes)
-    result = by_library(op, operands, attributes) if op.library and xp is np else None
+def evaluate_op(op: Op, xp: Any, operands: tuple, attributes: dict[str, Any]) -> Sequence[Any]:
+    """Compute an op on arrays as eager mode does: by a kernel, its `eager`, or its body."""
+    result = by_library(op, operands, attributes) if op.by_kernel and xp is np else None
     if result is None:
+        if op.eager is None:
+            return _evaluate_body(op, operands, attributes)
         result = op.eager(xp, *operands, **attributes)
     return result if isinstance(result, (tuple, list)) else (result,)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tracejit.core.ops.record import REGISTRY
 from tracejit.jit.ir.graph import Node, Value
+from tracejit.jit.ir.interpret import evaluate_op
 
 
 @dataclass(eq=False)
@@ -25,6 +26,7 @@ class ViewingOp:
     extern: str | None = None
     element: None = None
     library: bool = False
+    by_kernel: bool = False  # `eager` looks for a kernel itself
     scalar: None = None
     reduce: None = None
     scatter: None = None
@@ -44,7 +46,8 @@ def _viewing(node: Node) -> Node:
 
     def eager(xp: Any, *arrays: Any, views: tuple, attributes: dict) -> Any:
         seen = [_apply(xp, x, steps, arrays) for x, steps in zip(arrays, views)]
-        return node.op.eager(xp, *seen, **attributes)  # type: ignore[misc]
+        found = evaluate_op(node.op, xp, tuple(seen), attributes)
+        return found[0] if len(node.outputs) == 1 else tuple(found)
 
     attributes = {"views": tuple(steps for _, steps in chains), "attributes": dict(node.attributes)}
     viewing: Any = ViewingOp(node.op.name, eager)

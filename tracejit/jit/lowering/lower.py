@@ -42,7 +42,8 @@ def lower(graph: Graph, numerics: str = "fast", inside: bool = False) -> Program
     Raises NotImplementedError for a composite: passes open those first.
     """
     for node in graph.nodes:
-        if node.op.kind == "composite" and node.op.eager is None:
+        closed = node.op.eager is not None or numerics == "eager" and node.op.fused
+        if node.op.kind == "composite" and not closed:
             raise NotImplementedError(f"lowering takes no composites, found {node.op.name}")
     before, graph.scope.settled = graph.scope.settled, True
     try:

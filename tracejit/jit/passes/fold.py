@@ -32,7 +32,11 @@ from tracejit.jit.passes.rewrite import Rule, rewrite
 
 def fold(graph: Graph, numerics: str = "fast") -> Graph:
     """Fold constants through elementwise ops and views."""
-    return rewrite(graph, "fold", _rules_of)
+    return rewrite(graph, "fold", _rules_of if numerics == "fast" else _exact_rules_of)
+
+
+def _exact_rules_of(op: Op) -> Sequence[Rule]:
+    return () if op.fused else _rules_of(op)  # a kernel's bits are not those of `eager`
 
 
 def _rules_of(op: Op) -> Sequence[Rule]:

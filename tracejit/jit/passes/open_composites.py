@@ -2,7 +2,7 @@
 
 In: a Graph. Out: the same Graph, where composites (softmax, gelu, losses ...) are the ops that they
 are made of. First pass of the pipeline: capture and autodiff see each composite as one node. With
-`numerics="eager"` a composite with an `eager` of its own stays closed.
+`numerics="eager"` a composite with an `eager` of its own stays closed, and so does a fused one.
 
 >>> from tracejit.jit.ir.parser import parse_graph
 >>> print(open_composites(parse_graph('''graph g(in0: float32[2, 3] "x"):
@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.core.ops.composite import has_fused_types
 from tracejit.core.ops.record import Op
 from tracejit.jit.ir.graph import Graph, Node
 from tracejit.jit.passes.rewrite import Rule, rewrite
@@ -30,13 +31,20 @@ from tracejit.jit.passes.rewrite import Rule, rewrite
 def open_composites(graph: Graph, numerics: str = "fast") -> Graph:
     """Replace composite nodes by their bodies, nested ones too.
 
-    With numerics="eager" a composite that has an `eager` of its own stays closed: eager mode gives
-    that function's bits, not the body's.
+    With numerics="eager" a composite stays closed that eager mode does not compute by its body: it
+    has an `eager` of its own, or is a fused op of float32 or float64.
     """
     def rules_of(op: Op) -> Sequence[Rule]:
-        return (_body,) if op.body is not None and (numerics == "fast" or op.eager is None) else ()
+        if op.body is None or numerics == "eager" and op.eager is not None:
+            return ()
+        return (_unless_fused,) if numerics == "eager" and op.fused else (_body,)
 
     return rewrite(graph, "open", rules_of)
+
+
+def _unless_fused(graph: Graph, node: Node) -> Any:
+    on_cpu = all(v.type.device.type == "cpu" for v in node.outputs)
+    return None if on_cpu and has_fused_types(node.op, node.inputs) else _body(graph, node)
 
 
 def _body(graph: Graph, node: Node) -> Any:

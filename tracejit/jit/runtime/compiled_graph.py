@@ -40,6 +40,8 @@ class CompiledGraph:
     """Graph made runnable. `seconds` holds the time by stage."""
 
     def __init__(self, graph: Graph, mode: str, numerics: str):
+        if mode == "graph":  # ops one by one, as eager mode runs them: fused ones too
+            numerics = "eager"
         self.mode, self.numerics = mode, numerics
         self.captured = graph
         self.seconds: dict[str, float] = {}

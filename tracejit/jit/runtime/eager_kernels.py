@@ -1,8 +1,9 @@
-"""Ops of eager mode that a library kernel computes: programs of one node, one for each set of
-shapes.
+"""Ops of eager mode that a kernel computes. Library kernels are programs of one node, one for each
+set of shapes; fused ops go to `eager_fused`.
 
-In: an op of `Op.library`, its operands and attributes. Out: fresh tensors, or None where NumPy must
-compute the op. Called by `eager.dispatch`, in which `tracejit/__init__.py` installs `run`.
+In: an op of `Op.library` or `Op.fused`, its operands and attributes. Out: fresh tensors, or None
+where NumPy must compute the op. Called by `eager.dispatch`, in which `tracejit/__init__.py`
+installs `run`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.lowering.library import library_of
 from tracejit.jit.lowering.lower import lower
+from tracejit.jit.runtime import eager_fused
 from tracejit.jit.runtime.binding import Binding
 from tracejit.jit.runtime.executable import Executable
 
@@ -38,6 +40,8 @@ _programs: dict[tuple, _Program | None] = {}
 def run(op: Op, operands: tuple, attributes: dict) -> Any:
     """Return the results of `op` as `eager.dispatch` would make them; None where NumPy must compute
     them."""
+    if op.fused:
+        return eager_fused.run(op, operands, attributes)
     key: tuple = (op, *attributes.values())
     for x in operands:
         if not isinstance(x, TensorState) or x._device is not CPU:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.core.eager.dispatch import by_library
 from tracejit.jit.ir.graph import Value
+from tracejit.jit.ir.interpret import evaluate_op
 from tracejit.jit.ir.sizes import evaluate
 from tracejit.jit.lowering import extern
 from tracejit.jit.lowering.abi import ELEMENTS
@@ -109,10 +110,10 @@ def call(program: Program, binding: Binding, number: int, addresses: Sequence[in
     arguments = [array(next(operands), x) if isinstance(x, Value) else bound(x, values)
                  for x in node.inputs]
     attributes = {name: bound(given, values) for name, given in node.attributes.items()}
-    results = by_library(node.op, tuple(arguments), attributes) if node.op.library else None
+    results = by_library(node.op, tuple(arguments), attributes) if node.op.by_kernel else None
     if results is None:
         with np.errstate(all="ignore"):
-            results = node.op.eager(np, *arguments, **attributes)
+            results = evaluate_op(node.op, np, tuple(arguments), attributes)
     if not isinstance(results, tuple):
         results = (results,)
     for buffer, value, result in zip(instruction.operands[count:], node.outputs, results):

@@ -1,0 +1,167 @@
+"""Fused ops of eager mode: each runs as one compiled program, with sizes as symbols.
+
+In: an op of `Op.fused`, its operands and attributes. Out: fresh tensors, or None where NumPy must
+compute the op. Called by `eager_kernels`, for eager dispatch, the interpreter and host calls.
+
+A program always computes such an op in float32 and float64, however small its operands are. So bits
+depend on no threshold, no number of threads, and not on what is compiled already. Kernels come from
+the ordinary cache. Nothing is locked here: threads that build the same program do so twice.
+
+Contiguous dimensions are taken together first, so one program serves all ranks: "flat" ops see one
+dimension, "rows" ops see what lies before, along and after their dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.config import flags
+from tracejit.core.eager.state import TensorState, of_array
+from tracejit.core.memory import CPU
+from tracejit.core.ops.composite import has_fused_types
+from tracejit.core.ops.record import Op
+from tracejit.core.ops.types import TensorType
+from tracejit.jit.capture.unwatched import unwatched
+from tracejit.jit.ir.graph import Graph
+from tracejit.jit.runtime import progress
+from tracejit.jit.runtime.compiled_graph import BoundGraph, CompiledGraph
+from tracejit.jit.runtime.executable import ProgramError
+
+_KEPT_CALLS = 4096  # sets of shapes
+_KEPT_PROGRAMS = 512
+
+
+class _Call:
+    """Op at given shapes: its program, bound to them."""
+
+    __slots__ = ("segment", "bound", "tensors")
+
+    def __init__(self, segment: CompiledGraph, bound: BoundGraph, tensors: tuple[int, ...]):
+        self.segment, self.bound, self.tensors = segment, bound, tensors
+
+
+_calls: dict[tuple, _Call | None] = {}
+_programs: dict[tuple, list[CompiledGraph]] = {}
+
+
+def run(op: Op, operands: tuple, attributes: dict) -> Any:
+    """Return the results of `op` as `eager.dispatch` would make them; None where NumPy must compute
+    them, or tell what is wrong with the call."""
+    key: tuple = (op, *attributes.values())
+    for x in operands:
+        if isinstance(x, TensorState):
+            if x._device is not CPU:
+                return None
+            key += (x._dtype, x._shape)
+        else:
+            key += (type(x), x)
+    try:
+        call = _calls[key]
+    except KeyError:
+        # In a recording, the text of a kernel that no cache has would count as the user's code.
+        call = unwatched(_made, key, op, operands, attributes)
+    except TypeError:  # an attribute is not hashable
+        return None
+    if call is None or flags.check_nans:
+        return None
+    inputs = [operands[k] for k in call.tensors]
+    for k, x in enumerate(inputs):
+        if x._strides is not None:
+            inputs[k] = of_array(np.ascontiguousarray(x.array))
+    try:
+        made = call.segment.run(inputs, call.bound)
+    except (ProgramError, MemoryError):  # the ops one by one raise what users know
+        return None
+    return made[0] if len(op.outputs) == 1 else tuple(made)
+
+
+def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> _Call | None:
+    call = None
+    if has_fused_types(op, operands) and all(math.prod(x._shape) for x in operands
+                                   if isinstance(x, TensorState)):
+        call = _bound(op, operands, attributes)
+    if len(_calls) >= _KEPT_CALLS:
+        _calls.clear()
+    _calls[key] = call
+    return call
+
+
+def _bound(op: Op, operands: tuple, attributes: dict) -> _Call | None:
+    """Return the op's program bound to these shapes; None where the call is wrong."""
+    shapes, static = _together(op, operands, attributes)
+    given = [x if shape is None else TensorType(x._dtype, shape, CPU)
+             for x, shape in zip(operands, shapes)]
+    try:
+        types = op.infer(*operands, **attributes)
+        segment, sizes = _program(op, given, static)
+    except Exception:  # shapes that do not fit: the ops one by one say so
+        return None
+    bound = BoundGraph(segment, sizes)
+    results = (types,) if type(types) is TensorType else types
+    bound.outputs = [(tuple(t.shape), t.dtype, CPU) for t in results]
+    return _Call(segment, bound, tuple([k for k, s in enumerate(shapes) if s is not None]))
+
+
+def _together(op: Op, operands: tuple, attributes: dict) -> tuple[list[Any], dict]:
+    """Return the shapes of the tensors among the operands, with dimensions taken together, and the
+    attributes for these."""
+    shapes: list[Any] = [x._shape if isinstance(x, TensorState) else None for x in operands]
+    known = [s for s in shapes if s is not None]
+    if op.fused == "flat" and all(s == known[0] for s in known):
+        return [None if s is None else (math.prod(s),) for s in shapes], attributes
+    if op.fused != "rows":
+        return shapes, attributes
+    whole = known[0]
+    dims = attributes["dims"] if "dims" in attributes else (attributes["dim"],)
+    first, last = dims[0], dims[-1] + 1
+    along, after = math.prod(whole[first:last]), math.prod(whole[last:])
+    taken = (math.prod(whole[:first]), along, *((after,) if after > 1 else ()))
+    static = {**attributes, **({"dims": (1,)} if "dims" in attributes else {"dim": 1})}
+    return [None if s is None else taken if s == whole else (math.prod(s),) for s in shapes], static
+
+
+def _program(op: Op, given: Sequence[Any], attributes: dict) -> tuple[CompiledGraph, dict]:
+    """Return a program for types like these, and the values of its sizes."""
+    key = (op, *attributes.values(), *[
+        (x.dtype, len(x.shape)) if type(x) is TensorType else x for x in given])
+    shapes = [x.shape for x in given if type(x) is TensorType]
+    known = _programs.get(key, [])
+    for segment in known:
+        sizes = _sizes(segment, shapes)
+        if all(guard.holds(sizes) for guard in segment.guards):
+            return segment, sizes
+    with progress.compiling(op.name, "passes"):
+        segment = CompiledGraph(_graph(op, given, attributes), "compiled", "fast")
+    if len(_programs) >= _KEPT_PROGRAMS:
+        _programs.clear()
+    _programs[key] = [*known, segment]
+    return segment, _sizes(segment, shapes)
+
+
+def _graph(op: Op, given: Sequence[Any], attributes: dict) -> Graph:
+    graph = Graph(op.name)
+    operands = []
+    for x in given:
+        if type(x) is not TensorType:
+            operands.append(x)
+            continue
+        k = len(graph.inputs)
+        shape = []
+        for d, size in enumerate(x.shape):
+            shape.append(graph.scope.symbol(size, f"s{k}_{d}"))
+            graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
+        operands.append(graph.input(TensorType(x.dtype, tuple(shape), CPU), f"x{k}"))
+    found = op(*operands, **attributes)
+    graph.outputs = list(found) if type(found) is tuple else [found]
+    return graph
+
+
+def _sizes(segment: CompiledGraph, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    values = {name: shapes[k][d]
+              for name, (_, k, d) in segment.graph.symbol_sources.items()}
+    segment.graph.scope.complete(values)
+    return values
