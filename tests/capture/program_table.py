@@ -19,6 +19,7 @@ import tracejit as tj
 from tests.capture import (
     programs_absent_gradients,
     programs_aliasing,
+    programs_appended,
     programs_arrays,
     programs_asked_names,
     programs_attributes,
@@ -122,7 +123,7 @@ SUBJECTS: dict[str, tuple[ModuleType, ...]] = {
         programs_windows,
     ),
     "control flow": (programs_branches, programs_sides, programs_loops, programs_jumps,
-                     programs_carried,
+                     programs_carried, programs_appended,
                      programs_returned_objects, programs_returns, programs_choices, programs_names),
     "shapes": (programs_shapes, programs_dynamic, programs_sizes_and_constants,
                programs_of_constants),

@@ -5,14 +5,25 @@ from __future__ import annotations
 import pytest
 
 import tracejit as tj
-from tests.capture import programs_carried
+from tests.capture import programs_appended, programs_carried
 from tests.capture.program_table import Counting
 
-# Programs that read the row of the last iteration, a view of the caller's tensor.
-UNROLLED = {"read_behind_the_loop", "read_by_a_closure", "read_after_an_error"}
+# Programs whose loops have iterations that a list or variable tells from copies of them.
+UNROLLED = {
+    # they read the row of the last iteration, a view of the caller's tensor
+    "read_behind_the_loop", "read_by_a_closure", "read_after_an_error",
+    # elements that share memory with more than the variable of their iteration
+    "rows_that_overlap", "state_written_in_place", "state_written_after_the_append",
+    "state_that_never_changes", "state_handed_on", "part_of_a_state_handed_on",
+    "new_and_old_of_one_variable", "column_of_a_state", "detached_part", "part_without_gradients",
+    "part_of_a_tensor_of_the_iteration", "row_of_the_input",
+    # the second loop reads the list by its index
+    "elements_written_behind_the_loop",
+}  # fmt: skip
+PROGRAMS = [*programs_carried.PROGRAMS, *programs_appended.PROGRAMS]
 
 
-@pytest.mark.parametrize("program", programs_carried.PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_no_loop_is_unrolled(program):
     counting = Counting(lambda f, **options: tj.script(f, mode="graph", **options))
     program(counting)

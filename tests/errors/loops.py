@@ -288,6 +288,32 @@ def result_made_outside(jit):
 # -- memory ----------------------------------------------------------------------------------------
 
 
+@unrolled("an element of a list shares memory with a variable of another iteration")
+def part_of_a_tensor_handed_on(jit):
+    @jit
+    def f(x, before, h):
+        kept = []
+        for row in x:  # here
+            before, h = h, h + row
+            kept.append(before[0])
+        return tj.stack(kept), before
+
+    f(rows(), data(), data())
+
+
+@unrolled("an element of a list and a variable share memory, and one of them requires grad")
+def detached_part_appended(jit):
+    @jit
+    def f(x, h):
+        kept = []
+        for row in x:  # here
+            h = h * row
+            kept.append(h[0].detach())
+        return tj.stack(kept), h
+
+    f(rows(), leaf())
+
+
 @unrolled("it writes a slice of a tensor in place")
 def row_is_written(jit):
     @jit

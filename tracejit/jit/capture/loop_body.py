@@ -29,6 +29,7 @@ from tracejit.jit.capture.cells import UNBOUND, Variables
 from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
 from tracejit.jit.capture.loop_attempts import GradPromotion, LiftNumber, StrideChange
+from tracejit.jit.capture.loop_elements import SHARES, ElementView, element_views
 from tracejit.jit.capture.loop_items import part_at
 from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymInt, LoopIndex, as_tensor, number_in
 from tracejit.jit.capture.loop_region import LoopBodyTracer
@@ -138,6 +139,7 @@ class LoopBodyTrace:
     results: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
     started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
+    element_views: dict[int, ElementView] = field(default_factory=dict)  # by id of the element
     permutes: bool = False  # a variable ends as what another one was at the start
     signal: ControlExit = None
     decision: Tensor | None = None
@@ -492,21 +494,25 @@ class LoopBodyTrace:
         starts = {region.traced(s.start).memory: s for s in self.carried_vars if s.is_tensor}
         ends = {id(s.end): region.traced(s.end).memory for s in self.carried_vars
                 if s.is_tensor and s.end is not s.start}
-        elements = {id(t): region.traced(t).memory for _, kept in self.appended.values()
-                    for t in kept}
-        if len(elements) < sum(len(kept) for _, kept in self.appended.values()):
+        appended = [element for _, kept in self.appended.values() for element in kept]
+        if len({id(element) for element in appended}) < len(appended):
             raise RegionRefused("it appends a tensor to two lists")
-        separate = list((ends | elements).values())
-        if len(set(separate)) < len(separate):
-            raise RegionRefused("two results of an iteration share memory")
-        for _, kept in self.appended.values():
-            for element in kept:
-                if known_strides(region.traced(element)) is not None:
-                    raise RegionRefused("it appends a tensor that is not contiguous")
-                memory = region.traced(element).memory
-                if memory in starts or memory.mutations != self.mutations[id(element)]:
-                    raise RegionRefused("it writes a tensor that it appends, or appends one from "
-                                        "before the loop")
+        for element in appended:
+            if known_strides(region.traced(element)) is not None:
+                raise RegionRefused("it appends a tensor that is not contiguous")
+        self.element_views = element_views(self)
+        elements = {id(t): region.traced(t).memory for t in appended
+                    if id(t) not in self.element_views}
+        if len({*ends.values()}) < len(ends) or any(
+                elements[key] in ends.values() for key in elements.keys() - ends.keys()):
+            raise RegionRefused(SHARES)
+        separate = [*{**ends, **elements}.values()]
+        for element in appended:
+            memory = region.traced(element).memory
+            early = memory in starts and id(element) not in self.element_views
+            if early or memory.mutations != self.mutations[id(element)]:
+                raise RegionRefused("it writes a tensor that it appends, or appends one from "
+                                    "before the loop")
         if any(c is read for c, _ in self.appended.values() for read in region.root.lists_read):
             raise RegionRefused("it reads a list that it appends to")
         items = {region.traced(x.item).memory for x in self.scans} | region.gathered_views.keys()

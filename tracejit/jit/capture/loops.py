@@ -34,6 +34,7 @@ from tracejit.jit.capture.loop_attempts import (
     StrideChange,
 )
 from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
+from tracejit.jit.capture.loop_elements import handed_on
 from tracejit.jit.capture.loop_exit import LoopExits
 from tracejit.jit.capture.loop_items import LoopIterable
 from tracejit.jit.capture.loop_numbers import as_tensor, number_result, number_tensor, tested
@@ -400,11 +401,23 @@ class LoopBuilder:
             for name, (spec, carried_vars) in body.results.items() if carried_vars})
         body.variables.set(dict.fromkeys(body.variables.private & {*body.variables.cells}, UNBOUND))
         for (container, elements), whole in zip(body.appended.values(), stacked):
-            extend_by(container, whole, body.trip_count, self.lasts.get(id(elements[0])))
+            extend_by(container, whole, body.trip_count, self._held(elements[0], values))
         for stored, whole in zip(body.stores, stacked[len(body.appended):]):
             stored.write(whole, body.trip_count)
         body.appended.clear()  # held here, a list could not go before its elements are made
         return self.exit.ended([c.result for c in self.exits], values)
+
+    def _held(self, element: Tensor, values: dict[int, Any]) -> dict[int, Tensor]:
+        """Return the elements of a list, by position, where a tensor beside the list is the element
+        or has its memory."""
+        view = self.body.element_views.get(id(element))
+        if view is not None:
+            held = view.var.outer if view.before else values[id(view.var)]
+            return {0 if view.before else -1: view.of(held)}
+        last = self.lasts.get(id(element))
+        handed = [] if last is None else handed_on(self.body, element)
+        return {} if last is None else {
+            -1: last, **{-2 - k: values[id(var)] for k, var in enumerate(handed)}}
 
     def _end(self, c: Carried, var: CarriedVar, stacked: list[Tensor], others: list[CarriedVar],
              values: dict[int, Any]) -> Tensor:

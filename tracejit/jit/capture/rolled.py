@@ -24,25 +24,26 @@ from tracejit.jit.capture.looking import is_a, stands_in
 class StackedSlices:
     """Elements of a list: `count` slices of `whole` along its first dimension.
 
-    `last`: the tensor that stands for the last slice, because a variable holds it. `value`: what it
-    holds if no code has written it.
+    `held`: by position, negative from the end, the tensor that stands for that slice, because a
+    variable holds it or its memory. `values`: what these hold if no code has written them.
     """
 
-    def __init__(self, whole: Tensor, count: Any, last: Tensor | None):
-        self.whole, self.count, self.last = whole, count, last
-        self.value = None if last is None else _recorder().traced(last).read()
+    def __init__(self, whole: Tensor, count: Any, held: dict[int, Tensor]):
+        self.whole, self.count, self.held = whole, count, held
+        self.values = [(x, _recorder().traced(x).read()) for x in held.values()]
 
     def taken(self) -> list[Tensor]:
         """Return the elements, slices in memory of their own. Their number is guarded."""
-        made = [self.whole[k].clone() for k in range(int(self.count) - (self.last is not None))]
-        return made if self.last is None else [*made, self.last]
+        count = int(self.count)
+        known = {k % count: x for k, x in self.held.items() if -count <= k < count}
+        return [known[k] if k in known else self.whole[k].clone() for k in range(count)]
 
     def are_rows(self) -> bool:
-        """Return True if the elements still hold what `whole` does: `last` is not written."""
-        if self.last is None or _recorder() is None:
-            return self.last is None
-        shown = _recorder().traced(self.last).read()
-        return shown is _as_met(_recorder(), self.value)
+        """Return True if the elements still hold what `whole` does: no held one is written."""
+        tracer = _recorder()
+        if not self.values or tracer is None:
+            return not self.values
+        return all(tracer.traced(x).read() is _as_met(tracer, value) for x, value in self.values)
 
 
 def _recorder() -> Any:
@@ -101,9 +102,9 @@ def _read(stacked: StackedList) -> None:
         region.root.lists_read.append(stacked)  # type: ignore[attr-defined]
 
 
-def extend_by(stacked: StackedList, whole: Tensor, count: Any, last: Tensor | None) -> None:
-    """Append the slices of `whole`, which are not taken."""
-    stacked._tail.append(StackedSlices(whole, count, last))
+def extend_by(stacked: StackedList, whole: Tensor, count: Any, held: dict[int, Tensor]) -> None:
+    """Append the slices of `whole`, which are not taken. `held`: see `StackedSlices`."""
+    stacked._tail.append(StackedSlices(whole, count, held))
 
 
 def materialize_list(stacked: StackedList) -> None:
