@@ -41,11 +41,13 @@ class Home:
 
     def at(self, index: str) -> str:
         """Return the text of an element."""
-        if not self.pointer:
-            return self.name
+        return f"{self.name}[{self.within(index)}]" if self.pointer else self.name
+
+    def within(self, index: str) -> str:
+        """Return where an element lies behind the pointer."""
         if self.offset:
-            index = self.offset if index == "0" else f"{self.offset} + {index}"
-        return f"{self.name}[{index}]"
+            return self.offset if index == "0" else f"{self.offset} + {index}"
+        return index
 
     def stored(self, index: str, value: str) -> str:
         """Return the statement that stores a value, which a local gets in the type of elements."""

@@ -23,6 +23,7 @@ from tracejit.core.ops.types import bool_
 from tracejit.jit.ir.clone import copy_graph
 from tracejit.jit.ir.graph import Graph, Location, Node, Value
 from tracejit.jit.ir.sizes import SizeLike, size_max
+from tracejit.jit.lowering import small_matrices
 from tracejit.jit.lowering.abi import ELEMENTS, VERSION
 from tracejit.jit.lowering.index import resolved, size_key
 from tracejit.jit.lowering.inlining import INDENT, Home, Module, Unsupported, statements
@@ -32,31 +33,35 @@ LOOP = "loop"  # `Instruction.extern` of a loop or a branch that is one kernel
 LOCAL = 64  # elements, at most, of memory that the kernel has for itself
 LARGE = 1 << 14  # elements, at most, of what a body computes: more is worth several threads
 PRODUCT = 16  # as many elements as a multiply-add counts: from 12 x 12 on BLAS is faster
+SPARED = 4  # multiply-adds that count as one element where LAPACK would be called through Python
 ENDLESS = 1 << 62
 MOST_LINES = 4000  # of a kernel: LLVM's time grows with them
 _SIGNATURE = "(buffers, operands, sizes, scratch, status, lo, hi):"
 
 
 def one_kernel(
-    instruction: Instruction, program: Program, lower: Callable[[Graph], Program]
+    instruction: Instruction, program: Program, lower: Callable[[Graph], Program], fast: bool = True
 ) -> Instruction:
     """Return an instruction that runs a node with regions as one kernel.
+
+    fast  results may differ from those of the ops by rounding
 
     Raises Unsupported, with the reason, where the regions cannot be written into one.
     """
     make = _MAKERS.get(instruction.host.op.name)
     if make is None:
         raise Unsupported("its items lie in memory that grows while it runs")
-    return make(instruction, program, lower).run()
+    return make(instruction, program, lower, fast).run()
 
 
 class _Writer:
     """Writer of one kernel. Subclasses write what is around the regions."""
 
     def __init__(
-        self, instruction: Instruction, program: Program, lower: Callable[[Graph], Program]
-    ):
-        self.instruction, self.program, self.lower = instruction, program, lower
+        self, instruction: Instruction, program: Program, lower: Callable[[Graph], Program],
+        fast: bool,
+    ):  # fmt: skip
+        self.instruction, self.program, self.lower, self.fast = instruction, program, lower, fast
         self.node: Node = instruction.host
         count = len(instruction.operands) - instruction.outputs
         self.read = list(instruction.operands[:count])
@@ -68,6 +73,7 @@ class _Writer:
         self.spare: list[int] = []  # temporaries of the program around that only this kernel uses
         self.ops: list[str] = [self.node.op.name]
         self.each: SizeLike = 0  # elements that an iteration computes
+        self.spares_calls = False
         self.failing: list[Location] = []
         self.locations: list[Location] = []
 
@@ -183,6 +189,8 @@ class _Writer:
     def region(self, program: Program, homes: dict[int, Home], before: list[str]) -> list[str]:
         """Return the lines of a region, given the homes of its inputs and outputs."""
         lines: list[str] = []
+        if any(self._is_small(instruction) for instruction in program.instructions):
+            self.spares_calls = True
         for number, buffer in enumerate(program.buffers):
             if number not in homes:
                 homes[number] = self.new_local(buffer, before)
@@ -194,6 +202,8 @@ class _Writer:
         kernel = instruction.kernel
         if instruction.extern == "matmul":
             return self._product(instruction, *homes)
+        if self._is_small(instruction):
+            return self._matrices(instruction, homes)
         if kernel is None or instruction.extern not in ("", LOOP):
             what = instruction.extern or (instruction.ops or ("a call",))[0]
             raise Unsupported(f"`{what}` is a call of its own")
@@ -208,11 +218,28 @@ class _Writer:
                  for place in instruction.locations[:3]]
         return lines + statements(self.module, kernel, homes, sizes, self.size(instruction.total))
 
+    def _is_small(self, instruction: Instruction) -> bool:
+        """Return True for linear algebra of small matrices; with eager numerics it is LAPACK's."""
+        node = instruction.host if self.fast and instruction.kernel is None else None
+        return node is not None and small_matrices.operations(node) is not None
+
+    def _matrices(self, instruction: Instruction, homes: Sequence[Home]) -> list[str]:
+        """Return the lines of linear algebra of small matrices."""
+        work = small_matrices.operations(instruction.host)
+        assert work is not None
+        self.count(work // SPARED)
+        if instruction.host.may_fail:
+            self.failing += instruction.locations
+        self.ops += instruction.ops
+        self.locations += instruction.locations
+        return small_matrices.lines(self.module, instruction.host, homes, self.size)
+
     def _product(self, instruction: Instruction, a: Home, b: Home, out: Home) -> list[str]:
         """Return the loops of a small product. Each element is a sum in the order of the rows."""
         given = instruction.sizes
         across_a, across_b, m, n, k, lda, ldb, ldc, batch, skip_a, skip_b, skip_c = given[:12]
-        self.count(PRODUCT * m * n * k * batch)
+        work = m * n * k * batch
+        self.count(work // SPARED if self.spares_calls else work * PRODUCT)
         self.ops += instruction.ops
         self.locations += instruction.locations
         matrix, i, j, p = (self.module.fresh() for _ in range(4))

@@ -87,7 +87,8 @@ def _with_regions(program: Program, k: int, numerics: str) -> Instruction:
     try:
         if flags.check_nans:
             raise Unsupported("each step looks for NaN")
-        made = one_kernel(instruction, program, lambda region: lower(region, numerics, True))
+        made = one_kernel(instruction, program, lambda region: lower(region, numerics, True),
+                          numerics == "fast")
         for buffer in program.buffers[buffers:]:
             buffer.first_use = buffer.last_use = k
         assert made.kernel is not None
