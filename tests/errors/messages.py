@@ -23,6 +23,7 @@ CODE = re.compile(  # texts of generated code
 # Files whose texts are lines of a log or of a terminal, or notes on errors: tests/test_logs.py,
 # tests/lowering/test_apart.py, tests/runtime/test_progress.py and test_backward_lines.py have them.
 SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py", "jit/call_notes.py")
+WRITES_NATIVE_CODE = re.compile(r"runtime/eager_\w+\.py$")  # its texts are lines of that code
 LITERAL = 8  # letters that make a text recognisable
 
 
@@ -48,7 +49,7 @@ def templates(root: Path = ROOT / "tracejit" / "jit") -> list[Template]:
     """Return the messages of all files, each text once."""
     found: dict[str, Template] = {}
     for path in sorted(root.rglob("*.py")):
-        if path.as_posix().endswith(SHOWN):
+        if path.as_posix().endswith(SHOWN) or WRITES_NATIVE_CODE.search(path.as_posix()):
             continue
         for line, text in _texts(ast.parse(path.read_text())):
             found.setdefault(text, Template(text, f"{path.relative_to(root.parent)}:{line}"))
