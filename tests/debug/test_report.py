@@ -32,7 +32,7 @@ def test_counts(scaled):
     assert (report.compiles, report.variants) == (1, 1)
     assert (report.cache_misses, report.cache_hits) == (1, 2)
     assert (report.recompiles, report.breaks) == ([], [])
-    stages = {"recording", "guards", "passes", "lowering", "kernels"}
+    stages = {"recording", "guards", "passes", "imports", "lowering", "kernels"}
     assert {"recording", "guards"} <= set(report.compile_seconds) <= stages
 
 

@@ -21,7 +21,7 @@ from tracejit.jit.ir.sizes import evaluate
 _SHOWN = 9  # op names in a line of the report
 _WIDTH = 110  # of a line of the summary
 _KERNELS, _CAUSES = 20, 10  # shown unless all is asked for
-STAGES = ("recording", "guards", "passes", "lowering", "kernels")
+STAGES = ("recording", "guards", "passes", "imports", "lowering", "kernels")
 
 
 @dataclass(frozen=True)

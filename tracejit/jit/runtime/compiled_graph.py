@@ -7,6 +7,7 @@ Called by the jit for recorded segments, replayed entries and backward programs.
 
 from __future__ import annotations
 
+import sys
 import time
 from array import array
 from collections.abc import Mapping, Sequence
@@ -56,10 +57,14 @@ class CompiledGraph:
         self.seconds["passes"] = time.perf_counter() - started
         self.program: Any = None
         if mode != "graph":
+            first = "tracejit.jit.lowering.lower" not in sys.modules
+            started = time.perf_counter()
             from tracejit.jit.lowering.lower import lower
             from tracejit.jit.runtime.placement import executable_for
             from tracejit.jit.runtime.precompile import compile_ahead
 
+            if first:  # of the process
+                self.seconds["imports"] = time.perf_counter() - started
             started = time.perf_counter()
             progress.enter("lowering")
             if mode == "compiled":
