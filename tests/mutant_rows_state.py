@@ -360,8 +360,8 @@ GUARDS = [
         "runs",
         "a result's memory serves again while an array looks at it",
         "tracejit/jit/runtime/native_start.py",
-        "pointer_at(candidate[{slot[\"block\"]}])[0] == 1",
-        "pointer_at(candidate[{slot[\"block\"]}])[0] >= 1",
+        "pointer_at({candidate}[{slot[\"block\"]}])[0] == 1",
+        "pointer_at({candidate}[{slot[\"block\"]}])[0] >= 1",
         ("tests/runtime/test_native_start.py",),
     ),
     Mutant(

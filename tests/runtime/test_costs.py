@@ -30,7 +30,7 @@ def _step():
 
 def _peak(function, *args):
     """Bytes that a call needs on top of what is there between calls."""
-    for _ in range(3):
+    for _ in range(9):  # by then native code serves the call
         function(*args)
     gc.collect()
     tracemalloc.start()

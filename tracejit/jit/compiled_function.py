@@ -53,6 +53,7 @@ from tracejit.jit.runtime import cache, collective_waits
 from tracejit.jit.runtime import pace as pace_of
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.entry import CacheEntry, ReplayFailed
+from tracejit.jit.runtime.native_replay import NativeReplay, native_replay
 from tracejit.jit.runtime.pace import CAPTURE, PLAINLY, Pace
 from tracejit.jit.runtime.progress import compiling
 from tracejit.jit.runtime.session import CaptureSession
@@ -98,8 +99,8 @@ class CompiledFunction(Generic[P, R]):
     # Its attributes; all others are the user's.
     OWN = frozenset({
         "constants", "differed", "dynamic", "entries", "filling", "full", "fullgraph", "function",
-        "lock", "mode", "numerics", "paces", "sources", "read_source", "signature", "static",
-        "statistics", "varying",
+        "lock", "mode", "native", "numerics", "paces", "replay", "sources", "read_source",
+        "signature", "static", "statistics", "varying",
     })  # fmt: skip
 
     def __init__(
@@ -136,9 +137,17 @@ class CompiledFunction(Generic[P, R]):
         self.filling = False  # the last recording did what the next finds done
         self.differed = 0  # entries that did not serve a call for the contents of tensors
         self.full: set[Way] = set()  # where no more programs are made
+        # native call that serves calls like the last ones, and its owner
+        self.native: Callable[[tuple], Any] | None = None
+        self.replay: NativeReplay | None = None
 
     # -- a call -----------------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        native = self.native
+        if native is not None and not kwargs:
+            result = native(args)
+            if result is not None:
+                return result
         way = self.mode or _flags["mode"]
         # Captured inside captured is part of the outer one; anomaly mode wants each op's own node.
         plainly = active.tracer is not None or ever.op_by_op and active.op_by_op
@@ -146,6 +155,8 @@ class CompiledFunction(Generic[P, R]):
             return self.function(*args, **kwargs)
         if _flags["check_nans"] or (self.numerics or _flags["numerics"]) == "eager":
             way = self._way(way)
+        if native is not None and not kwargs:
+            self._end_native()
         signature, arguments = self.signature, args
         if kwargs or len(args) != signature.plain:
             if signature.outdated():
@@ -181,11 +192,39 @@ class CompiledFunction(Generic[P, R]):
             entry, found = again
         self.statistics.cache_hits += 1
         inputs, bound, snapshot = found
+        entry.turns -= 1
+        if entry.turns == 0 and not kwargs:
+            self._begin_native(entry, args, inputs, bound, snapshot)
         try:
             return entry.replay(inputs, arguments, bound, snapshot)
         except ReplayFailed as failed:  # nothing visible was written yet
             reason = failed.__cause__
         return self._instead(entry, arguments, reason)
+
+    def _begin_native(self, entry: CacheEntry, arguments: tuple, inputs: tuple, bound: Any,
+                      snapshot: Any) -> None:
+        """Let native code serve the calls to come, if they are like this one."""
+        self._end_native()
+        if snapshot is not None and len(arguments) == self.signature.plain:
+            found = native_replay(entry, len(arguments), arguments, inputs, bound, snapshot)
+            if found is not None:
+                self.replay, self.native = found, found.call
+                if found.begin(self):
+                    return
+                self.replay = self.native = None
+        entry.wait(0)
+
+    def _end_native(self) -> None:
+        """Go on in Python: a call was not like the last ones."""
+        replay, self.native, self.replay = self.replay, None, None
+        if replay is not None:
+            replay.entry.wait(self._count(replay))
+
+    def _count(self, replay: NativeReplay | None) -> int:
+        """Count the calls that native code has served since this was last asked."""
+        served = 0 if replay is None else replay.served()
+        self.statistics.cache_hits += served
+        return served
 
     def _way(self, mode: str) -> Way:
         """Return the mode with what else programs are made for: calls find those of their own."""
@@ -278,6 +317,7 @@ class CompiledFunction(Generic[P, R]):
         self.static |= call.tracer.static
         self.filling = call.filled
         if call.entry is not None:
+            self._end_native()
             self.entries.insert(0, (way, call.entry))
             self.statistics.compiles += 1
             self.statistics.add_seconds(call.seconds)
@@ -346,6 +386,7 @@ class CompiledFunction(Generic[P, R]):
         """Report what was compiled, why, and what it costs; prints well, `verbose`: all of it."""
         plainly = [pace.text for pace in self.paces.values() if pace.text]
         entries = [entry for _, entry in self.entries]
+        self._count(self.replay)
         return Report(self.__name__, self.statistics, entries, plainly, verbose)
 
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
@@ -461,6 +502,12 @@ class _Bound(Generic[P, R]):
         self.__func__, self.__self__ = compiled, instance
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        native = self.native
+        if native is not None and not kwargs:
+            result = native(args)
+            if result is not None:
+                return result
+            self._end_native()
         return cast(R, self.__func__(self.__self__, *args, **kwargs))
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tracejit.jit.capture.access_path import Source
@@ -37,6 +37,7 @@ class Lines:
     aliases      lines that compare two sources
     must_differ  lines that check that the objects at many sources are different ones
     plain        lines that check that no module at many sources replaces a method
+    modes        the number of lines, the first ones, that check modes
     unplaced     all other lines: modes, runtime numbers and their guards
     """
 
@@ -47,7 +48,9 @@ class Lines:
         aliases: dict[int, tuple[Source, Source]],
         must_differ: dict[int, Sequence[Source]],
         plain: dict[int, Sequence[Source]],
+        modes: int,
     ):
+        self.modes = modes
         self.lines = [_RETURN.sub(": return None", line) for line in lines]
         self.aliases, self.must_differ, self.plain = aliases, must_differ, plain
         self.read = [read for read, _ in spans]
@@ -120,7 +123,7 @@ class FastGuards:
         if not self.patience or len(coverage.checks) < _WORTHWHILE:
             self.patience = 0
             return
-        fixed = self._fixed(coverage)
+        fixed = self._fixed(coverage.checks)
         self._compile(coverage, fixed)
         # Code may have written since the check passed: check again what the rows were taken of.
         found = check(arguments)
@@ -129,15 +132,50 @@ class FastGuards:
             self.snapshot = GuardSnapshot(
                 coverage, self._inputs(), self._must_differ(), found[0], numbers)
 
-    def _fixed(self, coverage: Coverage) -> set[str]:
+    def _fixed(self, covered: Iterable[int]) -> set[str]:
         """Return the variables that cannot change while the snapshot holds: those of covered
         sources, and numbers computed from these alone."""
-        fixed = {self.variables[k] for k in coverage.checks}
+        fixed = {self.variables[k] for k in covered}
         for name, n in self.lines.defined.items():
             used = _USED.findall(self.lines.lines[n].partition(" = ")[2])
             if name[0] == "n" and fixed.issuperset(used):
                 fixed.add(name)
         return fixed
+
+    def arguments_of(self, snapshot: GuardSnapshot) -> list[int] | None:
+        """Return for each graph input the argument that it is, or -1 where the snapshot covers it.
+
+        None: the check reads more than modes, the snapshot's rows and arguments that are tensors,
+        or objects guarded by value.
+        """
+        covered, sources, lines = snapshot.covered, self.sources, self.lines
+        fixed = self._fixed(covered)
+        number = {id(source): k for k, source in enumerate(sources)}
+        arguments = {k: source.key for k, source in enumerate(sources) if source.how == "argument"}
+        others = [k for k in range(len(sources)) if k not in covered]
+        if any(k not in arguments or sources[k].kind not in ("tensor", "primitive")
+               for k in others):  # fmt: skip
+            return None
+        if any("_offset" in lines.lines[n] for k in others for n in lines.checks[k]):
+            return None
+        if any(k not in arguments for k in snapshot.roots):
+            return None
+        if any(n >= lines.modes and not lines.asks_only(n, fixed) for n in lines.unplaced):
+            return None
+        told = {k for k, what in snapshot.rows if what == "attributes"}
+        compared = [*lines.aliases.values(), *lines.must_differ.values()]
+        if any(number[id(p)] not in covered for of in compared for p in of):
+            return None
+        if any(number[id(p)] not in told for of in lines.plain.values() for p in of):
+            return None
+        snapshot.arguments = arguments
+        snapshot.same = [arguments[k] for k in others if sources[k].kind == "primitive"]
+        places = []
+        for (_, name), k in zip(self.inputs, self._inputs()):
+            if name not in fixed and (k is None or sources[k].kind != "tensor"):
+                return None
+            places.append(-1 if name in fixed else arguments[k])  # type: ignore[index]
+        return places
 
     def _inputs(self) -> list[int | None]:
         number = {id(source): k for k, source in enumerate(self.sources)}

@@ -144,6 +144,7 @@ class GuardSet:
         self.aliases: dict[int, tuple[Source, Source]] = {}  # by the line that compares them
         self.described: list[tuple[Source | Asked | None, str]] = []
         self._flags()
+        modes = len(self.lines)
         self._registered(state.registered)
         for ask, what in state.asked:
             answer = f"{self._constant(ask)}({self._constant(what)}) != {ask(what)}"
@@ -177,7 +178,7 @@ class GuardSet:
         self.check: Callable[[tuple], Any] = namespace["check"]
         sources = [x if is_a(x, Source) else None for x in inputs]
         self.input_texts = [_written(x) for x in inputs]  # as the user writes them
-        lines = Lines(self.lines, self.spans, self.aliases, must_differ, plain)
+        lines = Lines(self.lines, self.spans, self.aliases, must_differ, plain, modes)
         names_of = [self.variables[id(source)] for source in self.sources]
         self.fast_guards = FastGuards(
             lines, self.sources, names_of, list(zip(sources, names)), keys, namespace

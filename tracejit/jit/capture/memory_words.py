@@ -18,6 +18,7 @@ import platform
 import struct
 import sys
 import sysconfig
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -86,7 +87,8 @@ def class_version(cls: type) -> int:
 def supported() -> bool:
     """Return True if this interpreter has the words at these offsets, and they show every
     change."""
-    return sees_classes() and all(p() for p in (_sees_attributes, _sees_entries, _sees_layout))
+    probes = (_sees_attributes, _sees_entries, _sees_thread_locals, _sees_layout)
+    return sees_classes() and all(probe() for probe in probes)
 
 
 @functools.cache
@@ -180,6 +182,15 @@ def _sees_entries() -> bool:
         lambda: table.update({"a": 1, "b": 2}),
     ]
     return _seen(lambda: word(id(table) + DICT_VERSION), changes)
+
+
+def _sees_thread_locals() -> bool:
+    target = threading.local()
+    own = vars(target)
+    changes: list[Callable[[], Any]] = [partial(_store, target, k) for k in range(100)]
+    changes += [lambda: setattr(target, "b", 1), lambda: delattr(target, "b")]
+    seen = _seen(lambda: word(id(own) + DICT_VERSION), changes)
+    return seen and vars(target) is own and own["a"] == 99
 
 
 def _sees_classes() -> bool:

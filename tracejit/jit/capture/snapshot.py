@@ -133,7 +133,7 @@ class Coverage:
         parent = self.values[k]
         told = how in ("own_names", "missing_names")
         if how == "attr" or told and not is_a(parent, type):
-            return self._steady((k, "attributes"), lambda: _attribute_rows(parent))
+            return self._steady((k, "attributes"), lambda: attribute_rows(parent))
         if how == "item":
             return self._item(k, source, parent, value)
         if how == "type" or told:
@@ -263,7 +263,8 @@ def _version(table: dict) -> int:
     return words.word(id(table) + words.DICT_VERSION)
 
 
-def _attribute_rows(value: Any) -> Rows:
+def attribute_rows(value: Any) -> Rows:
+    """Return rows that hold as long as an object's own attributes stay the same."""
     own = instance_dict(value)
     lasting = type(own) is dict and not is_thread_local(type(value))
     at = words.dict_pointer(value) if lasting else 0
@@ -305,11 +306,15 @@ class GuardSnapshot:
     addresses  where the elements of covered inputs lie; None for other inputs
     uncovered  numbers of those other inputs
     ids        of the covered objects among those that must differ
+    arguments  which argument a source is, by its number
+    same       arguments that are guarded by value, and may be compared by identity
+    covered    numbers of the sources whose checks the rows replace
     pins       objects to keep alive
     hits       calls it has served
     """
 
-    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "uncovered")
+    __slots__ = ("ids", "compare", "rows", "roots", "pins", "hits", "addresses", "uncovered",
+                 "covered", "arguments", "same")  # fmt: skip
 
     def __init__(
         self,
@@ -320,6 +325,9 @@ class GuardSnapshot:
         fixed: Sequence[bool],
     ):
         values, covered = coverage.values, coverage.checks
+        self.covered = frozenset(covered)
+        self.arguments: dict[int, int] = {}
+        self.same: list[int] = []
         self.rows, self.pins, self.hits = coverage.rows, coverage.pins, 0
         self.ids = frozenset([id(values[k]) for k in must_differ if k in covered])
         self.roots = {k: id(values[k]) for k in coverage.roots}

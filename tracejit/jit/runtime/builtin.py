@@ -56,14 +56,17 @@ def method(name: str, text: str) -> _Method:
 def _make() -> Callable[..., Any]:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
-    make.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.c_void_p)
+    make.argtypes = (ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object)
     return make
 
 
-def function_over(found: _Method, words: Any) -> Callable[..., Any]:
+def function_over(found: _Method, words: Any, kept: Any = None) -> Callable[..., Any]:
     """Make a builtin function whose `this` holds these words. Several functions may share one int64
-    array."""
-    return _make()(ctypes.byref(found), np.asarray(words, np.int64), None)
+    array.
+
+    kept  what the function keeps alive, as its `__module__`
+    """
+    return _make()(ctypes.byref(found), np.asarray(words, np.int64), kept)
 
 
 @functools.cache

@@ -55,6 +55,10 @@ class ReplayFailed(Exception):
 _HELD = re.compile(r"\._(?:parameters|buffers|modules)\['(\w+)'\]")
 
 
+_TURNS = 4  # calls of one kind, after which native code serves the next
+_PAID = 64  # calls after which a native replay has paid
+
+
 @dataclass
 class CacheEntry:
     """Captured program of a function, and what a replay does around it."""
@@ -84,6 +88,8 @@ class CacheEntry:
     catches: bool = False  # the function may catch an error that the program raises
     # the first item of `kept` or `contents` that differed in the last `find`
     other: MemoizedCall | MemoizedResults | KnownContents | None = None
+    turns: int = _TURNS  # calls through Python, after which native code shall serve the next
+    patience: int = _TURNS  # how many those are
     # last call's key, snapshot and binding
     last: tuple[Any, Any, BoundGraph] | None = None
 
@@ -187,6 +193,11 @@ class CacheEntry:
             if self.other is not None:
                 return None
         return inputs, bound, snapshot
+
+    def wait(self, served: int) -> None:
+        """Wait with the next native replay: the last one has served so many calls."""
+        self.patience = _TURNS if served >= _PAID else min(2 * self.patience, 1 << 20)
+        self.turns = self.patience
 
     def exclusively(self, inputs: Sequence[Any], snapshot: Any = None) -> bool:
         """Return True if memory this program writes overlaps no other input.

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.core.eager.array_storage import ArrayStorage
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.memory import Storage
@@ -68,27 +69,43 @@ SMALL = 4096  # bytes of an output whose Storages are kept
 # Storages; the pairs of the `PostRun`.
 _WORDS = (
     "RAN", "JOB", "RUN", "TABLE", "STATUS", "INPUTS", "OUTPUTS", "WRITTEN", "GRADS", "CLASS",
-    "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "TWO_DIGITS",
-    "LIST", "NEW", "VALUE", "NUMBER", "FAILED", "FORGIVE", "KEEP", "DROP",
+    "FLOAT_CLASS", "INT_CLASS", "EMPTY", "NONE", "FALSE", "TRUE", "ZERO", "ARRAY_STORAGE",
+    "ARRAY_CLASS", "TWO_DIGITS", "LIST", "NEW", "VALUE", "NUMBER", "FAILED", "FORGIVE", "KEEP",
+    "DROP",
 )  # fmt: skip
 _FUNCTIONS = ("PyList_New", "PyType_GenericNew", "PyLong_AsLongLong", "PyLong_FromLongLong",
               "PyErr_Occurred", "PyErr_Clear", "Py_IncRef", "Py_DecRef")  # fmt: skip
 _FLOAT_INPUT, _INT_INPUT = 0, -1
+_NO_SPARE = """\
+            call_function(keep, none)
+            return none
+"""
+_NO_ADDRESS = """\
+        call_function(drop, made)
+        call_function(keep, false)
+        return false
+"""
 _EMPTY: tuple = ()
 _LARGE = 1 << 40  # as large as most addresses: an int object of two digits
 _NONE_SLOTS = ("_strides", "_grad", "_node", "_view", "_hooks", "_array", "_traced")
 
 
-def _words(*names: str) -> str:
+def of_words(*names: str) -> str:
     """Return lines that read words of the table into variables of the same lower-case names."""
     return "".join(f"    {name.lower()} = words[{_WORDS.index(name)}]\n" for name in names)
 
 
-def _slots() -> dict[str, int]:
+def number_of(name: str) -> int:
+    """Return the number of a word of the table."""
+    return _WORDS.index(name)
+
+
+def slots() -> dict[str, int]:
     """Return the word of each slot in a tensor, and of `_ptr`, `version` and `block` in a
     Storage."""
     slots = {n: TensorState.__dict__[n] for n in TensorState.__slots__ if not n.startswith("__")}
     slots |= {name: Storage.__dict__[name] for name in ("_ptr", "version", "block")}
+    slots["array of storage"] = ArrayStorage.__dict__["_array"]
     found = {name: slot_offset(descriptor) // 8 for name, descriptor in slots.items()}
     return found | {"__weakref__": Storage.__weakrefoffset__ // 8}
 
@@ -97,13 +114,14 @@ _BEGIN = f"""
     words = pointer_at(pointer_at(this)[{DATA}])
     given = pointer_at(arguments)
     inputs = pointer_at(given[0] + {TUPLE_ITEMS})
+"""
+LAYOUT = f"""
     sizes = {len(_WORDS)}
     cells = sizes + words[{_WORDS.index("INPUTS")}]
     kinds = cells + words[{_WORDS.index("INPUTS")}]
     stored = kinds + 3 * words[{_WORDS.index("OUTPUTS")}]
     spares = stored + words[{_WORDS.index("OUTPUTS")}]
     pairs = spares + {SPARES} * words[{_WORDS.index("OUTPUTS")}]
-    words[{_WORDS.index("RAN")}] = 0
 """
 _GIVEN = f"""
     for k in range(words[{_WORDS.index("OUTPUTS")}]):
@@ -111,27 +129,33 @@ _GIVEN = f"""
 """
 
 
-def _find_spares(slot: dict[str, int]) -> str:
-    """Return code that finds for each output a spare Storage that only the frame holds.
-
-    The code sets its version back to 0, as that of a new one.
-    """
-    return f"""
-{_words("OUTPUTS", "NONE", "ZERO", "KEEP", "DROP")}
-    for k in range(outputs):
+def look_for_spare(slot: dict[str, int], candidate: str = "candidate") -> str:
+    """Return code that finds for output k a spare Storage that only the frame holds, or 0."""
+    return f"""\
         found = 0
         for spare in range(spares + {SPARES} * k, spares + {SPARES} * (k + 1)):
             one = words[spare]
             if one != 0:
-                candidate = pointer_at(one)
-                if candidate[0] == 1:
-                    if pointer_at(candidate[{slot["block"]}])[0] == 1:
-                        if candidate[{slot["__weakref__"]}] == 0:
+                {candidate} = pointer_at(one)
+                if {candidate}[0] == 1:
+                    if pointer_at({candidate}[{slot["block"]}])[0] == 1:
+                        if {candidate}[{slot["__weakref__"]}] == 0:
                             found = one
                             break
+"""
+
+
+def find_spares(slot: dict[str, int], otherwise: str) -> str:
+    """Return code that finds a spare Storage for each output, and otherwise runs `otherwise`.
+
+    The code sets its version back to 0, as that of a new one.
+    """
+    return f"""
+{of_words("OUTPUTS", "NONE", "ZERO", "KEEP", "DROP")}
+    for k in range(outputs):
+{look_for_spare(slot)}
         if found == 0:
-            call_function(keep, none)
-            return none
+{otherwise}
         words[stored + k] = found
     for k in range(outputs):
         fresh = pointer_at(words[stored + k])
@@ -143,10 +167,13 @@ def _find_spares(slot: dict[str, int]) -> str:
 """
 
 
-def _allocate(slot: dict[str, int]) -> str:
-    """Return code that makes the list `made`: the output tensors, then None for each gradient."""
+def allocate(slot: dict[str, int], storages: bool = True) -> str:
+    """Return code that makes the list `made`: the output tensors, then None for each gradient.
+
+    storages  False: the tensors get their Storages later
+    """
     fields = {
-        "_storage": "words[stored + k]", "_shape": "words[kinds + 3 * k]",
+        **({"_storage": "words[stored + k]"} if storages else {}), "_shape": "words[kinds + 3 * k]",
         "_dtype": "words[kinds + 3 * k + 1]", "_device": "words[kinds + 3 * k + 2]",
         "_offset": "zero", "_output_nr": "zero", "_requires_grad": "false",
         **dict.fromkeys(_NONE_SLOTS, "none"),
@@ -157,7 +184,7 @@ def _allocate(slot: dict[str, int]) -> str:
     )
     names = ("OUTPUTS", "GRADS", "EMPTY", "NONE", "FALSE", "ZERO", "LIST", "NEW", "KEEP", "DROP")
     return f"""\
-{_words(*names)}
+{of_words(*names)}
     made = call_function(list, outputs + grads)
     if made == 0:
         return 0
@@ -188,15 +215,40 @@ def _decoded(name: str, indent: int) -> str:
     return "\n".join(" " * indent + line for line in lines)
 
 
-def _place(slot: dict[str, int]) -> str:
+_UNKNOWN = """\
+                known = 0
+                break
+"""
+
+
+def _of_array(slot: dict[str, int]) -> str:
+    """Return code that finds the address of a Storage in its array, which must be one of NumPy's
+    own class."""
+    return f"""\
+                holder = pointer_at(storage)[{slot["block"]}]
+                if pointer_at(storage)[{TYPE // 8}] == array_storage:
+                    holder = pointer_at(storage)[{slot["array of storage"]}]
+                if holder == 0:
+                    known = 0
+                    break
+                if pointer_at(holder)[{TYPE // 8}] != array_class:
+                    known = 0
+                    break
+                address = pointer_at(holder)[{DATA}]
+"""
+
+
+def place(slot: dict[str, int], otherwise: str, of_arrays: bool = True) -> str:
     """Return code that puts the addresses of inputs and outputs into the buffer table.
 
-    The code returns False where an address is not known.
+    The code runs `otherwise` where an address is not known.
+
+    of_arrays  look in the array of a Storage that does not know its address
     """
-    names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "VALUE", "FAILED", "FORGIVE", "ZERO",
-             "TWO_DIGITS")  # fmt: skip
+    names = ("TABLE", "INPUTS", "FLOAT_CLASS", "INT_CLASS", "ARRAY_STORAGE", "ARRAY_CLASS", "VALUE",
+             "FAILED", "FORGIVE", "ZERO", "TWO_DIGITS")  # fmt: skip
     return f"""\
-{_words(*names).replace("    inputs =", "    count_of_inputs =")}
+{of_words(*names).replace("    inputs =", "    count_of_inputs =")}
     addresses = pointer_at(table)
     known = 1
     for k in range(count_of_inputs):
@@ -218,7 +270,7 @@ def _place(slot: dict[str, int]) -> str:
                     known = 0
                     break
             words[cells + k] = number
-            addresses[k] = pointer_at(this)[{DATA}] + 8 * (cells + k)
+            addresses[k] = address_of(words) + 8 * (cells + k)
         else:
             storage = pointer_at(one)[{slot["_storage"]}]
             if storage == none:
@@ -226,17 +278,15 @@ def _place(slot: dict[str, int]) -> str:
                 break
             address = pointer_at(storage)[{slot["_ptr"]}]
             if address == none:
-                known = 0
-                break
-{_decoded("address", 12)}
+{_of_array(slot) if of_arrays else _UNKNOWN}
+            else:
+{_decoded("address", 16)}
             offset = pointer_at(one)[{slot["_offset"]}]
             if offset != zero:
                 address += call_function(value, offset) * size
             addresses[k] = address
     if known == 0:
-        call_function(drop, made)
-        call_function(keep, false)
-        return false
+{otherwise}
     for k in range(outputs):
         address = pointer_at(words[stored + k])[{slot["_ptr"]}]
 {_decoded("address", 8)}
@@ -245,7 +295,7 @@ def _place(slot: dict[str, int]) -> str:
 
 
 _RUN = f"""\
-{_words("JOB", "RUN", "STATUS", "TRUE")}
+{of_words("JOB", "RUN", "STATUS", "TRUE")}
     call_function(run, job)
     if pointer_at(status)[0] != 0:
         call_function(drop, made)
@@ -261,7 +311,7 @@ def _follow(slot: dict[str, int]) -> str:
     Replaced gradients stay alive at the end of `made`: freeing them could run other code.
     """
     return f"""\
-{_words("WRITTEN")}
+{of_words("WRITTEN")}
     for k in range(written):
         storage = pointer_at(inputs[words[pairs + 2 * k]])[{slot["_storage"]}]
         before = pointer_at(storage)[{slot["version"]}]
@@ -283,27 +333,30 @@ def _follow(slot: dict[str, int]) -> str:
 
 @functools.cache
 def _text(name: str) -> str:
-    slot = _slots()
+    slot = slots()
     again = f"""\
-{_words("OUTPUTS", "GRADS", "NONE", "VALUE", "KEEP", "DROP")}
+{of_words("OUTPUTS", "GRADS", "NONE", "VALUE", "KEEP", "DROP")}
     items = pointer_at(pointer_at(given[1])[{LIST_ITEMS // 8}])
 """
-    whole = [_allocate(slot), _place(slot), _RUN, _follow(slot), "    return made\n"]
+    # Where the lock is released, `launch` tells by the addresses if the program ran.
+    rest = [allocate(slot), place(slot, _NO_ADDRESS, name != "place")]
+    whole = [*rest, _RUN, _follow(slot), "    return made\n"]
     body = {
-        "again": [_find_spares(slot), *whole],
+        "again": [find_spares(slot, _NO_SPARE), *whole],
         "start": [_GIVEN, *whole],
-        "place": [_GIVEN, _allocate(slot), _place(slot), "    return made\n"],
+        "place": [_GIVEN, *rest, "    return made\n"],
         "follow": [again, _follow(slot), "    call_function(keep, none)\n    return none\n"],
     }[name]
     return f'''\
 """A builtin function: `this` is an ndarray of words; `arguments` the address of the objects."""
-from tracejit.jit.lowering.abi import call_function, pointer_at
+from tracejit.jit.lowering.abi import address_of, call_function, pointer_at
 
 PARAMETERS = "int64"
 
 
 def {name}(this, arguments, count) -> "int64":
-{_BEGIN}
+{_BEGIN}{LAYOUT}
+    words[{_WORDS.index("RAN")}] = 0
 {"".join(body)}'''
 
 
@@ -332,7 +385,7 @@ class Calls:
         types  (shape, dtype, device) of each output
         """
         of_python = [python_api(name) for name in _FUNCTIONS]
-        known = [Tensor, float, int, _EMPTY, None, False, True, 0]
+        known = [Tensor, float, int, _EMPTY, None, False, True, 0, ArrayStorage, np.ndarray]
         words = [0, *frame, len(sizes), len(types),
                  len(post_run.input_mutations), len(post_run.grads)]
         words += [*(id(x) for x in known), word(id(_LARGE) + INT_SIZE), *of_python]
