@@ -150,6 +150,7 @@ def runtime(**others):
         "unless_refused": lambda: None,
         "set_item": set_item,
         "get_item": operator.getitem,
+        "item_to_update": operator.getitem,
         "attribute_owner": itself,
         "named_plainly": itself,
         "inplace": inplace,

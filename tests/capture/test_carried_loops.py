@@ -1,11 +1,16 @@
-"""Loops of `programs_carried.py` are one node of the graph, not their iterations one by one."""
+"""Loops that carry state are one node of the graph, not their iterations one by one."""
 
 from __future__ import annotations
 
 import pytest
 
 import tracejit as tj
-from tests.capture import programs_appended, programs_carried
+from tests.capture import (
+    programs_appended,
+    programs_carried,
+    programs_items,
+    programs_local_functions,
+)
 from tests.capture.program_table import Counting
 
 # Programs whose loops have iterations that a list or variable tells from copies of them.
@@ -17,10 +22,17 @@ UNROLLED = {
     "state_that_never_changes", "state_handed_on", "part_of_a_state_handed_on",
     "new_and_old_of_one_variable", "column_of_a_state", "detached_part", "part_without_gradients",
     "part_of_a_tensor_of_the_iteration", "row_of_the_input",
+    # functions with effects, and those of an iteration that are called behind it
+    "function_that_sets_a_variable", "function_made_in_each_iteration",
+    "function_kept_behind_the_loop", "function_with_an_effect", "function_that_looks_at_its_frame",
+    # items whose keys vary, or that a branch writes; lists that change their length
+    "key_that_varies", "key_by_the_index", "key_that_is_counted", "item_deleted", "list_resized",
+    "list_replaced_in_the_body", "items_until_a_break", "item_under_a_condition", "gradient_within",
     # the second loop reads the list by its index
     "elements_written_behind_the_loop",
 }  # fmt: skip
-PROGRAMS = [*programs_carried.PROGRAMS, *programs_appended.PROGRAMS]
+PROGRAMS = [*programs_carried.PROGRAMS, *programs_appended.PROGRAMS, *programs_items.PROGRAMS,
+            *programs_local_functions.PROGRAMS]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

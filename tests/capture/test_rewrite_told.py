@@ -200,7 +200,8 @@ def test_items_in_order():
     log.clear()
     assert (converted(f)(Items()), log) == expected
     seen = []
-    converted(f, set_item=lambda *_: seen.append("set"), get_item=lambda *_: 0)(Items())
+    converted(f, set_item=lambda *_: seen.append("set"), get_item=lambda *_: 0,
+              item_to_update=lambda *_: 0)(Items())
     assert len(seen) == 8
 
 

@@ -288,6 +288,17 @@ def result_made_outside(jit):
 # -- memory ----------------------------------------------------------------------------------------
 
 
+@unrolled("kept has other keys after an iteration")
+def dict_that_grows(jit):
+    @jit
+    def f(x, kept):
+        for row in x:  # here
+            kept[len(kept)] = row * 2
+        return kept
+
+    f(rows(), {})
+
+
 @unrolled("an element of a list shares memory with a variable of another iteration")
 def part_of_a_tensor_handed_on(jit):
     @jit
@@ -856,9 +867,9 @@ def many_numbers(jit):
     def f(x):
         a = b = c = d = e = g = h = i = j = k = m = n = o = p = q = r = s = 0
         while x.sum() < 9:  # here
-            a, b, c, d, e, g = a + 1, b + 1, c + 1, d + 1, e + 1, g + 1
-            h, i, j, k, m, n = h + 1, i + 1, j + 1, k + 1, m + 1, n + 1
-            o, p, q, r, s = o + 1, p + 1, q + 1, r + 1, s + 1
+            b, c, d, e, g, h, i, j, k = a, b, c, d, e, g, h, i, j
+            m, n, o, p, q, r, s = k, m, n, o, p, q, r
+            a = a + 1
             x = x + a
         return x, a, b, c, d, e, g, h, i, j, k, m, n, o, p, q, r, s
 

@@ -283,9 +283,9 @@ def _(x, a, b):
 def _(x):
     a = b = c = d = e = g = h = i = j = k = m = n = o = p = q = r = s = 0
     while x.sum() < 9:
-        a, b, c, d, e, g = a + 1, b + 1, c + 1, d + 1, e + 1, g + 1
-        h, i, j, k, m, n = h + 1, i + 1, j + 1, k + 1, m + 1, n + 1
-        o, p, q, r, s = o + 1, p + 1, q + 1, r + 1, s + 1
+        b, c, d, e, g, h, i, j, k = a, b, c, d, e, g, h, i, j
+        m, n, o, p, q, r, s = k, m, n, o, p, q, r
+        a = a + 1
         x = x + a
     return x, a + b + c + d + e + g + h + i + j + k + m + n + o + p + q + r + s
 
@@ -294,7 +294,7 @@ def _(x):
 def _(x):
     n = tj.zeros(17)
     while x.sum() < 9:
-        n = n + 1
+        n = tj.cat([n[:1] + 1, n[:-1]])
         x = x + n[0]
     return x, n.sum()
 

@@ -200,6 +200,7 @@ class LoopGradient:
     def _check_settled(self, reached: list[list[set]]) -> int:
         body = self.body
         names = body.variables.live_out | body.variables.upward_exposed
+        names |= {name for contents in body.contents for name in contents.names.values()}
         least = needed = int(self.surely_runs)
         for k, c in enumerate(self.carried_vars):
             seen = [x[k] for x in reached]

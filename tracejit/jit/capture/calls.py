@@ -64,12 +64,14 @@ from tracejit.jit.capture.plain_arguments import (
 from tracejit.jit.capture.plain_pickles import is_dumps, of_plain_data
 from tracejit.jit.capture.pure import is_of_arrays, is_pure
 from tracejit.jit.capture.recursion import user_limit
+from tracejit.jit.capture.rewrite_expressions import RUNTIME
 from tracejit.jit.capture.rolled import StackedList, length
 from tracejit.jit.capture.rolled import joined as in_one
 from tracejit.jit.capture.runtime_numbers import OF_FLOATS, is_call_sym
 from tracejit.jit.capture.scalars import SymNumber
 from tracejit.jit.capture.sharing import known_as, known_ones
-from tracejit.jit.capture.source import is_understood
+from tracejit.jit.capture.source import is_converted, is_understood
+from tracejit.jit.capture.speculation import changes_nothing
 from tracejit.jit.capture.watcher import USER_CALL_WRAPPERS
 from tracejit.jit.ir.sizes import SymInt
 
@@ -374,12 +376,17 @@ def _checked_function(tracer: Any, function: FunctionType) -> Any:
     if is_internal_code(code):
         return _guarding(tracer, convert_call(tracer, function))
     found = tracer.root.adapt(function)
-    if found is function and not is_understood(function):
+    if found is function and not is_understood(function) and not _is_made_here(code):
         module = (function.__module__ or "").partition(".")[0]
         if module not in _LIBRARIES:
             raise RegionRefused(f"it calls {function.__qualname__}, whose source tracejit cannot "
                                 "rewrite")
     return found
+
+
+def _is_made_here(code: CodeType) -> bool:
+    """Return True for a function that a captured one defines: it was rewritten along with that."""
+    return is_converted(code) and (RUNTIME in code.co_freevars or changes_nothing(code))
 
 
 def _checked_class(cls: type) -> Any:

@@ -51,7 +51,9 @@ from tracejit.jit.capture.looking import (
     is_a,
     is_exactly,
 )
+from tracejit.jit.capture.loop_attempts import WrittenContainer
 from tracejit.jit.capture.loop_body import PeelIteration
+from tracejit.jit.capture.loop_contents import OUTER_ITEM, may_write_item
 from tracejit.jit.capture.loop_items import (
     Iterated,
     LoopIterable,
@@ -72,8 +74,8 @@ from tracejit.jit.capture.unwatched import unwatched
 __all__ = [
     "BREAK", "CONTINUE", "CONTINUE_THROUGH", "Return", "and_", "assert_", "attribute_owner",
     "both", "call", "effect", "either", "for_", "formatted", "get_item", "if_", "in_", "inplace",
-    "is_", "iterate", "iterated", "named_plainly", "new_container", "not_", "or_", "percent",
-    "resolve_exit", "set_item", "ternary", "text", "update_item", "value", "while_",
+    "is_", "item_to_update", "iterate", "iterated", "named_plainly", "new_container", "not_", "or_",
+    "percent", "resolve_exit", "set_item", "ternary", "text", "update_item", "value", "while_",
 ]  # fmt: skip
 
 Body = Callable[[], ControlExit]
@@ -278,6 +280,8 @@ def while_(test: Callable[[], Any], body: Body, orelse: Body | None, rest: Body 
         if _deferred(decision):
             try:
                 signal = trace_while(tracer, decision, test, body, variables, before)
+            except WrittenContainer:
+                raise
             except RegionRefused as reason:
                 decision = _decide(decision, reason)
             else:
@@ -362,6 +366,8 @@ def _iterations(iterable: Any, body: Callable[[Any], ControlExit],
     while rolled is not None:
         try:
             return trace_for(tracer, rolled, body, variables, before)
+        except WrittenContainer:  # the loop around is recorded again
+            raise
         except PeelIteration as reason:
             if peeled or not rolled.trip_count >= 1:
                 iterable = _left_plain(rolled, peeled, iterable, reason)
@@ -552,8 +558,16 @@ def set_item(container: Any, key: Any, item: Any) -> None:
     if is_a(container, Tensor) and mentions_index(key):
         store_at(container, key, item)
         return
-    _changes(container, "it assigns an item of an outer object")
+    if _is_effect(container) and not may_write_item(active.tracer, container, key):
+        raise RegionRefused(OUTER_ITEM)
     container[_key(container, key)] = item
+
+
+def item_to_update(container: Any, key: Any) -> Any:
+    """Compute `container[key]` for a statement that then assigns this item."""
+    if _is_effect(container):
+        may_write_item(active.tracer, container, key)  # before `+=` writes the item in place
+    return get_item(container, key)
 
 
 def _key(container: Any, key: Any) -> Any:
@@ -569,7 +583,7 @@ def update_item(container: Any, key: Any, symbol: str, other: Callable[[], Any])
     if is_a(container, Tensor) and _recorder() is not None:
         if update_through_mask(container, key, _INPLACE[symbol], other()):
             return
-    set_item(container, key, inplace(symbol, get_item(container, key), other()))
+    set_item(container, key, inplace(symbol, item_to_update(container, key), other()))
 
 
 def inplace(symbol: str, target: Any, other: Any) -> Any:

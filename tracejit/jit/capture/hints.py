@@ -71,7 +71,8 @@ CURES: tuple[tuple[str, list[str]], ...] = (
      "an argument of * is a ".split("|")),
     ("give it one dtype, class, length and keys in all cases; let the branch compute with it, "
      "instead of choosing a text or an object",
-     ("in one case and|in one case only|changes from|is another list in each case").split("|")),
+     ("in one case and|in one case only|changes from|is another list in each case|"
+      "has other keys").split("|")),
     # -- what branches and loops do ----------------------------------------------------------------
     ("draw before the branch or loop, and use the numbers in it",
      "it draws random numbers".split("|")),

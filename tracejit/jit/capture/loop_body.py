@@ -28,7 +28,14 @@ from tracejit.jit.capture.breaks import RegionRefused
 from tracejit.jit.capture.cells import UNBOUND, Variables
 from tracejit.jit.capture.exits import ControlExit, TracedExit
 from tracejit.jit.capture.looking import is_a
-from tracejit.jit.capture.loop_attempts import GradPromotion, LiftNumber, StrideChange
+from tracejit.jit.capture.loop_attempts import (
+    GradPromotion,
+    LiftNumber,
+    Place,
+    Retrace,
+    StrideChange,
+)
+from tracejit.jit.capture.loop_contents import Contents, contents_of
 from tracejit.jit.capture.loop_elements import SHARES, ElementView, element_views
 from tracejit.jit.capture.loop_items import part_at
 from tracejit.jit.capture.loop_numbers import DTYPES, GraphSymInt, LoopIndex, as_tensor, number_in
@@ -129,6 +136,7 @@ class LoopBodyTrace:
     promoted: frozenset = frozenset()  # variables that require grad though they start without
     lifted: frozenset = frozenset()  # Python numbers that change
     stride_changes: frozenset = frozenset()  # variables whose strides change
+    written: tuple[Place, ...] = ()  # lists and dicts from before the loop that it writes
     max_trips: Any = None  # how many iterations there can be, where that is known
     before: TracedExit | None = None  # how the iteration before the loop ended
     carried_vars: list[CarriedVar] = field(default_factory=list)
@@ -139,6 +147,8 @@ class LoopBodyTrace:
     results: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
     started: dict[str, tuple[TreeSpec, list[CarriedVar]]] = field(default_factory=dict)
     indices: dict[str, LoopIndex] = field(default_factory=dict)
+    learnt: list[Retrace] = field(default_factory=list)  # reasons to record the body again
+    contents: list[Contents] = field(default_factory=list)  # of lists and dicts that it writes
     element_views: dict[int, ElementView] = field(default_factory=dict)  # by id of the element
     permutes: bool = False  # a variable ends as what another one was at the start
     signal: ControlExit = None
@@ -180,6 +190,8 @@ class LoopBodyTrace:
                 self._finish(before, after)
         finally:
             self.variables.set(before)
+            for contents in self.contents:
+                contents.restore()
         self.region.unchanged()
 
     def release(self) -> None:
@@ -187,6 +199,7 @@ class LoopBodyTrace:
         self.region.release()
         self.carried_vars, self.started, self.results, self.indices = [], {}, {}, {}
         self.signal = None
+        self.contents.clear()
         self.appended.clear()
 
     def __enter__(self) -> LoopBodyTrace:
@@ -199,31 +212,49 @@ class LoopBodyTrace:
     def _start(self, before: dict[str, Any]) -> None:
         self.started = {}
         self.containers: dict[str, Any] = {}  # copies, with placeholders, of lists and dicts
+        self.originals: dict[int, Any] = {}  # by id of the copy
+        for contents in contents_of(self, before):
+            self.contents.append(contents)
+            contents.start(self)
+        written = {id(contents.container) for contents in self.contents}
         for name, value in before.items():
             if value is UNBOUND:
                 continue
             if name in self.variables.private:
                 self.variables.set({name: UNBOUND})
                 continue
-            if number_kind(value) is not None and (name, 0) in self.lifted:
-                var = self._number(name, value)
-                self.started[name] = (TreeSpec("tensor"), [var])
-                self.variables.set({name: var.start})
+            if number_kind(value) is not None and self.is_lifted(name):
+                self.variables.set({name: self.start_number(name, value)})
                 continue
             leaves: list[Tensor] = []
             # After no iteration the variable is its old list: only a counted loop may copy it.
-            changing = value if self.trip_count is not None else UNBOUND
+            copied = self.trip_count is not None and id(value) not in written
+            changing = value if copied else UNBOUND
             spec = tree_flatten(value, leaves, partial(is_, changing))
-            carried_vars = [
-                self.tensor_var(name, leaf, leaf._requires_grad or (name, k) in self.promoted, k)
-                for k, leaf in enumerate(leaves)]
-            self.started[name] = (spec if carried_vars else TreeSpec("constant", value),
-                                  carried_vars)
-            if carried_vars:
-                start = tree_unflatten(spec, iter([s.start for s in carried_vars]))
+            starts = self.start_tensors(name, value, spec, leaves)
+            if starts:
+                start = tree_unflatten(spec, iter(starts))
                 self.variables.set({name: start})
                 if is_a(start, (list, dict)):
-                    self.containers[name] = start
+                    self.containers[name], self.originals[id(start)] = start, value
+
+    def original(self, container: Any) -> Any:
+        """Return the list or dict from before the loop for which a copy stands."""
+        return self.originals.get(id(container), container)
+
+    def start_tensors(self, name: str, value: Any, spec: TreeSpec, leaves: list[Tensor]) -> list:
+        """Add the tensors of a variable, or of an item; return their placeholders."""
+        carried_vars = [
+            self.tensor_var(name, leaf, leaf._requires_grad or (name, k) in self.promoted, k)
+            for k, leaf in enumerate(leaves)]
+        self.started[name] = (spec if carried_vars else TreeSpec("constant", value), carried_vars)
+        return [var.start for var in carried_vars]
+
+    def start_number(self, name: str, value: Any) -> Any:
+        """Add a number that changes; return its placeholder."""
+        var = self._number(name, value)
+        self.started[name] = (TreeSpec("tensor"), [var])
+        return var.start
 
     def tensor_var(self, name: str, outer: Tensor, requires_grad: bool, k: int = 0) -> CarriedVar:
         """Add a carried tensor: make the placeholder that an iteration starts from."""
@@ -354,6 +385,16 @@ class LoopBodyTrace:
     def _finish(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         self.claim_created = self.region.claim_created()
         self._check_histories()
+        try:
+            self._compare_all(before, after)
+        except RegionRefused:
+            if not self.learnt:
+                raise
+        if self.learnt:  # the next attempt knows all of it
+            raise self.learnt[0]
+        self._check_memory()
+
+    def _compare_all(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         for name, value in after.items():
             if name in self.variables.private:
                 continue
@@ -362,14 +403,22 @@ class LoopBodyTrace:
             if name not in self.started:
                 self._new(name, value)
             elif value is self.containers.get(name, self):  # the same list or dict as before
-                for var in self.started[name][1]:
-                    var.end = var.start
+                self.unchanged(name)
             else:
-                self._compare(name, before[name], value)
-        self._check_memory()
+                self.compare(name, before[name], value)
+        for contents in self.contents:
+            contents.finish(self)
 
-    def _lifted(self, name: str) -> bool:
+    def is_lifted(self, name: str) -> bool:
         return (name, 0) in self.lifted
+
+    def unchanged(self, name: str) -> None:
+        """Note that a variable, or an item, ends the iteration as it started."""
+        for var in self.started[name][1]:
+            var.end = var.start
+
+    def peel(self, reason: str) -> PeelIteration:
+        return PeelIteration(reason)
 
     def _new(self, name: str, value: Any) -> None:
         """Take in a variable that has no value before the loop."""
@@ -379,21 +428,26 @@ class LoopBodyTrace:
               and name in self.variables.live_out & self.variables.upward_exposed):
             raise PeelIteration(f"{name} has a value only after the first iteration")
 
-    def _compare(self, name: str, before: Any, after: Any) -> None:
+    def compare(self, name: str, before: Any, after: Any) -> None:
+        """Take in what a variable, or an item, is after the iteration."""
         spec, carried_vars = self.started[name]
-        if self._lifted(name):
+        if self.is_lifted(name):
             carried_vars[0].end = self._number_end(name, before, after)
             return
         leaves: list[Tensor] = []
         found = tree_flatten(after, leaves, self.claim_created)
         different = difference(spec, found)
         if different and number_kind(before) and number_kind(after) is number_kind(before):
-            raise LiftNumber(name, 0)
+            self.learnt.append(LiftNumber(name, 0))
+            return
         if different:
             raise PeelIteration(f"{name} is {different}")
         for k, (var, leaf) in enumerate(zip(carried_vars, leaves)):
             var.end = leaf
-            self._agree(var, k, leaf)
+            try:
+                self._agree(var, k, leaf)
+            except (GradPromotion, StrideChange) as found_out:
+                self.learnt.append(found_out)
         self.results[name] = (spec, carried_vars)
 
     def _check_histories(self) -> None:

@@ -32,6 +32,7 @@ from tracejit.jit.capture.loop_attempts import (
     LiftNumber,
     Retrace,
     StrideChange,
+    WrittenContainer,
 )
 from tracejit.jit.capture.loop_body import CarriedVar, LoopBodyTrace
 from tracejit.jit.capture.loop_elements import handed_on
@@ -47,7 +48,7 @@ from tracejit.jit.capture.tree import tree_unflatten
 from tracejit.jit.ir.graph import Graph, Value
 
 NO_ITERATION = "if no iteration runs, a variable is a view or another variable's tensor"
-ATTEMPTS = 16  # each learns one thing: a number to lift, a variable to promote
+ATTEMPTS = 16  # each learns something: numbers to lift, variables to promote
 
 
 def trace_for(parent: Tracer, rolled: LoopIterable, body: Callable[[Any], ControlExit],
@@ -154,20 +155,23 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
               run: Callable[[LoopBodyTrace], ControlExit], max_trips: Any = None,
              before: TracedExit | None = None) -> LoopBodyTrace:
     """Record the body until no `Retrace` asks for another attempt."""
-    known: dict[type, set] = {
-        kind: set() for kind in (GradPromotion, LiftNumber, StrideChange)}
+    known: dict[type, dict] = {
+        kind: {} for kind in (GradPromotion, LiftNumber, StrideChange, WrittenContainer)}
     for _ in range(ATTEMPTS):
-        promoted, lifted, stride_changes = map(frozenset, known.values())
-        body = LoopBodyTrace(parent, name, variables, trip_count, promoted, lifted, stride_changes,
+        promoted, lifted, stride_changes, written = known.values()
+        body = LoopBodyTrace(parent, name, variables, trip_count, frozenset(promoted),
+                             frozenset(lifted), frozenset(stride_changes), tuple(written),
                              max_trips, before)
         try:
             body.record(run)
             return body
         except BaseException as found:
+            learnt: list[Any] = body.learnt or [found]
             body.release()  # a failed attempt keeps nothing alive
-            if not is_a(found, Retrace):
+            if not is_a(found, Retrace) or is_a(found, WrittenContainer) and found.body is not body:
                 raise
-            known[type(found)].add(found.place)
+            for each in learnt:
+                known[type(each)][each.place] = True
     raise RegionRefused("its variables change in too many ways")
 
 
@@ -396,9 +400,12 @@ class LoopBuilder:
                 values[id(var)] = var.outer
             elif not var.is_tensor:
                 values[id(var)] = number_result(self.parent, c.result, var.start.kind)
-        body.variables.set({
+        found = {
             name: tree_unflatten(spec, iter([values[id(s)] for s in carried_vars]))
-            for name, (spec, carried_vars) in body.results.items() if carried_vars})
+            for name, (spec, carried_vars) in body.results.items() if carried_vars}
+        for contents in body.contents:
+            contents.store(found)
+        body.variables.set({name: found[name] for name in found.keys() & body.variables.cells})
         body.variables.set(dict.fromkeys(body.variables.private & {*body.variables.cells}, UNBOUND))
         for (container, elements), whole in zip(body.appended.values(), stacked):
             extend_by(container, whole, body.trip_count, self._held(elements[0], values))

@@ -16,12 +16,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tracejit.jit.capture.rewrite_names import (
+    FUNCTIONS,
     LOOPS,
     Scope,
+    body_of,
     bound_names,
     own,
+    parameters,
     reads,
-    reads_below,
 )
 
 Names = frozenset[str]
@@ -41,13 +43,27 @@ def mark_private(body: list[ast.stmt], scope: Scope) -> None:
     """Mark each loop with the names that its iterations keep to themselves."""
     if not any(isinstance(node, LOOPS) for node in own(body)):
         return
-    always = frozenset(reads_below(body)) | scope.nonlocals | scope.globals
+    always = _read_below(body) | scope.nonlocals | scope.globals
     _Liveness().block(body, always, _Jumps(anywhere=always))
 
 
 def private_to_iterations(node: ast.AST) -> Names:
     """Return the names that iterations of a loop keep to themselves."""
     return getattr(node, "private", NONE)
+
+
+def _read_below(body: list[ast.stmt]) -> Names:
+    """Return the names of this scope that nested functions and classes read."""
+    found: set[str] = set()
+    for node in own(body):
+        if isinstance(node, FUNCTIONS):
+            inside = body_of(node)
+            declared = {n for d in own(inside) if isinstance(d, ast.Nonlocal) for n in d.names}
+            kept = (bound_names(inside) | set(parameters(node.args))) - declared
+            found |= ({*reads(inside), *declared} - kept) | (_read_below(inside) - kept)
+        elif isinstance(node, ast.ClassDef):
+            found |= {*reads(node.body)} | _read_below(node.body)
+    return frozenset(found)
 
 
 def _read(*nodes: ast.AST | None) -> Names:

@@ -166,7 +166,7 @@ class Stores:
             parts = [*place, ast.Constant(OPERATORS[type(node.op)])]
             update = ask("update_item", [*parts, self.expressions.moved(node.value)], node)
             return [*before, located(ast.Expr(update), node), self.forget(names, node)]
-        new = self.updated(ask("get_item", place, target), node)
+        new = self.updated(ask("item_to_update", place, target), node)
         change = located(ast.Expr(ask("set_item", [*place, new], node)), node)
         return [*before, change, self.forget(names, node)]
 

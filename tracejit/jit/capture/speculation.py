@@ -145,11 +145,11 @@ def _may_run(code: CodeType) -> bool:
     if known is None:
         if len(_harmless) >= _MOST:
             _harmless.clear()
-        known = _harmless[code] = _changes_nothing(code)
+        known = _harmless[code] = changes_nothing(code)
     return known
 
 
-def _changes_nothing(code: CodeType) -> bool:
+def changes_nothing(code: CodeType) -> bool:
     """Return True if a code object only computes: reads, operators, no calls, nothing stored."""
     if code.co_flags & _GENERATORS or not holds("instructions"):
         return False
