@@ -27,12 +27,14 @@ from tracejit.jit.lowering import small_matrices
 from tracejit.jit.lowering.abi import ELEMENTS, VERSION
 from tracejit.jit.lowering.index import resolved, size_key
 from tracejit.jit.lowering.inlining import INDENT, Home, Module, Unsupported, statements
+from tracejit.jit.lowering.partial_writes import Part, partial_writes
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
 
 LOOP = "loop"  # `Instruction.extern` of a loop or a branch that is one kernel
 LOCAL = 64  # elements, at most, of memory that the kernel has for itself
 LARGE = 1 << 14  # elements, at most, of what a body computes: more is worth several threads
 PRODUCT = 16  # as many elements as a multiply-add counts: from 12 x 12 on BLAS is faster
+IN_PARTS = 8  # times LARGE, where threads would copy all of what is carried to change a part
 SPARED = 4  # multiply-adds that count as one element where LAPACK would be called through Python
 ENDLESS = 1 << 62
 MOST_LINES = 4000  # of a kernel: LLVM's time grows with them
@@ -74,6 +76,7 @@ class _Writer:
         self.ops: list[str] = [self.node.op.name]
         self.each: SizeLike = 0  # elements that an iteration computes
         self.spares_calls = False
+        self.allowed = 1  # times LARGE
         self.failing: list[Location] = []
         self.locations: list[Location] = []
 
@@ -83,6 +86,8 @@ class _Writer:
         for number in self.written:
             self.pointers[number] = self._operand("y", number)
         body, total = self.write()
+        self.each = self.each // self.allowed
+        self.check_size(1)
         if len(body) > MOST_LINES:
             raise Unsupported(f"its kernel would have {len(body)} lines")
         return self._made(self._kernel(body), total)
@@ -157,7 +162,11 @@ class _Writer:
 
     def count(self, numel: SizeLike) -> None:
         self.each = self.each + numel
-        if type(self.each) is int and self.each > LARGE:
+        self.check_size(IN_PARTS)
+
+    def check_size(self, times: int) -> None:
+        """Raise Unsupported where an iteration is worth several threads."""
+        if type(self.each) is int and self.each > times * LARGE:
             raise Unsupported(f"it computes {self.each} elements at once, enough for threads")
 
     def new_memory(self, buffer: Buffer) -> Home:
@@ -191,6 +200,8 @@ class _Writer:
         lines: list[str] = []
         if any(self._is_small(instruction) for instruction in program.instructions):
             self.spares_calls = True
+        if any(isinstance(target, Part) for target, _ in partial_writes(program.graph)):
+            self.allowed = IN_PARTS
         for number, buffer in enumerate(program.buffers):
             if number not in homes:
                 homes[number] = self.new_local(buffer, before)
