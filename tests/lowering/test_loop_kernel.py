@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tracejit.core.eager.state import of_array
 from tracejit.core.memory import CPU
 from tracejit.jit.ir.interpret import interpret
 from tracejit.jit.ir.parser import parse_graph
 from tracejit.jit.ir.verify import verify
+from tracejit.jit.lowering import loop_kernel
 from tracejit.jit.runtime.binding import LONG
 from tracejit.jit.runtime.compiled_graph import CompiledGraph
 from tracejit.jit.runtime.executable import ProgramError
@@ -194,3 +196,53 @@ def test_small_products_are_loops_of_the_kernel(mode):
     assert loops(made) == ["for_loop"] and len(made.program.instructions) == 1
     x[1, 0, 2] = np.nan
     agrees(POWERS, x, v, mode=mode)
+
+
+WITHIN = """
+graph halved(in0: int64[], in1: int64[6]):
+  %0: int64[], %1: int64[6] =
+      for_loop(%in0, %in1, trip_count=6, carried=1, scanned=1, reverse=False) {
+    graph body(in0: int64[], in1: int64[], in2: int64[]):
+      %0: int64[] = mul(%in2, 1)
+      %1: bool[] = gt(%0, 1)
+      %2: int64[], %3: int64[] = while_loop(%1, %0, carried=1) {
+        graph inner(in0: int64[]):
+          %0: int64[] = sub(%in0, 2)
+          %1: bool[] = gt(%0, 1)
+          return %1, %0
+      }
+      %4: int64[] = add(%in1, %2)
+      return %4, %3
+  }
+  return %0, %1
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_while_within_a_loop(mode):
+    made = agrees(WITHIN, np.int64(0), np.array([9, 0, 2, 1, 30, 3]), mode=mode)
+    assert loops(made) == ["for_loop"] and len(made.program.instructions) == 1
+
+
+def test_a_while_within_a_loop_that_takes_long_runs_op_by_op(monkeypatch):
+    """Nothing looks for signals within a kernel, so an inner loop ends it after a while."""
+    monkeypatch.setattr(loop_kernel, "MOST_WITHIN", 8)
+    made = segment(WITHIN)
+    assert int(run(made, np.int64(0), np.array([9, 0, 2, 1, 17, 3]))[0]) == 4 + 1 + 8 + 1
+    with pytest.raises(ProgramError, match="while_loop, got 8"):
+        run(made, np.int64(0), np.array([9, 0, 2, 1, 19, 3]))
+
+    def halved(rows):
+        count = tj.zeros((), dtype=tj.int64)
+        for x in rows:
+            while x > 1:
+                x = x - 2
+                count = count + 1
+        return count
+
+    scripted = tj.script(halved)
+    for longest, expected in ((17, 14), (100, 56), (17, 14)):
+        rows = tj.tensor([9, 0, 2, 1, longest, 3] + [0] * 12)
+        assert scripted(rows).item() == halved(rows).item() == expected
+    report = scripted.report()
+    assert report.compiles == report.plain == 1

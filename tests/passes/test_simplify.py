@@ -96,7 +96,20 @@ def reshape(x, *shape):
     return movement.reshape(x, *shape)
 
 
+def part(x, start=1):
+    return slicing.slice_record(x, dim=1, start=start, stop=start + 5, step=2)
+
+
+def put(x, y, start=1):
+    return slicing.slice_scatter_record(x, y, dim=1, start=start, stop=start + 5, step=2)
+
+
 VIEWS = [
+    (lambda x: part(put(x, -part(x))), ["slice", "neg"]),
+    (lambda x: part(put(x, part(x)), 2), ["slice", "slice_scatter", "slice"]),
+    (lambda x: put(put(x, -part(x)), part(x)), ["slice", "slice_scatter"]),
+    (lambda x: put(put(x, part(x)), part(x), 2),
+     ["slice", "slice_scatter", "slice", "slice_scatter"]),
     (lambda x: reshape(x, *x.shape), NOTHING),
     (lambda x: reshape(reshape(x, -1), *x.shape), NOTHING),
     (lambda x: reshape(reshape(x, -1), 7, x.shape[0]), ["reshape"]),

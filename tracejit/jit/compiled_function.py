@@ -250,6 +250,9 @@ class CompiledFunction(Generic[P, R]):
             result = self._plain(arguments)
         if entry.catches:
             return result
+        if getattr(reason, "takes_long", False):  # see `_must_have_ended` of loop_kernel.py
+            self.statistics.plain += 1
+            return result
         if is_raised_by_user(reason):  # by a handler of signals: the call is whole, and over
             raise reason
         error = "".join(traceback.format_exception_only(reason)).strip()

@@ -35,6 +35,7 @@ from tracejit.jit.lowering.index import (
     size_key,
     unravelled,
 )
+from tracejit.jit.lowering.partial_writes import Part
 from tracejit.jit.lowering.scalars import Fold, Scalar, Scalars, register, unsimplified
 
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -152,6 +153,8 @@ class Emission:
 
     def address(self, leaf: Any, index: Sequence[Any]) -> Index:
         """Return the element's place, in elements from the beginning of the buffer."""
+        if isinstance(leaf, Part):
+            return self.address(leaf.whole, leaf.within(index))
         strides = self.graph.strides.get(leaf)
         if strides:
             return linear(index, [resolved(s) for s in strides])

@@ -27,15 +27,19 @@ from tracejit.jit.lowering import small_matrices
 from tracejit.jit.lowering.abi import ELEMENTS, VERSION
 from tracejit.jit.lowering.index import resolved, size_key
 from tracejit.jit.lowering.inlining import INDENT, Home, Module, Unsupported, statements
+from tracejit.jit.lowering.partial_writes import Part, partial_writes
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
 
 LOOP = "loop"  # `Instruction.extern` of a loop or a branch that is one kernel
 LOCAL = 64  # elements, at most, of memory that the kernel has for itself
 LARGE = 1 << 14  # elements, at most, of what a body computes: more is worth several threads
 PRODUCT = 16  # as many elements as a multiply-add counts: from 12 x 12 on BLAS is faster
+IN_PARTS = 8  # times LARGE, where threads would copy all of what is carried to change a part
 SPARED = 4  # multiply-adds that count as one element where LAPACK would be called through Python
 ENDLESS = 1 << 62
+MOST_WITHIN = 1 << 17  # iterations of a `while` in a loop: Ctrl-C waits for the outer one
 MOST_LINES = 4000  # of a kernel: LLVM's time grows with them
+TAKES_LONG = "while_loop"  # message of a kernel that leaves such a `while` to the function
 _SIGNATURE = "(buffers, operands, sizes, scratch, status, lo, hi):"
 
 
@@ -74,6 +78,7 @@ class _Writer:
         self.ops: list[str] = [self.node.op.name]
         self.each: SizeLike = 0  # elements that an iteration computes
         self.spares_calls = False
+        self.allowed = 1  # times LARGE
         self.failing: list[Location] = []
         self.locations: list[Location] = []
 
@@ -83,6 +88,8 @@ class _Writer:
         for number in self.written:
             self.pointers[number] = self._operand("y", number)
         body, total = self.write()
+        self.each = self.each // self.allowed
+        self.check_size(1)
         if len(body) > MOST_LINES:
             raise Unsupported(f"its kernel would have {len(body)} lines")
         return self._made(self._kernel(body), total)
@@ -157,7 +164,11 @@ class _Writer:
 
     def count(self, numel: SizeLike) -> None:
         self.each = self.each + numel
-        if type(self.each) is int and self.each > LARGE:
+        self.check_size(IN_PARTS)
+
+    def check_size(self, times: int) -> None:
+        """Raise Unsupported where an iteration is worth several threads."""
+        if type(self.each) is int and self.each > times * LARGE:
             raise Unsupported(f"it computes {self.each} elements at once, enough for threads")
 
     def new_memory(self, buffer: Buffer) -> Home:
@@ -191,6 +202,8 @@ class _Writer:
         lines: list[str] = []
         if any(self._is_small(instruction) for instruction in program.instructions):
             self.spares_calls = True
+        if any(isinstance(target, Part) for target, _ in partial_writes(program.graph)):
+            self.allowed = IN_PARTS
         for number, buffer in enumerate(program.buffers):
             if number not in homes:
                 homes[number] = self.new_local(buffer, before)
@@ -207,16 +220,26 @@ class _Writer:
         if kernel is None or instruction.extern not in ("", LOOP):
             what = instruction.extern or (instruction.ops or ("a call",))[0]
             raise Unsupported(f"`{what}` is a call of its own")
-        if instruction.extern == LOOP and instruction.host.op.name == "while_loop":
-            raise Unsupported("a loop in it runs until its own condition fails")
-        if kernel.messages:
+        endless = instruction.extern == LOOP and instruction.host.op.name == "while_loop"
+        if kernel.messages or endless:
             self.failing += instruction.locations
         self.locations += instruction.locations
         self.ops += instruction.ops
         sizes = [self.size(size) for size in instruction.sizes]
         lines = [f"# {place}  {place.text.strip()}".rstrip()
                  for place in instruction.locations[:3]]
-        return lines + statements(self.module, kernel, homes, sizes, self.size(instruction.total))
+        total = str(MOST_WITHIN) if endless else self.size(instruction.total)
+        lines += statements(self.module, kernel, homes, sizes, total)
+        return lines + self._must_have_ended(instruction, homes) if endless else lines
+
+    def _must_have_ended(self, instruction: Instruction, homes: Sequence[Home]) -> list[str]:
+        """Return lines that set the status where an inner `while` goes on: nothing would notice
+        Ctrl-C before it ends, so the call runs op by op."""
+        going = _decision(instruction)
+        messages = self.module.messages
+        messages.append(TAKES_LONG)
+        return [f"if {homes[going].at('0')} != 0:", f"{INDENT}status[1] = {MOST_WITHIN}",
+                f"{INDENT}status[0] = {len(messages)}"]
 
     def _is_small(self, instruction: Instruction) -> bool:
         """Return True for linear algebra of small matrices; with eager numerics it is LAPACK's."""
@@ -262,6 +285,12 @@ class _Writer:
         ]  # fmt: skip
         return lines if batch == 1 else [f"for {matrix} in range({self.size(batch)}):",
                                          *indented(lines)]
+
+
+def _decision(instruction: Instruction) -> int:
+    """Return which operand of a `while` says that it goes on: the one behind its outputs."""
+    carried = int(instruction.host.attributes["carried"])
+    return len(instruction.operands) - instruction.outputs + 1 + carried
 
 
 def indented(lines: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from tracejit import logs
 from tracejit.config import flags
@@ -26,6 +27,7 @@ from tracejit.jit.lowering.inlining import Unsupported
 from tracejit.jit.lowering.loop_kernel import one_kernel, separated
 from tracejit.jit.lowering.loops import Nest, lay_out
 from tracejit.jit.lowering.memory import Memory, assign_memory
+from tracejit.jit.lowering.partial_writes import partial_writes
 from tracejit.jit.lowering.products import Folded, copy_of, fold_products, viewed
 from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.lowering.schedule import schedule
@@ -151,11 +153,12 @@ def _with_contiguous_operands(nodes: Sequence[Node], numerics: str) -> list[Node
     return found
 
 
-def _own_values(graph: Graph, folded: Folded) -> list[tuple[Value, Value]]:
+def _own_values(graph: Graph, folded: Folded) -> list[tuple[Any, Value]]:
     """Return the graph's writes. An input that is written to another one is copied first, since it
     may be written itself."""
     return [
-        (target, copy_of(v, folded.nodes) if v.node is None else v) for target, v in graph.writes
+        (target, copy_of(v, folded.nodes) if v.node is None else v)
+        for target, v in partial_writes(graph)
     ]
 
 

@@ -25,12 +25,13 @@ from tracejit.jit.ir.graph import Graph, Value
 from tracejit.jit.lowering.groups import Group, count
 from tracejit.jit.lowering.index import product, resolved, same_size
 from tracejit.jit.lowering.loops import Nest, lay_out
+from tracejit.jit.lowering.partial_writes import Part, whole_of
 from tracejit.jit.lowering.precedence import in_order, link, reaches
 from tracejit.jit.lowering.program import Buffer
 from tracejit.jit.lowering.repeated_checks import repeated
 
-# (buffer number, value whose strides say where an element lies; None: contiguous)
-Target = tuple[int, Value | None]
+# (buffer number, value or part whose strides say where an element lies; None: contiguous)
+Target = tuple[int, Any]
 
 
 @dataclass
@@ -53,7 +54,7 @@ class _Assignment:
         self,
         graph: Graph,
         outputs: Sequence[Value],
-        writes: Sequence[tuple[Value, Value]],
+        writes: Sequence[tuple[Any, Value]],
         groups: list[Group],
         nests: dict[Group, Nest],
     ):
@@ -105,7 +106,7 @@ class _Assignment:
         self._outputs()
         for target, v in self.writes:
             if not self._in_place(target, v):
-                self._copy(v, (memory.place[target], target), target)
+                self._copy(v, (memory.place[whole_of(target)], target), whole_of(target))
         memory.order = in_order(self.groups, lambda group: group.position)
         for group in memory.order:
             for leaf in self._leaves(group):
@@ -115,7 +116,7 @@ class _Assignment:
     # -- outputs -------------------------------------------------------------------------------
     def _outputs(self) -> None:
         memory = self.memory
-        written = {target for target, _ in self.writes}
+        written = {whole_of(target) for target, _ in self.writes}
         for k, v in enumerate(self.outputs):
             known = memory.place.get(v)
             # Returned before, or an input that keeps its content.
@@ -130,9 +131,10 @@ class _Assignment:
                 memory.place[v] = buffer
 
     # -- writes --------------------------------------------------------------------------------
-    def _in_place(self, target: Value, v: Value) -> bool:
+    def _in_place(self, target: Any, v: Value) -> bool:
         """Let the group of `v` store it straight into the input, if that is right. Return True if
         so."""
+        whole = whole_of(target)
         group = self.home[v]
         nest = self.nests.get(group)
         if nest is None or not all(
@@ -141,14 +143,14 @@ class _Assignment:
             return False
         if v.ndim != target.ndim or not self._same_elements(nest, target, v):
             return False
-        before = [r for r in self.readers.get(target, []) if r is not group]
+        before = [r for r in self.readers.get(whole, []) if r is not group]
         before += [self.settled] if self.settled is not None else []
         # A group that may fail writes nothing that a caller sees.
         if group in self.failing or reaches([group], before):
             return False
         for g in before:
             link(g, group)
-        self.extra.setdefault(v, []).append((self.memory.place[target], target))
+        self.extra.setdefault(v, []).append((self.memory.place[whole], target))
         return True
 
     def _may_fail(self, group: Group) -> bool:
@@ -157,20 +159,20 @@ class _Assignment:
             return group.kind == "host" or group.node is not None and group.node.effect
         return bool(nest.emission.messages)
 
-    def _same_elements(self, nest: Nest, target: Value, v: Value) -> bool:
+    def _same_elements(self, nest: Nest, target: Any, v: Value) -> bool:
         """Return True if the nest reads the input only at the element it is about to store
         there."""
         store = next(s for s in nest.stores if s.leaf is v)
-        address = nest.emission.address(target, store.place).key
-        reads = [
-            s.data[1].key for s in nest.scalars if s.kind == "load" and s.data[0] is target
-        ]
+        address, whole = nest.emission.address(target, store.place).key, whole_of(target)
+        reads = [s.data[1].key for s in nest.scalars if s.kind == "load" and s.data[0] is whole]
         return all(key == address for key in reads)
 
     def _copy(self, v: Value, target: Target, written: Value | None) -> None:
         """Add a group that copies `v`, after all that may fail and all that read the target."""
         group = Group("loop", len(self.graph.nodes) + 1, rank=next(self.ranks))
         group.stores, group.numel = [v], count(v)
+        if isinstance(target[1], Part) and v.ndim > 1:  # a part lies in rows, not in one piece
+            group.rows = product([resolved(s) for s in v.shape[:-1]])
         self.nests[group] = lay_out(group, self.graph, {})
         self.groups.append(group)
         self.memory.targets[group, v] = [target]
@@ -215,7 +217,7 @@ class _Assignment:
 def assign_memory(
     graph: Graph,
     outputs: Sequence[Value],
-    writes: Sequence[tuple[Value, Value]],
+    writes: Sequence[tuple[Any, Value]],
     groups: list[Group],
     nests: dict[Group, Nest],
 ) -> Memory:

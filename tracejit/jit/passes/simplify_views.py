@@ -18,7 +18,9 @@ from tracejit.core.ops.movement import (
     unsqueeze_record,
 )
 from tracejit.core.ops.shapes import is_one, numel
+from tracejit.core.ops.slicing import slice_scatter_record
 from tracejit.core.ops.types import FLOATING
+from tracejit.jit.ir.digest import static_key
 from tracejit.jit.ir.graph import Graph, Node, Value
 from tracejit.jit.ir.verify import same_sizes
 from tracejit.jit.passes.rewrite import Rule
@@ -70,6 +72,27 @@ def drop_whole_slice(graph: Graph, node: Node) -> Any:
     return x if same_sizes(x.shape, node.outputs[0].shape) else None
 
 
+def slice_of_scatter(graph: Graph, node: Node) -> Any:
+    """Read back what was put into the same place."""
+    whole = node.inputs[0]
+    if whole.node is None or whole.node.op is not slice_scatter_record:
+        return None
+    return whole.node.inputs[1] if _same_place(node, whole.node) else None
+
+
+def scatter_over_scatter(graph: Graph, node: Node) -> Any:
+    """Put a part once into the place that it takes: what was put there before is gone."""
+    before = node.inputs[0].node
+    if before is None or before.op is not slice_scatter_record or not _same_place(node, before):
+        return None
+    return slice_scatter_record(before.inputs[0], node.inputs[1], **node.attributes)
+
+
+def _same_place(one: Node, other: Node) -> bool:
+    return all(static_key(x) == static_key(other.attributes[name])
+               for name, x in one.attributes.items())
+
+
 def sum_of_expand(graph: Graph, node: Node) -> Any:
     """Equal terms are multiplied, not added: rounds differently."""
     x, dims = node.inputs[0], tuple(node.attributes["dims"])
@@ -111,6 +134,8 @@ VIEW_RULES: list[tuple[str, Rule]] = [
     ("permute", merge_permutes),
     ("expand", merge_expands),
     ("slice", drop_whole_slice),
+    ("slice", slice_of_scatter),
+    ("slice_scatter", scatter_over_scatter),
     ("bucket", drop_shapes),
 ]
 FAST_VIEW_RULES: list[tuple[str, Rule]] = [("sum", sum_of_expand)]

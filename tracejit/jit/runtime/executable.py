@@ -21,7 +21,7 @@ from tracejit.core.memory.allocator import bucket_for
 from tracejit.core.ops.stacks import Run, may_hold_handles, stack_run
 from tracejit.jit.ir.graph import Location
 from tracejit.jit.lowering.library_collectives import FLOWN, LANDING, LATE_STATUS, WAITS
-from tracejit.jit.lowering.loop_kernel import LOOP
+from tracejit.jit.lowering.loop_kernel import LOOP, TAKES_LONG
 from tracejit.jit.lowering.program import Instruction, Program
 from tracejit.jit.runtime import (
     blas,
@@ -47,6 +47,7 @@ class ProgramError(RuntimeError):
 
     value        the operand's value that failed the check, e.g. an index
     instruction  the instruction that reported it; its `locations` are the user's lines
+    takes_long   a `while` in a loop goes on; nothing is wrong, but nothing would notice Ctrl-C
     """
 
     def __init__(self, message: str, value: int, instruction: Instruction):
@@ -54,6 +55,7 @@ class ProgramError(RuntimeError):
         at = f" ({where[0]}: {where[0].text.strip()})" if where else ""
         super().__init__(f"{message}, got {value}{at}")
         self.message, self.value, self.instruction = message, value, instruction
+        self.takes_long = message == TAKES_LONG
 
 
 class Executable:
