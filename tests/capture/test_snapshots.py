@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import functools
 import gc
 import inspect
 import sys
@@ -277,6 +278,49 @@ def test_closure_cells_are_seen() -> None:
     settle()
     level[0] = 3.0
     settle()
+
+
+class OtherTuple(tuple):
+    __slots__ = ()
+
+
+def in_a_cell(items):
+    pair = tuple(items)
+
+    def plain(x):
+        return x * (2 if type(pair) is tuple else 3)
+
+    def change(value):
+        nonlocal pair
+        pair = value
+
+    return plain, id(pair), change
+
+
+def in_a_list(items):
+    pairs = [tuple(items)]
+
+    def plain(x):
+        return x * (2 if type(pairs[0]) is tuple else 3)
+
+    return plain, id(pairs[0]), functools.partial(pairs.__setitem__, 0)
+
+
+@pytest.mark.parametrize("held", [in_a_cell, in_a_list])
+def test_an_object_of_another_class_at_the_same_address(held) -> None:
+    """Only versions prove that an object is the same one; cells and lists have addresses alone."""
+    items = [object() for _ in range(30)]  # CPython keeps shorter tuples for later ones
+    plain, address, change = held(items)
+    compiled = tj.script(plain)
+    for _ in range(8):
+        compiled(tj.ones(3))
+    change(None)
+    gc.collect()
+    others = [OtherTuple(items) for _ in range(5000)]
+    found = [other for other in others if id(other) == address]
+    assert found, "no other object came to lie there"
+    change(found[0])
+    same(plain, compiled, tj.ones(3))
 
 
 def test_modes_are_asked_each_time() -> None:

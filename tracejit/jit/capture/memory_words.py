@@ -36,11 +36,20 @@ FLOAT = 16  # the double itself
 INT_SIZE, INT_DIGITS = 16, 24  # count of 30-bit digits, and sign; two digits to a word
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 TYPE_VERSION = 384
+_IMMUTABLE = 1 << 8  # flag of classes whose objects keep their class
+
+
+_flags: Callable[[type], int] = type.__dict__["__flags__"].__get__
 
 
 def word(address: int) -> int:
     """Read the 64 bits at an address."""
     return ctypes.c_int64.from_address(address).value
+
+
+def is_immutable(cls: type) -> bool:
+    """Return True if no object of a class can get another class."""
+    return bool(_flags(cls) & _IMMUTABLE)
 
 
 def slot_offset(descriptor: Any) -> int:
@@ -236,4 +245,5 @@ def _sees_layout() -> bool:
         id(bound) + METHOD_SELF: id(bound.__self__),
         id(_seen) + function_offset("__code__"): id(_seen.__code__),
     }
-    return all(word(at) == expected for at, expected in found.items())
+    known = is_immutable(dict) and is_immutable(tuple) and not is_immutable(_Sample)
+    return known and all(word(at) == expected for at, expected in found.items())

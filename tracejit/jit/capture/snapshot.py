@@ -94,6 +94,7 @@ class Coverage:
         before = len(self.pins)
         try:
             read = self._read(source, value)
+            self.reads.add(k)
         except Uncovered:
             read = None
         try:
@@ -104,7 +105,6 @@ class Coverage:
         if read is not None:
             for owner, found in read.items():
                 self.rows.setdefault(owner, found)
-            self.reads.add(k)
         elif source.kind in _COMPARED:
             return  # its check compares the object, so rows save nothing
         elif rows is not None:
@@ -201,7 +201,7 @@ class Coverage:
             return []
         if kind == "class":
             return _class_rows(value)
-        rows = [(id(value) + words.TYPE, id(type(value)))]
+        rows = [] if self._is_proven(source, value) else [(id(value) + words.TYPE, id(type(value)))]
         if kind == "tensor":
             return rows + self._tensor(value)
         if kind == "sequence":
@@ -217,6 +217,20 @@ class Coverage:
             return rows
         raise Uncovered
 
+    def _is_proven(self, source: Source, value: Any) -> bool:
+        """Return True if the rows of the parent prove that the very object is there, and its class
+        cannot change.
+
+        The version of a dict proves that. An address alone does not: another object may lie there.
+        """
+        how = source.how
+        if how == "item":
+            versioned = is_a(self.values[self.number[id(source.parent)]], dict)
+        else:
+            versioned = how in ("global", "attr")
+        return versioned and self.number[id(source)] in self.reads and (
+            words.is_immutable(type(value)))
+
     def _tensor(self, x: Tensor) -> Rows:
         if not is_exactly(x._node, (type(None), LeafSink)) or x._hooks is not None:
             raise Uncovered
@@ -227,11 +241,10 @@ class Coverage:
             raise Uncovered
         kept = [getattr(x, name) for name in _SLOTS]
         self.pins += [*kept, storage.ptr]
-        slots, its_storage, its_pointer = _offsets()
-        rows = [(id(x) + at, id(one)) for at, one in zip(slots, kept)]
-        at = id(storage)
-        return [*rows, (id(x) + its_storage, at), (at + words.TYPE, id(type(storage))),
-                (at + its_pointer, id(storage._ptr))]  # fmt: skip
+        expected = [*map(id, (*kept, storage, type(storage), storage._ptr))]
+        slots, of_storage = tensor_offsets()
+        at = [*(id(x) + offset for offset in slots), *(id(storage) + n for n in of_storage)]
+        return [*zip(at, expected)]
 
 
 _SLOTS = ("_dtype", "_device", "_requires_grad", "_traced", "_node", "_hooks", "_shape", "_strides",
@@ -239,19 +252,18 @@ _SLOTS = ("_dtype", "_device", "_requires_grad", "_traced", "_node", "_hooks", "
 
 
 @functools.cache
-def _offsets() -> tuple[list[int], int, int]:
-    """Return the offsets of a tensor's slots, of its Storage, and of the address in that."""
+def tensor_offsets() -> tuple[list[int], list[int]]:
+    """Return the offsets of the words in the rows of a tensor: in itself, the last of which has its
+    Storage, and in that."""
     slots = TensorState.__dict__
-    found = [words.slot_offset(slots[name]) for name in _SLOTS]
-    pointer = words.slot_offset(Storage.__dict__["_ptr"])
-    return found, words.slot_offset(slots["_storage"]), pointer
+    found = [words.slot_offset(slots[name]) for name in (*_SLOTS, "_storage")]
+    return found, [words.TYPE, words.slot_offset(Storage.__dict__["_ptr"])]
 
 
 def _dict_rows(table: Any) -> Rows:
     if any(not _reads_as(table, dict, name) for name in ("__getitem__", "__iter__")):
         raise Uncovered  # an OrderedDict keeps its order elsewhere
-    at = id(table)
-    return [(at + words.SIZE, dict.__len__(table)), (at + words.DICT_VERSION, _version(table))]
+    return [(id(table) + words.DICT_VERSION, _version(table))]  # of which there is only one
 
 
 def _reads_as(value: Any, kind: type, name: str) -> bool:

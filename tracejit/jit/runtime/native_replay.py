@@ -47,6 +47,7 @@ from tracejit.jit.capture.memory_words import (
 from tracejit.jit.capture.snapshot import GuardSnapshot, Rows, Uncovered, attribute_rows
 from tracejit.jit.lowering.library_collectives import FLOWN
 from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
+from tracejit.jit.runtime.native_guard import check_stretches, stretches
 from tracejit.jit.runtime.native_start import (
     LAYOUT,
     NOTHING,
@@ -61,9 +62,10 @@ from tracejit.jit.runtime.native_start import (
 
 # Words of a table. Behind them: for each object with modes of the thread its key, the version of
 # its dict, the number of modes, and for each mode its name, what it is by default, what it must
-# be; the arguments that must be one object; the rows; for each tensor among the arguments its
-# place, class, shape and slots; for each input of the program its object, or -1 - the place of an
-# argument; a word for each input; for each output the function that takes its Storage, and bytes.
+# be; the arguments that must be one object; rows of settings; the snapshot's rows; for each tensor
+# among the arguments its place, class, shape and slots; for each input of the program its object,
+# or -1 - the place of an argument; a word for each input; for each output the function that takes
+# its Storage, and bytes.
 _WORDS = (
     "COUNT", "FRAMES", "FRAME", "CALLS", "SERVED", "ROOT", "LOCALS", "ROOTS", "ROWS", "TENSORS",
     "LARGE", "RELEASES", "TAKES", "SINK", "VIEW_CLASS", "FAMILY_CLASS", "ONE_DIGIT", "THREAD",
@@ -132,7 +134,7 @@ _CHECK_WORDS = """\
             holds = 0
         at += 2
         rows -= 1
-"""
+"""  # the rows of the snapshot follow
 
 
 def _check_arguments(slot: dict[str, int]) -> str:
@@ -253,6 +255,7 @@ def replay(this, arguments, count) -> "int64":
         holds = 0
 {_CHECK_MODES}
 {_CHECK_WORDS}
+{check_stretches("own")}
 {_check_arguments(slot)}
     if holds == 0:
 {_missed(8, *gone)}
@@ -384,7 +387,6 @@ def _made(
     roots = [(snapshot.arguments[k], at) for k, at in snapshot.roots.items()]
     roots += [(n, id(arguments[n])) for n in snapshot.same]
     pins += [arguments[n] for n in snapshot.same]
-    rows += [row for part in snapshot.rows.values() for row in part]
     native = frame.native
     takes = [part for pair in native.outputs for part in pair]
     pins.append(takes)
@@ -392,7 +394,9 @@ def _made(
     before = [word for part in (*modes, *roots) for word in part]
     own_rows = len(_WORDS) + len(before)
     before += [id(None) + TYPE, 0] * _OWN_ROWS  # they do not hold until `begin`
-    before += [word for part in (*rows, *tensors) for word in part]
+    before += [word for row in rows for word in row]
+    before += stretches([row for part in snapshot.rows.values() for row in part])
+    before += [word for part in tensors for word in part]
     values = {
         "COUNT": count, "FRAMES": id(frames), "FRAME": id(frame), "CALLS": calls.words.ctypes.data,
         "SERVED": 0, "ROOT": root, "LOCALS": len(modes), "ROOTS": len(roots),
@@ -408,7 +412,7 @@ def _made(
     return NativeReplay(entry, snapshot, words, own_rows, tuple(pins))
 
 
-_OWN_ROWS = 3  # of the attributes of the CompiledFunction
+_OWN_ROWS = 2  # of the attributes of the CompiledFunction
 
 
 def _settings() -> Rows:
