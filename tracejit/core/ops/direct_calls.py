@@ -12,6 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+class Direct:
+    """Native function in front of a public function that prepares its arguments in Python.
+
+    fast    its kind, as of a record
+    direct  the function to try
+    """
+
+    __slots__ = ("name", "fast", "direct")
+
+    def __init__(self, fast: str, name: str) -> None:
+        self.fast, self.name = fast, name
+        self.direct = counting(self)
+        functions[name] = self
+
+
+functions: dict[str, Direct] = {}
 CALLS = 32  # of an op before its direct function is made
 _maker: list[Callable[[Any], Callable[..., Any] | None]] = []
 

@@ -159,7 +159,7 @@ class Op:
         self.front = front
         self.casts = casts
         self.fast = fast
-        self.direct = direct_calls.counting(self) if fast else None
+        self.direct: Any = direct_calls.counting(self) if fast else None
         if self.name in REGISTRY:
             raise ValueError(f"op {self.name!r} is defined twice")
         REGISTRY[self.name] = self

@@ -49,7 +49,12 @@ class Loop(NamedTuple):
 LOOPS: dict[str, Loop] = {
     "add": Loop(np.add), "sub": Loop(np.subtract), "mul": Loop(np.multiply),
     "div": Loop(np.true_divide, dtypes="fd"), "neg": Loop(np.negative),
-    "relu": Loop(np.maximum, constant=True),
+    "relu": Loop(np.maximum, constant=True), "abs": Loop(np.absolute),
+    **{name: Loop(getattr(np, name), dtypes="fd")
+       for name in "exp expm1 log log1p log2 sqrt tanh sin cos".split()},
+    **{name: Loop(ufunc, result="?") for name, ufunc in (
+        ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal),
+        ("gt", np.greater), ("ge", np.greater_equal))},
 }  # fmt: skip
 _DTYPES = "fdl"
 _OWN = ("OP", "NODE", "ATTRIBUTES", "RULES", "FLOAT_OF", "BOOLS",
@@ -97,12 +102,13 @@ else:
 
 
 def _joined() -> str:
-    """Return lines that find the dtype and the shape of two operands."""
+    """Return lines that find the dtype and the shape of two operands. A comparison takes no number
+    first."""
     return f"""\
 dtype = type0
 shape = shape0
 if kind0 != 1:
-    if kind1 != 1:
+    if kind1 != 1 or {own("BOOLS")} != 0:
 {indented(lines.decline(), 8)}\
     dtype = type1
     shape = shape1

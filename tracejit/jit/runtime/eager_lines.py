@@ -143,7 +143,11 @@ if view != none:
     family = view
     if pointer_at(view)[{TYPE // 8}] == {at("VIEW")}:
         family = {of("view", "family", View)}
-        if {of("view", "origin", View)} != none or {of("view", "op", View)} == none:
+        origin = {of("view", "origin", View)}
+        if origin != none:
+            if state != {NO_HISTORY} or origin != {at("NO_GRAD")}:
+{indented(decline(), 16)}\
+        if {of("view", "op", View)} == none:
 {indented(decline(), 12)}\
         if {of("view", "generation", View)} != {of("family", "generation", AliasFamily)}:
 {indented(decline(), 12)}\

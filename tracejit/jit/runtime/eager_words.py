@@ -21,8 +21,10 @@ import numpy as np
 from tracejit.core.eager import dispatch
 from tracejit.core.eager.array_storage import ArrayStorage
 from tracejit.core.eager.nodes import LeafSink, edge_of, next_number
+from tracejit.core.eager.origins import NO_GRAD
 from tracejit.core.eager.recording import Active, active
 from tracejit.core.eager.saved import Saved, SavedOutput, Unsaved
+from tracejit.core.eager.size import Size
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import AliasFamily, View
@@ -45,7 +47,8 @@ _CONSTANTS: dict[str, Any] = {
     "STORAGE": Storage, "ARRAY_STORAGE": ArrayStorage, "NDARRAY": np.ndarray, "SINK": LeafSink,
     "REFERENCE": weakref.ref, "SAVED": Saved, "SAVED_OUTPUT": SavedOutput, "UNSAVED": Unsaved,
     "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "ONE": 1, "EMPTY": (),
-    "DECLINED": NotImplemented, "CPU": CPU, "ACTIVE": active, "F32": float32, "F64": float64,
+    "DECLINED": NotImplemented, "SLICE": slice, "PLAIN_TUPLE": tuple, "SIZE": Size,
+    "NO_GRAD": NO_GRAD, "CPU": CPU, "ACTIVE": active, "F32": float32, "F64": float64,
     "I64": int64, "BOOL": bool_, "EDGE_OF": edge_of, "NEXT": next_number,
     "DICT_NAME": "__dict__", **{f"KEY_{name.upper()}": name for name in _SWITCHES},
 }  # fmt: skip
@@ -54,12 +57,14 @@ _FUNCTIONS = {
     "LONG": "PyLong_FromLongLong", "VALUE": "PyLong_AsLongLong", "FAILED": "PyErr_Occurred",
     "FORGIVE": "PyErr_Clear", "EQUAL": "PyObject_RichCompareBool", "THREAD": "PyThreadState_Get",
     "THREAD_ID": "PyThreadState_GetID", "ATTRIBUTE": "PyObject_GetAttr", "ITEM": "PyDict_GetItem",
-    "CALL_0": "PyObject_CallNoArgs", "CALL_1": "PyObject_CallOneArg",
+    "DICT": "PyDict_New", "SET_ITEM": "PyDict_SetItem", "CALL_0": "PyObject_CallNoArgs", "CALL_1": "PyObject_CallOneArg",
     "REFER": "PyWeakref_NewRef", "REFERENT": "PyWeakref_GetObject",
 }  # fmt: skip
 # Room for one call: sizes of a result; addresses, a count and steps for a loop; two numbers; types
 # that nodes keep, which later calls find here.
-_ROOM = {"DIMS": MOST_DIMENSIONS, "ARGS": 3, "COUNT": 1, "STEPS": 3, "NUMBERS": 2, "KNOWN": 3}
+_ROOM = {"DIMS": MOST_DIMENSIONS, "ARGS": 3, "COUNT": 1, "STEPS": 3, "NUMBERS": 2, "KNOWN": 3,
+         "STRIDES": MOST_DIMENSIONS, "NEW_DIMS": MOST_DIMENSIONS, "NEW_STRIDES": MOST_DIMENSIONS,
+         "ORDER": MOST_DIMENSIONS}  # fmt: skip
 _NAMES = (*_CONSTANTS, *_FUNCTIONS, "PARAMETER", "NEW_ARRAY", "MODE")
 _PLACES: dict[str, int] = {}
 for _name in _NAMES:
