@@ -102,8 +102,16 @@ def test_numbers_take_the_tensors_dtype(name, dtype, number):
 def test_a_tensor_without_dimensions_goes_with_any_shape(name):
     direct = native(name)
     x, y = values(tj.float32, (3, 4), 1), values(tj.float32, (), 2)
-    for operands in ((x, y), (y, x), (y, y)):
+    for operands in ((x, y), (y, x), (y, y), (x, y.expand(3, 4)), (y.expand(3, 4), x),
+                     (y.expand(3, 4), y.expand(3, 4)), (y, x[0, 1].expand(3, 4))):
         same(direct(*operands), generally(name, *operands))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_an_expanded_element_is_computed_for_each_place(name):
+    for value in SPECIAL:
+        x = tj.tensor(value).expand(5, 7)
+        same(native(name)(x), generally(name, x))
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+
 class Direct:
     """Native function in front of a public function that prepares its arguments in Python.
 

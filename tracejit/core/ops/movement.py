@@ -39,7 +39,6 @@ from tracejit.core.ops.shapes import (
 from tracejit.core.ops.types import TensorType, asked_dtype
 from tracejit.core.ops.types import dtype as element_type
 
-
 _reshape_direct, _transpose_direct, _t_direct, _permute_direct, _unsqueeze_direct = (
     Direct("view", name) for name in ("reshape", "transpose", "t", "permute", "unsqueeze"))
 

@@ -90,7 +90,9 @@ else:
 x{k} = objects[{k}]
 kind{k} = 0
 number{k} = 0
+spread{k} = 0
 shape{k} = empty
+strides{k} = none
 type{k} = none
 storage{k} = none
 class{k} = pointer_at(x{k})[1]
@@ -252,6 +254,8 @@ if shape{k} == shape or total == 1:
     step{k} = itemsize
 if kind{k} == 1 and shape{k} != empty:
     step{k} = itemsize
+if spread{k} == 1:
+    step{k} = 0
 """
     arguments = [(f"address{k}", f"step{k}") for k in range(count)]
     if constant:

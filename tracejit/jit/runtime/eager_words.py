@@ -57,7 +57,8 @@ _FUNCTIONS = {
     "LONG": "PyLong_FromLongLong", "VALUE": "PyLong_AsLongLong", "FAILED": "PyErr_Occurred",
     "FORGIVE": "PyErr_Clear", "EQUAL": "PyObject_RichCompareBool", "THREAD": "PyThreadState_Get",
     "THREAD_ID": "PyThreadState_GetID", "ATTRIBUTE": "PyObject_GetAttr", "ITEM": "PyDict_GetItem",
-    "DICT": "PyDict_New", "SET_ITEM": "PyDict_SetItem", "CALL_0": "PyObject_CallNoArgs", "CALL_1": "PyObject_CallOneArg",
+    "DICT": "PyDict_New", "SET_ITEM": "PyDict_SetItem", "CALL_0": "PyObject_CallNoArgs",
+    "CALL_1": "PyObject_CallOneArg",
     "REFER": "PyWeakref_NewRef", "REFERENT": "PyWeakref_GetObject",
 }  # fmt: skip
 # Room for one call: sizes of a result; addresses, a count and steps for a loop; two numbers; types
