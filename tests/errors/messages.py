@@ -23,6 +23,9 @@ CODE = re.compile(  # texts of generated code
 # Files whose texts are lines of a log or of a terminal, or notes on errors: tests/test_logs.py,
 # tests/lowering/test_apart.py, tests/runtime/test_progress.py and test_backward_lines.py have them.
 SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py", "jit/call_notes.py")
+# Files that write native functions of eager mode: they raise nothing, and all texts are code.
+GENERATED = tuple(f"runtime/eager_{name}.py" for name in
+                  ("elementwise", "lines", "products", "reductions", "views"))
 LITERAL = 8  # letters that make a text recognisable
 
 
@@ -48,7 +51,7 @@ def templates(root: Path = ROOT / "tracejit" / "jit") -> list[Template]:
     """Return the messages of all files, each text once."""
     found: dict[str, Template] = {}
     for path in sorted(root.rglob("*.py")):
-        if path.as_posix().endswith(SHOWN):
+        if path.as_posix().endswith((*SHOWN, *GENERATED)):
             continue
         for line, text in _texts(ast.parse(path.read_text())):
             found.setdefault(text, Template(text, f"{path.relative_to(root.parent)}:{line}"))
