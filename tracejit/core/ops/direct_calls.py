@@ -29,6 +29,8 @@ class Direct:
 
 
 functions: dict[str, Direct] = {}
+parameters: list[type] = []  # the class of parameters, which compute as plain tensors do
+parameter_watches: list[Callable[[type], None]] = []
 CALLS = 32  # of an op before its direct function is made
 _maker: list[Callable[[Any], Callable[..., Any] | None]] = []
 
@@ -64,3 +66,10 @@ def install_maker(maker: Callable[[Any], Callable[..., Any] | None]) -> None:
 def declines(*operands: Any) -> Any:
     """Do nothing: the general way has to run."""
     return NotImplemented
+
+
+def install_parameter(kind: type) -> None:
+    """Set the class of parameters, once it is imported."""
+    parameters[:] = [kind]
+    for watch in parameter_watches:
+        watch(kind)

@@ -11,11 +11,17 @@ from typing import Any
 
 from tracejit.core.ops.direct_calls import Direct, declines
 from tracejit.core.ops.record import Op
-from tracejit.jit.runtime import eager_elementwise, eager_reductions, eager_views, eager_words
+from tracejit.jit.runtime import (
+    eager_elementwise,
+    eager_products,
+    eager_reductions,
+    eager_views,
+    eager_words,
+)
 
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "elementwise": eager_elementwise.direct, "view": eager_views.direct,
-    "reduction": eager_reductions.direct,
+    "reduction": eager_reductions.direct, "product": eager_products.direct,
 }  # fmt: skip
 
 

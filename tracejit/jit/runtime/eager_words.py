@@ -30,6 +30,7 @@ from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import AliasFamily, View
 from tracejit.core.memory import CPU, Storage
 from tracejit.core.memory.reliances import holds, relies
+from tracejit.core.ops.direct_calls import parameter_watches, parameters
 from tracejit.core.ops.types import bool_, float32, float64, int64
 from tracejit.jit.capture.memory_words import DICT_VERSION, layout_known, slot_offset, word
 from tracejit.jit.runtime.builtin import DATA, python_api
@@ -75,9 +76,7 @@ for _name, _size in _ROOM.items():
     _PLACES[_name] = _end
     _end += _size
 COMMON = _end  # words before an op's own
-_PARAMETER = _PLACES["PARAMETER"]
 _tables: list[np.ndarray] = []
-_parameter: list[type] = [Tensor]
 _kept: list[Any] = []  # what tables have the addresses of
 
 
@@ -162,7 +161,8 @@ def table_of(own: Sequence[int], objects: Sequence[Any]) -> np.ndarray:
     """Return a table: the common words, then an op's own. Its objects live on."""
     known = [id(x) for x in _CONSTANTS.values()]
     known += [python_api(name) for name in _FUNCTIONS.values()]
-    known += [id(_parameter[0]), word(_array_functions() + 8 * _NEW_ARRAY), _MODE.ctypes.data]
+    new_array = word(_array_functions() + 8 * _NEW_ARRAY)
+    known += [id((*parameters, Tensor)[0]), new_array, _MODE.ctypes.data]
     table = np.zeros(COMMON + len(own), np.int64)
     table[: len(known)] = known
     table[COMMON:] = own
@@ -171,11 +171,9 @@ def table_of(own: Sequence[int], objects: Sequence[Any]) -> np.ndarray:
     return table
 
 
-def install_parameter(kind: type) -> None:
-    """Set the class of parameters, whose ops are those of plain tensors."""
-    _parameter[:] = [kind]
+def _see_parameters(kind: type) -> None:
     for table in _tables:
-        table[_PARAMETER] = id(kind)
+        table[_PLACES["PARAMETER"]] = id(kind)
 
 
 def block(ask: bool) -> None:
@@ -183,4 +181,5 @@ def block(ask: bool) -> None:
     _MODE[_BLOCKED] = ask
 
 
+parameter_watches.append(_see_parameters)
 dispatch.install_watch(block)
