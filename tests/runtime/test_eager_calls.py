@@ -107,6 +107,25 @@ def test_a_tensor_without_dimensions_goes_with_any_shape(name):
         same(direct(*operands), generally(name, *operands))
 
 
+@pytest.mark.parametrize("dtype", [tj.float32, tj.float64, tj.int64])
+@pytest.mark.parametrize("shapes", [((3, 7), (7,)), ((3, 7), (3, 1)), ((3, 1), (1, 7)), ((5,), (1,)),
+                                    ((2, 1, 4), (3, 1)), ((64, 31), (31,)), ((1, 1), (6,)),
+                                    ((2, 3, 4), (2, 1, 4))], ids=str)  # fmt: skip
+@pytest.mark.parametrize("name", BINARY)
+def test_operands_of_different_shapes_broadcast(name, shapes, dtype):
+    direct = native(name)
+    for pair in (shapes, shapes[::-1]):
+        given = [values(dtype, shape, k) for k, shape in enumerate(pair)]
+        found = direct(*given)
+        if found is NotImplemented:
+            assert dtype is tj.int64 and name == "div"
+            return
+        same(found, generally(name, *given))
+        nans = [tj.tensor(np.where(np.arange(np.prod(s)) % 3 < k + 1, np.nan, -np.nan).reshape(s),
+                          dtype=dtype) for k, s in enumerate(pair)] if dtype is not tj.int64 else given
+        same(direct(*nans), generally(name, *nans))
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_an_expanded_element_is_computed_for_each_place(name):
     for value in SPECIAL:
@@ -129,8 +148,8 @@ def test_what_is_not_plain_goes_the_general_way(name):
         assert direct(*[other] * count) is NotImplemented
     assert direct() is direct(*[x] * (count + 1)) is NotImplemented
     if count == 2:
-        for other in (True, 1j, "a", None, np.float32(1), x.numpy(), tj.ones(4), tj.ones(4, 1),
-                      x.to(tj.float64), 2**64, [1.0], Own(), x.to(tj.int64)):  # fmt: skip
+        for other in (True, 1j, "a", None, np.float32(1), x.numpy(), tj.ones(3), tj.ones(2, 1, 3),
+                      tj.ones(500, 4, 4), tj.ones(0, 4, 4), tj.ones([1] * 8).reshape([1] * 9), x.to(tj.float64), 2**64, [1.0], Own(), x.to(tj.int64)):  # fmt: skip
             assert direct(x, other) is NotImplemented
             assert direct(other, x) is NotImplemented
     assert type(direct(*[x] * count)) is tj.Tensor
@@ -169,14 +188,15 @@ def test_history_is_the_same(name, dtype):
     if count == 1:
         calls = [(x,) for x in known]
     else:
-        calls = [(a, b) for a in known for b in (*known, 2, 0.5, scalar)]
+        calls = [(a, b) for a in known for b in (*known, 2, 0.5, scalar, leaf[:1], leaf[None])]
+        calls += [(leaf[:1], inner)]
         calls += [(scalar, plain)] + [(2, leaf), (0.5, inner)] * (name not in COMPARISONS)
     for call in calls:
         found, expected = direct(*call), generally(name, *call)
         same(found.detach(), expected.detach())
         assert history(found) == history(expected)
         if expected.requires_grad:
-            both = [tj.autograd.grad(y, leaf, tj.ones(6, dtype=dtype), retain_graph=True)[0]
+            both = [tj.autograd.grad(y, leaf, tj.ones_like(y), retain_graph=True)[0]
                     for y in (found, expected)]
             assert both[0].numpy().tobytes() == both[1].numpy().tobytes()
     with tj.no_grad():
@@ -214,7 +234,7 @@ def test_no_reference_is_lost_or_kept(name, recorded):
     forms = [[tj.ones(5, requires_grad=recorded) * 1 for _ in range(count)]]
     if count == 2:
         leaf = tj.ones(5, requires_grad=recorded)
-        forms += [[forms[0][0], x] for x in (1000, 1234.5, tj.ones(5))] + [[leaf, 3]]
+        forms += [[forms[0][0], x] for x in (1000, 1234.5, tj.ones(5), tj.ones(2, 1))] + [[leaf, 3]]
     watched = [x for form in forms for x in form]
     watched += [None, True, False, (), tj.float32, tj.Tensor, NotImplemented, REGISTRY[name], 0]
     watched += [x.shape for form in forms for x in form if isinstance(x, tj.Tensor)]

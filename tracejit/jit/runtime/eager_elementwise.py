@@ -18,12 +18,15 @@ import numpy as np
 from tracejit.core.eager.tape import OpNode, differentiable_positions, node_class
 from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.record import Op
+from tracejit.jit.capture.memory_words import SIZE, TUPLE_ITEMS
 from tracejit.jit.runtime import eager_lines as lines
-from tracejit.jit.runtime.builtin import function_over, method, python_api
+from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
 from tracejit.jit.runtime.eager_lines import declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
     COMMON,
     HISTORY,
+    MOST_DIMENSIONS,
+    MOST_ELEMENTS,
     UNRECORDED,
     at,
     loop_of,
@@ -109,6 +112,9 @@ def _joined() -> str:
     return f"""\
 dtype = type0
 shape = shape0
+broadcast = 0
+whole0 = 0
+whole1 = 0
 if kind0 != 1:
     if kind1 != 1 or {own("BOOLS")} != 0:
 {indented(lines.decline(), 8)}\
@@ -123,7 +129,94 @@ if kind0 == 1 and kind1 == 1:
         else:
             if shape1 != empty:
                 if call_function({at("EQUAL")}, shape0, shape1, 2) & 4294967295 != 1:
-{indented(lines.decline(), 20)}\
+                    broadcast = 1
+"""
+
+
+def _broadcast() -> str:
+    """Return lines that find the sizes of the result of two operands of different shapes, and the
+    steps in their elements; 0 where a size is repeated."""
+    sizes = ""
+    for k in (0, 1):
+        sizes += f"""\
+    size{k} = 1
+    if j < rank{k}:
+        size{k} = call_function({at("VALUE")}, pointer_at(shape{k} + {TUPLE_ITEMS})[rank{k} - 1 - j])
+"""
+    steps = ""
+    for k, name in ((0, "STRIDES"), (1, "NEW_STRIDES")):
+        steps += f"""\
+    pointer_at({room(name)})[rank - 1 - j] = 0
+    if size{k} != 1:
+        pointer_at({room(name)})[rank - 1 - j] = whole{k}
+        whole{k} = whole{k} * size{k}
+"""
+    return f"""\
+rank0 = pointer_at(shape0)[{SIZE // 8}]
+rank1 = pointer_at(shape1)[{SIZE // 8}]
+rank = rank0
+if rank1 > rank:
+    rank = rank1
+{declines_if(f"rank > {MOST_DIMENSIONS} or spread0 == 1 or spread1 == 1")}\
+total = 1
+whole0 = 1
+whole1 = 1
+for j in range(rank):
+{sizes}\
+    if size0 != size1 and size0 != 1 and size1 != 1:
+{indented(lines.decline(), 8)}\
+{steps}\
+    if size1 != 1:
+        size0 = size1
+    pointer_at({room("DIMS")})[rank - 1 - j] = size0
+    total = total * size0
+    if size0 < 1 or total > {MOST_ELEMENTS}:
+{indented(lines.decline(), 8)}"""
+
+
+_NEW_SHAPE = f"""\
+if broadcast == 1:
+    shape = call_function({at("TUPLE")}, rank)
+{indented(failed("shape"))}\
+    for k in range(rank):
+        number = call_function({at("LONG")}, pointer_at({room("DIMS")})[k])
+{indented(failed("number", "shape"), 8)}\
+        pointer_at(shape + {TUPLE_ITEMS})[k] = number
+"""
+
+
+def _room_to_repeat(k: int) -> str:
+    """Return lines that make room for an operand with its repeated elements: NumPy, too, runs its
+    loop over such a copy."""
+    given = f"{at('NDARRAY')}, rank, {room('DIMS')}, given_type, 0, 0, 0, 0, 0"
+    return f"""\
+whole_array{k} = 0
+if broadcast == 1 and whole{k} != total:
+    whole_array{k} = call_function({at("NEW_ARRAY")}, {given})
+{indented(failed(f"whole_array{k}", "result"))}"""
+
+
+def _repeated(k: int) -> str:
+    steps = f"pointer_at({room(('STRIDES', 'NEW_STRIDES')[k])})"
+    copying = "".join(f"""\
+        {"if itemsize == 4" if size == 4 else "else"}:
+            for j in range(length):
+                {kind}(pointer_at(filled{k}), 0)[row * length + j] = {kind}(
+                    pointer_at(address{k}), 0)[skipped + j * {steps}[rank - 1]]
+""" for size, kind in ((4, "float32_scratch"), (8, "float64_scratch")))
+    return f"""\
+if whole_array{k} != 0:
+    filled{k} = pointer_at(whole_array{k})[{DATA}]
+    length = pointer_at({room("DIMS")})[rank - 1]
+    for row in range(total // length):
+        rest = row
+        skipped = 0
+        for j in range(1, rank):
+            extent = pointer_at({room("DIMS")})[rank - 1 - j]
+            skipped = skipped + rest % extent * {steps}[rank - 1 - j]
+            rest = rest // extent
+{copying}\
+    address{k} = filled{k}
 """
 
 
@@ -153,6 +246,7 @@ else:
 {floats}\
 result_type = dtype
 result_size = itemsize
+given_type = typenum
 if {own("BOOLS")} != 0:
     result_type = {at("BOOL")}
     typenum = {np.dtype(np.bool_).num}
@@ -254,6 +348,7 @@ if shape{k} == shape or total == 1:
     step{k} = itemsize
 if kind{k} == 1 and shape{k} != empty:
     step{k} = itemsize
+{_repeated(k) if count == 2 else ""}\
 if spread{k} == 1:
     step{k} = 0
 """
@@ -277,10 +372,21 @@ def _text(name: str, count: int, constant: bool) -> str:
     for k in range(count):
         body += _operand(k, count > 1)
     body += _joined() if count == 2 else "dtype = type0\nshape = shape0\n"
-    body += _kinds(count) + _wanted(count) + lines.extent()
+    extent = lines.extent()
+    if count == 2:
+        extent = (f"if broadcast == 0:\n{indented(extent)}else:\n{indented(_broadcast())}"
+                  f"{_NEW_SHAPE}")
+    body += _kinds(count) + _wanted(count) + extent
     body += lines.made("typenum", "result_size", "result_type")
     body += f"node = 0\nif wants != 0:\n{indented(_history(count))}"
-    body += _computed(count, constant) + "return result\n"
+    if count == 2:
+        body += "if broadcast == 1:\n    call_function(drop, shape)\n"
+        body += _room_to_repeat(0) + _room_to_repeat(1)
+    body += _computed(count, constant)
+    if count == 2:
+        for k in range(2):
+            body += f"if whole_array{k} != 0:\n    call_function(drop, whole_array{k})\n"
+    body += "return result\n"
     return lines.beginning(name) + indented(body)
 
 
