@@ -25,7 +25,7 @@ CODE = re.compile(  # texts of generated code
 SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py", "jit/call_notes.py")
 # Files that write native functions of eager mode: they raise nothing, and all texts are code.
 GENERATED = tuple(f"runtime/eager_{name}.py" for name in
-                  ("elementwise", "lines", "products", "reductions", "views"))
+                  ("elementwise", "lines", "products", "reductions", "selection", "views"))
 LITERAL = 8  # letters that make a text recognisable
 
 

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.core.eager.saved import Saved, SavedOutput, Unsaved
+from tracejit.core.eager.state import TensorState
+from tracejit.core.ops.cotangents import sum_to_shape
+from tracejit.core.ops.direct_calls import functions
 from tracejit.core.ops.record import REGISTRY
 
-# (grad, operands, outputs, position) -> the gradient of that operand, or NotImplemented
-Rule = Callable[[Any, Any, Any, int], Any]
+# (node, grad, position) -> the gradient of that operand, or NotImplemented
+Rule = Callable[[Any, Any, int], Any]
 
 
 def plain(rule: Rule) -> Callable[[Any, Any], list | None]:
@@ -22,12 +25,12 @@ def plain(rule: Rule) -> Callable[[Any, Any], list | None]:
 
     def gradients(node: Any, grad: Any) -> list | None:
         operands = node.operands
-        if operands is None or node.symbolic:
+        if operands is None or node.symbolic or not isinstance(grad, TensorState):
             return None
         results: list[Any] = [None] * len(operands)
         for k in node.needed:
             x = operands[k]
-            found = rule(grad, operands, node.outputs, k)
+            found = rule(node, grad, k)
             if found is NotImplemented:
                 return None
             if type(x) is Saved:
@@ -45,65 +48,102 @@ def plain(rule: Rule) -> Callable[[Any, Any], list | None]:
     return gradients
 
 
-def _read(x: Any) -> Any:
-    """Return an operand or a result that a node keeps, checked as the general way checks it."""
-    return x.unpack() if type(x) is Saved or type(x) is SavedOutput else x
+def rules_of(name: str) -> Callable[[Any, Any], list | None] | None:
+    """Return the function for nodes of an op; None for most."""
+    rule = _RULES.get(name)
+    return None if rule is None else plain(rule)
 
 
-def _passed(grad: Any, operands: Any, outputs: Any, k: int) -> Any:
+def _operand(node: Any, k: int) -> Any:
+    """Return an operand that a node keeps, checked as the general way checks it."""
+    x = node.operands[k]
+    return x.unpack() if type(x) is Saved else x
+
+
+def _result(node: Any) -> Any:
+    """Return the result that a node keeps, checked as the general way checks it."""
+    x = node.outputs[0]
+    return x.unpack() if type(x) is SavedOutput else x
+
+
+def _passed(node: Any, grad: Any, k: int) -> Any:
     return grad
 
 
-def rules_of(name: str) -> Callable[[Any, Any], list | None] | None:
-    """Return the function for nodes of an op; None for most."""
-    make = _RULES.get(name)
-    return None if make is None else plain(make())
+def _sub(node: Any, grad: Any, k: int) -> Any:
+    return neg.direct(grad) if k else grad
 
 
-def _sub() -> Rule:
-    neg = REGISTRY["neg"]
-    return lambda grad, operands, outputs, k: neg.direct(grad) if k else grad
+def _neg(node: Any, grad: Any, k: int) -> Any:
+    return neg.direct(grad)
 
 
-def _neg() -> Rule:
-    neg = REGISTRY["neg"]
-    return lambda grad, operands, outputs, k: neg.direct(grad)
+def _mul(node: Any, grad: Any, k: int) -> Any:
+    return mul.direct(grad, _operand(node, 1 - k))
 
 
-def _mul() -> Rule:
-    mul = REGISTRY["mul"]
-    return lambda grad, operands, outputs, k: mul.direct(grad, _read(operands[1 - k]))
+def _div(node: Any, grad: Any, k: int) -> Any:
+    return NotImplemented if k else div.direct(grad, _operand(node, 1))
 
 
-def _div() -> Rule:
-    div = REGISTRY["div"]
-    return lambda grad, operands, outputs, k: (
-        NotImplemented if k else div.direct(grad, _read(operands[1])))
+def _exp(node: Any, grad: Any, k: int) -> Any:
+    return mul.direct(grad, _result(node))
 
 
-def _exp() -> Rule:
-    mul = REGISTRY["mul"]
-    return lambda grad, operands, outputs, k: mul.direct(grad, _read(outputs[0]))
+def _log(node: Any, grad: Any, k: int) -> Any:
+    return div.direct(grad, _operand(node, 0))
 
 
-def _log() -> Rule:
-    div = REGISTRY["div"]
-    return lambda grad, operands, outputs, k: div.direct(grad, _read(operands[0]))
+def _tanh(node: Any, grad: Any, k: int) -> Any:
+    out = _result(node)
+    square = mul.direct(out, out)
+    slope = square if square is NotImplemented else sub.direct(1, square)
+    return slope if slope is NotImplemented else mul.direct(grad, slope)
 
 
-def _tanh() -> Rule:
-    mul, sub = REGISTRY["mul"], REGISTRY["sub"]
-
-    def rule(grad: Any, operands: Any, outputs: Any, k: int) -> Any:
-        out = _read(outputs[0])
-        square = mul.direct(out, out)
-        slope = square if square is NotImplemented else sub.direct(1, square)
-        return slope if slope is NotImplemented else mul.direct(grad, slope)
-
-    return rule
+def _relu(node: Any, grad: Any, k: int) -> Any:
+    below = le.direct(_result(node), 0)
+    return below if below is NotImplemented else functions["where"].direct(below, 0, grad)
 
 
-_RULES: dict[str, Callable[[], Rule]] = {
-    "add": lambda: _passed, "sub": _sub, "neg": _neg, "mul": _mul, "div": _div, "exp": _exp,
-    "log": _log, "tanh": _tanh,
+def _sum(node: Any, grad: Any, k: int) -> Any:
+    shape, dims = node.operands[0].shape, node.attributes["dims"]
+    if not node.attributes["keepdim"] and len(dims) < len(shape):
+        if dims != (len(shape) - 1,):
+            return NotImplemented
+        grad = functions["unsqueeze"].direct(grad, -1)
+    return grad if grad is NotImplemented else functions["expand"].direct(grad, shape)
+
+
+def _mean(node: Any, grad: Any, k: int) -> Any:
+    shape, count = node.operands[0].shape, 1
+    for d in node.attributes["dims"]:
+        count *= shape[d]
+    each = div.direct(grad, count)
+    return each if each is NotImplemented else _sum(node, each, k)
+
+
+def _matmul(node: Any, grad: Any, k: int) -> Any:
+    other = functions["transpose"].direct(_operand(node, 1 - k), -2, -1)
+    if other is NotImplemented:
+        return other
+    direct = functions["matmul"].direct
+    return direct(other, grad) if k else direct(grad, other)
+
+
+def _linear(node: Any, grad: Any, k: int) -> Any:
+    direct = functions["matmul"].direct
+    if k == 0:
+        return direct(grad, _operand(node, 1))
+    if k == 2:
+        return sum_to_shape(grad, node.operands[2].shape)
+    turned = functions["transpose"].direct(grad, 0, 1)
+    return turned if turned is NotImplemented else direct(turned, _operand(node, 0))
+
+
+sub, mul, div, neg, le = (REGISTRY[name] for name in "sub mul div neg le".split())
+_RULES: dict[str, Rule] = {
+    "add": _passed, "sub": _sub, "neg": _neg, "mul": _mul, "div": _div, "exp": _exp,
+    "log": _log, "tanh": _tanh, "relu": _relu, "sum": _sum, "mean": _mean, "matmul": _matmul,
+    "linear": _linear,
 }  # fmt: skip

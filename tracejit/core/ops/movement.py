@@ -567,6 +567,7 @@ def _expand_eager(xp: Any, x: Any, shape: tuple) -> Any:
     return _strided(xp, found, shape, tuple(strides))
 
 
+expand_direct = Direct("view", "expand")  # of gradients; its arrays may be written, as PyTorch's
 expand_record: Op = Op(
     "expand", "movement", ("input",), views=True,
     view_inverse=lambda base, src, shape: _unexpand(base, src, shape), sizes=("shape",),

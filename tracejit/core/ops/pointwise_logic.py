@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops import overriding, shapes
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.fitting import as_written, promote_fitting
 from tracejit.core.ops.operators import Operators, method
 from tracejit.core.ops.pointwise_record import (
@@ -227,6 +228,9 @@ _where = Op(
     node_name="WhereBackward0")
 
 
+_where_direct = Direct("selection", "where")
+
+
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Return `input` where `condition` holds, else `other`; all three broadcast.
 
@@ -238,6 +242,9 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     `where(condition)` alone is `condition.nonzero(as_tuple=True)`. RuntimeError if `condition` is
     of another dtype than bool or uint8.
     """
+    found = _where_direct.direct(condition, input, other)
+    if found is not NotImplemented:
+        return found
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition.__class__ is bool:

@@ -15,6 +15,7 @@ from tracejit.jit.runtime import (
     eager_elementwise,
     eager_products,
     eager_reductions,
+    eager_selection,
     eager_views,
     eager_words,
 )
@@ -22,6 +23,7 @@ from tracejit.jit.runtime import (
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "elementwise": eager_elementwise.direct, "view": eager_views.direct,
     "reduction": eager_reductions.direct, "product": eager_products.direct,
+    "selection": eager_selection.direct,
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def _chosen(name: str) -> str:
     return f"pointer_at(base + 8 * wants)[{COMMON + _OWN.index(f'{name}0') - 1}]"
 
 
-def _operand(k: int, numbers: bool) -> str:
+def operand(k: int, numbers: bool) -> str:
     known = f"""\
     kind{k} = 2
 else:
@@ -315,7 +315,7 @@ call_function(keep, true)
 """
 
 
-def _number(k: int) -> str:
+def number(k: int) -> str:
     """Return lines that write a number to the table, in the dtype."""
     cell = room("NUMBERS", k)
     return f"""\
@@ -342,7 +342,7 @@ address{k} = 0
 if kind{k} == 1:
 {indented(lines.same_as_before(f"x{k}", k, "result"))}\
 {indented(found)}\
-{_number(k)}\
+{number(k)}\
 step{k} = 0
 if shape{k} == shape or total == 1:
     step{k} = itemsize
@@ -370,7 +370,7 @@ call_function(loop, {room("ARGS")}, {room("COUNT")}, {room("STEPS")}, context)
 def _text(name: str, count: int, constant: bool) -> str:
     body = declines_if(f"count != {count}") + lines.mode()
     for k in range(count):
-        body += _operand(k, count > 1)
+        body += operand(k, count > 1)
     body += _joined() if count == 2 else "dtype = type0\nshape = shape0\n"
     extent = lines.extent()
     if count == 2:

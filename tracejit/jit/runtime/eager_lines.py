@@ -60,7 +60,8 @@ def beginning(name: str) -> str:
     """Return the head of a text, and the first lines of its function."""
     return f'''\
 """A builtin function: `this` is the table, an ndarray; `arguments` the address of the objects."""
-from tracejit.jit.lowering.abi import call_function, float32_scratch, float64_scratch, pointer_at
+from tracejit.jit.lowering.abi import (
+    call_function, float32_scratch, float64_scratch, pointer_at, uint8_scratch)
 
 PARAMETERS = "int64"
 

@@ -250,7 +250,8 @@ if copy{k} != 0:
 
 
 def _multiplied(linear: bool) -> str:
-    words = {"ARGS": ("address0", "address1", "data"), "NEW_DIMS": ("1", "rows", "inner", "columns"),
+    words = {"ARGS": ("address0", "address1", "data"),
+             "NEW_DIMS": ("1", "rows", "inner", "columns"),
              "NEW_STRIDES": ("0", "0", "0", "inner * itemsize", "itemsize", "columns * itemsize",
                              "itemsize", "columns * itemsize", "itemsize")}  # fmt: skip
     text = "".join(f"pointer_at({room(name, 0)})[{k}] = {value}\n"

@@ -305,10 +305,38 @@ if dim < rank0:
 {_entry("KEY_0", "dim")}"""
 
 
+def _expand() -> str:
+    return f"""\
+{_GIVEN}\
+lead = given - rank0
+{declines_if("lead < 0")}\
+for k in range(given):
+{indented(_number("size_given", "pointer_at(source)[k]"))}\
+    if size_given < 1:
+{indented(decline(), 8)}\
+    {_NEW_DIM}[k] = size_given
+    {_NEW_STRIDE}[k] = 0
+    if k >= lead:
+        if {_DIM}[k - lead] != 1:
+            if {_DIM}[k - lead] != size_given:
+{indented(decline(), 16)}\
+            {_NEW_STRIDE}[k] = {_STRIDE}[k - lead]
+step = 0
+for j in range(given):
+    if {_NEW_DIM}[given - 1 - j] == 1:
+        {_NEW_STRIDE}[given - 1 - j] = step
+        if given - 1 - j >= lead:
+            {_NEW_STRIDE}[given - 1 - j] = {_STRIDE}[given - 1 - j - lead]
+    step = {_NEW_DIM}[given - 1 - j] * {_NEW_STRIDE}[given - 1 - j]
+rank = given
+{_NEW_ATTRIBUTES}"""
+
+
 # function -> (lines, records, keys of attributes)
 _FUNCTIONS: dict[str, tuple[Callable[[], str], tuple[str, ...], tuple[str, ...]]] = {
     "getitem": (_getitem, ("select", "slice"), ("dim", "index", "start", "stop", "step")),
     "reshape": (_reshape, ("reshape",), ("shape",)),
+    "expand": (_expand, ("expand",), ("shape",)),
     "transpose": (_transpose, ("permute",), ("dims",)),
     "t": (_t, ("permute",), ("dims",)),
     "permute": (_permute, ("permute",), ("dims",)),
