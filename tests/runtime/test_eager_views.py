@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(not eager_words.available(), reason="no native c
                                 "interpreter")
 PUBLIC = {"getitem": lambda x, key: x[key], "reshape": lambda x, *s: x.reshape(*s),
           "transpose": lambda x, a, b: x.transpose(a, b), "t": lambda x: x.t(),
-          "permute": lambda x, *d: x.permute(*d), "unsqueeze": lambda x, d: x.unsqueeze(d), "expand": lambda x, *s: x.expand(*s)}
+          "permute": lambda x, *d: x.permute(*d), "unsqueeze": lambda x, d: x.unsqueeze(d),
+          "expand": lambda x, *s: x.expand(*s)}
 CALLS = [
     ("getitem", 0), ("getitem", -1), ("getitem", 3), ("getitem", slice(1, 3)),
     ("getitem", slice(None)), ("getitem", slice(-2, None)), ("getitem", slice(None, 100)),

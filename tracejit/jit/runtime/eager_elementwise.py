@@ -138,10 +138,11 @@ def _broadcast() -> str:
     steps in their elements; 0 where a size is repeated."""
     sizes = ""
     for k in (0, 1):
+        item = f"pointer_at(shape{k} + {TUPLE_ITEMS})[rank{k} - 1 - j]"
         sizes += f"""\
     size{k} = 1
     if j < rank{k}:
-        size{k} = call_function({at("VALUE")}, pointer_at(shape{k} + {TUPLE_ITEMS})[rank{k} - 1 - j])
+        size{k} = call_function({at("VALUE")}, {item})
 """
     steps = ""
     for k, name in ((0, "STRIDES"), (1, "NEW_STRIDES")):

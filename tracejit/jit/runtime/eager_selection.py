@@ -116,4 +116,4 @@ return result
 
 def direct(function: Direct) -> Callable[..., Any]:
     """Make the function of `where`."""
-    return function_over(method("selection", _text()), table_of((), function))
+    return function_over(method("selection", _text()), table_of((), (function,)))
