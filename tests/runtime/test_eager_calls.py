@@ -18,6 +18,7 @@ from tracejit.jit.runtime import eager_words
 
 pytestmark = pytest.mark.skipif(not eager_words.available(), reason="no native code on this "
                                 "interpreter")
+COMPARISONS = ["eq", "ge", "gt", "le", "lt", "ne"]  # a number cannot be their first operand
 FAST = sorted(op.name for op in REGISTRY.values() if op.fast == "elementwise")
 UNARY = [name for name in FAST if len(REGISTRY[name].operands) == 1]
 BINARY = [name for name in FAST if len(REGISTRY[name].operands) == 2]
@@ -91,17 +92,47 @@ def test_numbers_take_the_tensors_dtype(name, dtype, number):
         found = direct(*operands)
         if found is NotImplemented:
             continue
+        assert name not in COMPARISONS or operands[0] is x
         answered += 1
         same(found, generally(name, *operands))
-    assert answered == 2 or dtype is tj.int64
+    assert answered == 2 - (name in COMPARISONS) or dtype is tj.int64
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_a_tensor_without_dimensions_goes_with_any_shape(name):
     direct = native(name)
     x, y = values(tj.float32, (3, 4), 1), values(tj.float32, (), 2)
-    for operands in ((x, y), (y, x), (y, y)):
+    for operands in ((x, y), (y, x), (y, y), (x, y.expand(3, 4)), (y.expand(3, 4), x),
+                     (y.expand(3, 4), y.expand(3, 4)), (y, x[0, 1].expand(3, 4))):
         same(direct(*operands), generally(name, *operands))
+
+
+@pytest.mark.parametrize("dtype", [tj.float32, tj.float64, tj.int64])
+@pytest.mark.parametrize("shapes", [((3, 7), (7,)), ((3, 7), (3, 1)), ((3, 1), (1, 7)),
+                                    ((5,), (1,)), ((2, 1, 4), (3, 1)), ((64, 31), (31,)),
+                                    ((1, 1), (6,)),
+                                    ((2, 3, 4), (2, 1, 4))], ids=str)  # fmt: skip
+@pytest.mark.parametrize("name", BINARY)
+def test_operands_of_different_shapes_broadcast(name, shapes, dtype):
+    direct = native(name)
+    for pair in (shapes, shapes[::-1]):
+        given = [values(dtype, shape, k) for k, shape in enumerate(pair)]
+        found = direct(*given)
+        if found is NotImplemented:
+            assert dtype is tj.int64 and name == "div"
+            return
+        same(found, generally(name, *given))
+        if dtype is not tj.int64:
+            signs = [np.arange(np.prod(s)).reshape(s) % 3 < k + 1 for k, s in enumerate(pair)]
+            nans = [tj.tensor(np.where(sign, np.nan, -np.nan), dtype=dtype) for sign in signs]
+            same(direct(*nans), generally(name, *nans))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_an_expanded_element_is_computed_for_each_place(name):
+    for value in SPECIAL:
+        x = tj.tensor(value).expand(5, 7)
+        same(native(name)(x), generally(name, x))
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -119,7 +150,8 @@ def test_what_is_not_plain_goes_the_general_way(name):
         assert direct(*[other] * count) is NotImplemented
     assert direct() is direct(*[x] * (count + 1)) is NotImplemented
     if count == 2:
-        for other in (True, 1j, "a", None, np.float32(1), x.numpy(), tj.ones(4), tj.ones(4, 1),
+        for other in (True, 1j, "a", None, np.float32(1), x.numpy(), tj.ones(3), tj.ones(2, 1, 3),
+                      tj.ones(500, 4, 4), tj.ones(0, 4, 4), tj.ones([1] * 8).reshape([1] * 9),
                       x.to(tj.float64), 2**64, [1.0], Own(), x.to(tj.int64)):  # fmt: skip
             assert direct(x, other) is NotImplemented
             assert direct(other, x) is NotImplemented
@@ -159,18 +191,21 @@ def test_history_is_the_same(name, dtype):
     if count == 1:
         calls = [(x,) for x in known]
     else:
-        calls = [(a, b) for a in known for b in (*known, 2, 0.5, scalar)]
-        calls += [(2, leaf), (0.5, inner), (scalar, plain)]
+        calls = [(a, b) for a in known for b in (*known, 2, 0.5, scalar, leaf[:1], leaf[None])]
+        calls += [(leaf[:1], inner)]
+        calls += [(scalar, plain)] + [(2, leaf), (0.5, inner)] * (name not in COMPARISONS)
     for call in calls:
         found, expected = direct(*call), generally(name, *call)
         same(found.detach(), expected.detach())
         assert history(found) == history(expected)
         if expected.requires_grad:
-            both = [tj.autograd.grad(y, leaf, tj.ones(6, dtype=dtype), retain_graph=True)[0]
+            both = [tj.autograd.grad(y, leaf, tj.ones_like(y), retain_graph=True)[0]
                     for y in (found, expected)]
             assert both[0].numpy().tobytes() == both[1].numpy().tobytes()
     with tj.no_grad():
         assert not direct(*[leaf] * count).requires_grad
+    if name in COMPARISONS:
+        return
     with tj.autograd.detect_anomaly(check_nan=False):
         assert direct(*[leaf] * count) is NotImplemented
         assert direct(*[plain] * count) is not NotImplemented
@@ -202,7 +237,7 @@ def test_no_reference_is_lost_or_kept(name, recorded):
     forms = [[tj.ones(5, requires_grad=recorded) * 1 for _ in range(count)]]
     if count == 2:
         leaf = tj.ones(5, requires_grad=recorded)
-        forms += [[forms[0][0], x] for x in (1000, 1234.5, tj.ones(5))] + [[leaf, 3]]
+        forms += [[forms[0][0], x] for x in (1000, 1234.5, tj.ones(5), tj.ones(2, 1))] + [[leaf, 3]]
     watched = [x for form in forms for x in form]
     watched += [None, True, False, (), tj.float32, tj.Tensor, NotImplemented, REGISTRY[name], 0]
     watched += [x.shape for form in forms for x in form if isinstance(x, tj.Tensor)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import tracejit
 from tracejit.core.eager.tensor import Tensor
+from tracejit.core.ops.direct_calls import install_parameter
 from tracejit.core.ops.overriding import PLAIN, disabled
 
 
@@ -58,6 +59,7 @@ class Parameter(Tensor):
 
 
 PLAIN.add(Parameter)
+install_parameter(Parameter)
 
 
 class _OfBuffers(type):

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracejit.core.eager.nodes import FREED, Edge, Node, RemovableHandle, edge_of, grad_fn_of
 from tracejit.core.eager.origins import PIECE, check_use, is_older, mark, origin_of, standing
+from tracejit.core.eager.plain_gradients import rules_of
 from tracejit.core.eager.recording import active, ended_to_hints
 from tracejit.core.eager.saved import Saved, SavedOutput, SavedResult, Unsaved, alias, settle_shapes
 from tracejit.core.eager.state import TensorState, shape_of
@@ -102,7 +103,8 @@ def node_class(op: Op) -> type:
     """Return the class of an op's nodes, which bears PyTorch's name."""
     found = _node_classes.get(op)
     if found is None:
-        found = _node_classes[op] = type(op.backward_name(), (OpNode,), {"__slots__": ()})
+        found = _node_classes[op] = type(op.backward_name(), (OpNode,), {
+            "__slots__": (), "plain": rules_of(op.name)})
     return found
 
 

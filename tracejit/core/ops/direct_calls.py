@@ -12,6 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+
+class Direct:
+    """Native function in front of a public function that prepares its arguments in Python.
+
+    fast    its kind, as of a record
+    direct  the function to try
+    """
+
+    __slots__ = ("name", "fast", "direct")
+
+    def __init__(self, fast: str, name: str) -> None:
+        self.fast, self.name = fast, name
+        self.direct = counting(self)
+        functions[name] = self
+
+
+functions: dict[str, Direct] = {}
+parameters: list[type] = []  # the class of parameters, which compute as plain tensors do
+parameter_watches: list[Callable[[type], None]] = []
 CALLS = 32  # of an op before its direct function is made
 _maker: list[Callable[[Any], Callable[..., Any] | None]] = []
 
@@ -47,3 +66,10 @@ def install_maker(maker: Callable[[Any], Callable[..., Any] | None]) -> None:
 def declines(*operands: Any) -> Any:
     """Do nothing: the general way has to run."""
     return NotImplemented
+
+
+def install_parameter(kind: type) -> None:
+    """Set the class of parameters, once it is imported."""
+    parameters[:] = [kind]
+    for watch in parameter_watches:
+        watch(kind)

@@ -19,6 +19,7 @@ import numpy as np
 from tracejit.core.ops import expanded_writes, gather_scatter, overriding
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.fitting import as_written, fitting, fitting_tensor, is_int
 from tracejit.core.ops.gather_scatter import index_select, is_mask
 from tracejit.core.ops.movement import movedim
@@ -46,6 +47,7 @@ from tracejit.core.ops.types import (
     int64,
 )
 
+_getitem_direct = Direct("view", "getitem")
 _HEAP_TYPE = 1 << 9
 _MOST_ITEMS = 32  # of a list that counts as a tuple of keys
 
@@ -254,6 +256,9 @@ def getitem(input: Any, key: Any) -> Any:
 
     IndexError for a position out of range, ValueError for a step that is not positive.
     """
+    seen = _getitem_direct.direct(input, key)
+    if seen is not NotImplemented:
+        return seen
     try:
         found = plan(input, key, reads=True)
     except Exception:

@@ -18,6 +18,7 @@ from tracejit.core.ops import overriding, shapes
 from tracejit.core.ops.array_sums import in_parts
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite, widened
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.fitting import fitting
 from tracejit.core.ops.older_orders import older_order
 from tracejit.core.ops.operators import Operators, method
@@ -27,6 +28,9 @@ from tracejit.core.ops.types import BOOL, CPP_NAMES, FLOATING, SCALAR_NAMES, Ten
 
 # Multiplications above which OpenBLAS has no routine per layout (its `small_kernel_permit`).
 _SMALL_PRODUCT = 100 * 100 * 100
+
+
+_matmul_direct, _linear_direct = (Direct("product", name) for name in ("matmul", "linear"))
 
 
 def _product_type(input: Any, other: Any) -> TensorType:
@@ -110,6 +114,9 @@ matmul_record = Op(
 
 def product(input: Any, other: Any) -> Any:
     """Apply the record itself to matrices, or equally many of them; dtypes must agree."""
+    found = _matmul_direct.direct(input, other)
+    if found is not NotImplemented:
+        return found
     _same_dtype(input, other)
     return apply(matmul_record, (input, other), {})
 
@@ -154,6 +161,9 @@ def matmul(input: Any, other: Any) -> Any:
 
     RuntimeError if the sizes do not fit, if an operand is 0-dim, or if dtypes differ.
     """
+    found = _matmul_direct.direct(input, other)
+    if found is not NotImplemented:
+        return found
     must_be_tensors("matmul", ("input", "other"), (input, other))
     if _is_sparse(input) or _is_sparse(other):
         return _with_sparse(input, other)
@@ -466,6 +476,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
     RuntimeError if the sizes do not fit or dtypes differ.
     """
+    found = _linear_direct.direct(input, weight, bias)
+    if found is not NotImplemented:
+        return found
     if not len(input.shape) or not len(weight.shape):
         raise RuntimeError("both arguments to linear need to be at least 1D, but they are "
                            f"{len(input.shape)}D and {len(weight.shape)}D")

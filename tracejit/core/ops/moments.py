@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.core.ops import pointwise
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite, widened
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.movement import squeeze_record
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise import convert, where
@@ -51,6 +52,7 @@ def _mean_rule(grad: Any, input_type: TensorType, dims: tuple[int, ...], keepdim
     return restored(each, dims, keepdim).expand(input_type.shape)
 
 
+_mean_direct = Direct("reduction", "mean")
 mean_record = composite("mean", ("input",), _mean_body, infer=_type, input=_mean_rule)
 
 
@@ -62,6 +64,10 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | N
     >>> tracejit.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(1).tolist()
     [1.5, 3.5]
     """
+    if dtype is None:
+        found = _mean_direct.direct(input, dim, keepdim)
+        if found is not NotImplemented:
+            return found
     x = input if dtype is None else convert(input, dtype)
     if x.dtype.category < FLOATING:
         raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a "

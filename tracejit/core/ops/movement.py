@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops import overriding
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.operators import Operators, method
 from tracejit.core.ops.pointwise_record import must_be_tensors
 from tracejit.core.ops.record import Op
@@ -37,6 +38,9 @@ from tracejit.core.ops.shapes import (
 )  # fmt: skip
 from tracejit.core.ops.types import TensorType, asked_dtype
 from tracejit.core.ops.types import dtype as element_type
+
+_reshape_direct, _transpose_direct, _t_direct, _permute_direct, _unsqueeze_direct = (
+    Direct("view", name) for name in ("reshape", "transpose", "t", "permute", "unsqueeze"))
 
 
 def typed(input: Any, shape: Iterable[Any]) -> TensorType:
@@ -146,6 +150,10 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     tracejit.Size([2, 3])
     """
     try:
+        if shape is None:
+            found = _reshape_direct.direct(input, *sizes)
+            if found is not NotImplemented:
+                return found
         return reshape_record(input, shape=resolved(given(sizes, shape), input))
     except Exception:
         return overriding.instead(reshape, (input, *sizes), {} if shape is None else {
@@ -162,6 +170,10 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     >>> tracejit.zeros(2, 3).view(-1).shape
     tracejit.Size([6])
     """
+    if size is None and dtype is None:
+        found = _reshape_direct.direct(input, *shape)
+        if found is not NotImplemented:
+            return found
     if dtype is not None or len(shape) == 1 and isinstance(shape[0], (element_type, type)):
         from tracejit.core.ops.reinterpret import reinterpreted
 
@@ -311,6 +323,10 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     >>> tracejit.zeros(2, 3, 4).permute(2, 0, 1).shape
     tracejit.Size([4, 2, 3])
     """
+    if dims is None:
+        found = _permute_direct.direct(input, *order)
+        if found is not NotImplemented:
+            return found
     ndim = len(input.shape)
     order = tuple(normalize_dim(d, ndim) for d in given(order, dims))
     if len(order) != ndim:
@@ -333,6 +349,9 @@ def transpose(input: Any, dim0: Any, dim1: int | None = None) -> Any:
     >>> tracejit.zeros(2, 3).transpose(0, 1).shape
     tracejit.Size([3, 2])
     """
+    found = _transpose_direct.direct(input, dim0, dim1)
+    if found is not NotImplemented:
+        return found
     if dim1 is None:
         if not isinstance(dim0, (tuple, list)):
             raise TypeError("transpose() missing 1 required positional argument: 'dim1'")
@@ -371,6 +390,9 @@ def t(input: Any) -> Any:
     >>> tracejit.zeros(2, 3).t().shape
     tracejit.Size([3, 2])
     """
+    found = _t_direct.direct(input)
+    if found is not NotImplemented:
+        return found
     ndim = len(input.shape)
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
@@ -500,6 +522,9 @@ def unsqueeze(input: Any, dim: int) -> Any:
     >>> tracejit.zeros(2, 3).unsqueeze(-1).shape
     tracejit.Size([2, 3, 1])
     """
+    found = _unsqueeze_direct.direct(input, dim)
+    if found is not NotImplemented:
+        return found
     return unsqueeze_record(input, dim=normalize_dim(dim, len(input.shape) + 1))
 
 
@@ -542,6 +567,7 @@ def _expand_eager(xp: Any, x: Any, shape: tuple) -> Any:
     return _strided(xp, found, shape, tuple(strides))
 
 
+expand_direct = Direct("view", "expand")  # of gradients; its arrays may be written, as PyTorch's
 expand_record: Op = Op(
     "expand", "movement", ("input",), views=True,
     view_inverse=lambda base, src, shape: _unexpand(base, src, shape), sizes=("shape",),

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops import overriding, shapes
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.fitting import as_written, promote_fitting
 from tracejit.core.ops.operators import Operators, method
 from tracejit.core.ops.pointwise_record import (
@@ -56,17 +57,17 @@ ONE, BOTH = ("input",), ("input", "other")
 
 
 # -- comparison ------------------------------------------------------------------------------------
-eq = pointwise("eq", "equal", "({input} == {other})", "compare",
+eq = pointwise("eq", "equal", "({input} == {other})", "compare", fast=True,
                tensors=ONE, methods=("eq", "__eq__"))
-ne = pointwise("ne", "not_equal", "({input} != {other})", "compare",
+ne = pointwise("ne", "not_equal", "({input} != {other})", "compare", fast=True,
                tensors=ONE, methods=("ne", "not_equal", "__ne__"))
-lt = pointwise("lt", "less", "({input} < {other})", "compare",
+lt = pointwise("lt", "less", "({input} < {other})", "compare", fast=True,
                tensors=ONE, methods=("lt", "less", "__lt__"), check=_ordered("lt_cpu"))
-le = pointwise("le", "less_equal", "({input} <= {other})", "compare",
+le = pointwise("le", "less_equal", "({input} <= {other})", "compare", fast=True,
                tensors=ONE, methods=("le", "less_equal", "__le__"), check=_ordered("le_cpu"))
-gt = pointwise("gt", "greater", "({input} > {other})", "compare",
+gt = pointwise("gt", "greater", "({input} > {other})", "compare", fast=True,
                tensors=ONE, methods=("gt", "greater", "__gt__"), check=_ordered("gt_cpu"))
-ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare",
+ge = pointwise("ge", "greater_equal", "({input} >= {other})", "compare", fast=True,
                tensors=ONE, methods=("ge", "greater_equal", "__ge__"), check=_ordered("ge_cpu"))
 not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 
@@ -74,6 +75,9 @@ not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 def _comparison(op: Op) -> Any:
     """Make Python's comparison: NotImplemented for operands that are neither tensor nor number."""
     def call(self: Any, other: Any) -> Any:
+        found = op.direct(self, other)
+        if found is not NotImplemented:
+            return found
         if isinstance(other, Operators) or is_number(other):
             return op(self, other)
         return overriding.by_operand(call, self, other)
@@ -224,6 +228,9 @@ _where = Op(
     node_name="WhereBackward0")
 
 
+_where_direct = Direct("selection", "where")
+
+
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """Return `input` where `condition` holds, else `other`; all three broadcast.
 
@@ -235,6 +242,9 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     `where(condition)` alone is `condition.nonzero(as_tuple=True)`. RuntimeError if `condition` is
     of another dtype than bool or uint8.
     """
+    found = _where_direct.direct(condition, input, other)
+    if found is not NotImplemented:
+        return found
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition.__class__ is bool:

@@ -47,25 +47,26 @@ def _zeros(grad: Any) -> Any:
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------
-exp = pointwise("exp", "exp", "exp({input})", "float",
+exp = pointwise("exp", "exp", "exp({input})", "float", fast=True,
                 input=lambda grad, out: grad * out)
 exp2 = pointwise("exp2", "exp2", "exp2({input})", "float",
                  input=lambda grad, out: grad * out * _LN2)
-expm1 = pointwise("expm1", "expm1", "expm1({input})", "float",
+expm1 = pointwise("expm1", "expm1", "expm1({input})", "float", fast=True,
                   input=lambda grad, out: grad * (out + 1))
-log = pointwise("log", "log", "log({input})", "float",
+log = pointwise("log", "log", "log({input})", "float", fast=True,
                 input=lambda grad, input: grad / input)
-log1p = pointwise("log1p", "log1p", "log1p({input})", "float", node_name="Log1PBackward0",
+log1p = pointwise("log1p", "log1p", "log1p({input})", "float", fast=True,
+                  node_name="Log1PBackward0",
                   input=lambda grad, input: grad / (input + 1))
-log2 = pointwise("log2", "log2", "log2({input})", "float",
+log2 = pointwise("log2", "log2", "log2({input})", "float", fast=True,
                  input=lambda grad, input: grad / (input * _LN2))
 log10 = pointwise("log10", "log10", "log10({input})", "float",
                   input=lambda grad, input: grad / (input * _LN10))
-sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float",
+sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float", fast=True,
                  input=lambda grad, out: grad / (2 * out))
 rsqrt = pointwise("rsqrt", lambda xp, input: 1 / xp.sqrt(input), "rsqrt({input})", "float",
                   input=lambda grad, out: grad * -0.5 * (out * out * out))
-tanh = pointwise("tanh", "tanh", "tanh({input})", "float",
+tanh = pointwise("tanh", "tanh", "tanh({input})", "float", fast=True,
                  input=lambda grad, out: grad * (1 - out * out))
 sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float",
                     input=lambda grad, out: grad * (1 - out) * out)
@@ -77,9 +78,9 @@ erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float",
                  input=lambda grad, input: grad * (exp(-(input * input)) * -_ERF))
 
 # -- trigonometry ----------------------------------------------------------------------------------
-sin: Op = pointwise("sin", "sin", "sin({input})", "float",
+sin: Op = pointwise("sin", "sin", "sin({input})", "float", fast=True,
                 input=lambda grad, input: grad * cos(input))
-cos: Op = pointwise("cos", "cos", "cos({input})", "float",
+cos: Op = pointwise("cos", "cos", "cos({input})", "float", fast=True,
                 input=lambda grad, input: grad * -sin(input))
 tan = pointwise("tan", "tan", "tan({input})", "float",
                 input=lambda grad, out: grad * (1 + out * out))
@@ -101,7 +102,7 @@ def _no_bool(op: Op, operands: tuple) -> None:
         raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for 'Bool'")
 
 
-_abs = pointwise("abs", "absolute", "abs({input})", methods=(), check=_no_bool,
+_abs = pointwise("abs", "absolute", "abs({input})", methods=(), check=_no_bool, fast=True,
                  input=lambda grad, input: grad * sign(input))
 _sign = pointwise(
     "sign", lambda xp, input: xp.sign(xp.where(input == input, input, 0)),

@@ -20,6 +20,7 @@ from tracejit.core.ops import pointwise
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.composite import composite
 from tracejit.core.ops.creation import zeros_of
+from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.gather_scatter import gather_record, scatter_add_record
 from tracejit.core.ops.movement import given, squeeze_record
 from tracejit.core.ops.operators import method
@@ -60,6 +61,10 @@ from tracejit.core.ops.types import (
 )  # fmt: skip
 
 # -- arguments ------------------------------------------------------------------------------------
+
+
+_sum_direct, _max_direct, _argmax_direct = (
+    Direct("reduction", name) for name in ("sum", "max", "argmax"))
 
 
 def _summable(input: Any, d: dtype | None) -> Any:
@@ -111,6 +116,10 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: dtype | No
     >>> tracejit.tensor([[1, 2], [3, 4]]).sum(0).tolist()
     [4, 6]
     """
+    if dtype is None:
+        found = _sum_direct.direct(input, dim, keepdim)
+        if found is not NotImplemented:
+            return found
     dims = normalize_dims(dim, len(input.shape))
     return sum_record(_summable(input, dtype), dims=dims, keepdim=bool(keepdim))
 
@@ -221,6 +230,9 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 7.0]]).argmax(1).tolist()
     [1, 0]
     """
+    found = _argmax_direct.direct(input, dim, keepdim)
+    if found is not NotImplemented:
+        return found
     dims = _nonempty(_ordered(input, "argmax()"), _one_or_all(input, dim), "argmax")
     return argmax_record(input, dims=dims, keepdim=bool(keepdim))
 
@@ -310,6 +322,10 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     >>> tracejit.tensor([[1.0, 5.0], [7.0, 2.0]]).max(0).indices.tolist()
     [1, 0]
     """
+    if dim is None and other is None:
+        found = _max_direct.direct(input, dim, keepdim)
+        if found is not NotImplemented:
+            return found
     must_be_tensors("max", ("input",), (input,))
     if other is not None or is_tensor(dim) and not isinstance(dim, int):
         return pointwise.maximum(input, dim if other is None else other)

@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.core.ops.direct_calls import declines
+from tracejit.core.ops.direct_calls import Direct, declines
 from tracejit.core.ops.record import Op
-from tracejit.jit.runtime import eager_elementwise, eager_words
+from tracejit.jit.runtime import (
+    eager_elementwise,
+    eager_products,
+    eager_reductions,
+    eager_selection,
+    eager_views,
+    eager_words,
+)
 
-_KINDS: dict[str, Callable[[Op], Callable[..., Any]]] = {
-    "elementwise": eager_elementwise.direct,
-}
+_KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "elementwise": eager_elementwise.direct, "view": eager_views.direct,
+    "reduction": eager_reductions.direct, "product": eager_products.direct,
+    "selection": eager_selection.direct,
+}  # fmt: skip
 
 
-def made(op: Op) -> Callable[..., Any]:
+def made(op: Op | Direct) -> Callable[..., Any]:
     """Make the native function of an op."""
     if not eager_words.available():
         return declines

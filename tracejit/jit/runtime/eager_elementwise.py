@@ -18,12 +18,15 @@ import numpy as np
 from tracejit.core.eager.tape import OpNode, differentiable_positions, node_class
 from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.record import Op
+from tracejit.jit.capture.memory_words import SIZE, TUPLE_ITEMS
 from tracejit.jit.runtime import eager_lines as lines
-from tracejit.jit.runtime.builtin import function_over, method, python_api
+from tracejit.jit.runtime.builtin import DATA, function_over, method, python_api
 from tracejit.jit.runtime.eager_lines import declines_if, failed, indented
 from tracejit.jit.runtime.eager_words import (
     COMMON,
     HISTORY,
+    MOST_DIMENSIONS,
+    MOST_ELEMENTS,
     UNRECORDED,
     at,
     loop_of,
@@ -49,7 +52,12 @@ class Loop(NamedTuple):
 LOOPS: dict[str, Loop] = {
     "add": Loop(np.add), "sub": Loop(np.subtract), "mul": Loop(np.multiply),
     "div": Loop(np.true_divide, dtypes="fd"), "neg": Loop(np.negative),
-    "relu": Loop(np.maximum, constant=True),
+    "relu": Loop(np.maximum, constant=True), "abs": Loop(np.absolute),
+    **{name: Loop(getattr(np, name), dtypes="fd")
+       for name in "exp expm1 log log1p log2 sqrt tanh sin cos".split()},
+    **{name: Loop(ufunc, result="?") for name, ufunc in (
+        ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal),
+        ("gt", np.greater), ("ge", np.greater_equal))},
 }  # fmt: skip
 _DTYPES = "fdl"
 _OWN = ("OP", "NODE", "ATTRIBUTES", "RULES", "FLOAT_OF", "BOOLS",
@@ -68,7 +76,7 @@ def _chosen(name: str) -> str:
     return f"pointer_at(base + 8 * wants)[{COMMON + _OWN.index(f'{name}0') - 1}]"
 
 
-def _operand(k: int, numbers: bool) -> str:
+def operand(k: int, numbers: bool) -> str:
     known = f"""\
     kind{k} = 2
 else:
@@ -85,7 +93,9 @@ else:
 x{k} = objects[{k}]
 kind{k} = 0
 number{k} = 0
+spread{k} = 0
 shape{k} = empty
+strides{k} = none
 type{k} = none
 storage{k} = none
 class{k} = pointer_at(x{k})[1]
@@ -97,12 +107,16 @@ else:
 
 
 def _joined() -> str:
-    """Return lines that find the dtype and the shape of two operands."""
+    """Return lines that find the dtype and the shape of two operands. A comparison takes no number
+    first."""
     return f"""\
 dtype = type0
 shape = shape0
+broadcast = 0
+whole0 = 0
+whole1 = 0
 if kind0 != 1:
-    if kind1 != 1:
+    if kind1 != 1 or {own("BOOLS")} != 0:
 {indented(lines.decline(), 8)}\
     dtype = type1
     shape = shape1
@@ -115,7 +129,95 @@ if kind0 == 1 and kind1 == 1:
         else:
             if shape1 != empty:
                 if call_function({at("EQUAL")}, shape0, shape1, 2) & 4294967295 != 1:
-{indented(lines.decline(), 20)}\
+                    broadcast = 1
+"""
+
+
+def _broadcast() -> str:
+    """Return lines that find the sizes of the result of two operands of different shapes, and the
+    steps in their elements; 0 where a size is repeated."""
+    sizes = ""
+    for k in (0, 1):
+        item = f"pointer_at(shape{k} + {TUPLE_ITEMS})[rank{k} - 1 - j]"
+        sizes += f"""\
+    size{k} = 1
+    if j < rank{k}:
+        size{k} = call_function({at("VALUE")}, {item})
+"""
+    steps = ""
+    for k, name in ((0, "STRIDES"), (1, "NEW_STRIDES")):
+        steps += f"""\
+    pointer_at({room(name)})[rank - 1 - j] = 0
+    if size{k} != 1:
+        pointer_at({room(name)})[rank - 1 - j] = whole{k}
+        whole{k} = whole{k} * size{k}
+"""
+    return f"""\
+rank0 = pointer_at(shape0)[{SIZE // 8}]
+rank1 = pointer_at(shape1)[{SIZE // 8}]
+rank = rank0
+if rank1 > rank:
+    rank = rank1
+{declines_if(f"rank > {MOST_DIMENSIONS} or spread0 == 1 or spread1 == 1")}\
+total = 1
+whole0 = 1
+whole1 = 1
+for j in range(rank):
+{sizes}\
+    if size0 != size1 and size0 != 1 and size1 != 1:
+{indented(lines.decline(), 8)}\
+{steps}\
+    if size1 != 1:
+        size0 = size1
+    pointer_at({room("DIMS")})[rank - 1 - j] = size0
+    total = total * size0
+    if size0 < 1 or total > {MOST_ELEMENTS}:
+{indented(lines.decline(), 8)}"""
+
+
+_NEW_SHAPE = f"""\
+if broadcast == 1:
+    shape = call_function({at("TUPLE")}, rank)
+{indented(failed("shape"))}\
+    for k in range(rank):
+        number = call_function({at("LONG")}, pointer_at({room("DIMS")})[k])
+{indented(failed("number", "shape"), 8)}\
+        pointer_at(shape + {TUPLE_ITEMS})[k] = number
+"""
+
+
+def _room_to_repeat(k: int) -> str:
+    """Return lines that make room for an operand with its repeated elements: NumPy, too, runs its
+    loop over such a copy."""
+    given = f"{at('NDARRAY')}, rank, {room('DIMS')}, given_type, 0, 0, 0, 0, 0"
+    return f"""\
+whole_array{k} = 0
+if broadcast == 1 and whole{k} != total:
+    whole_array{k} = call_function({at("NEW_ARRAY")}, {given})
+{indented(failed(f"whole_array{k}", "result"))}"""
+
+
+def _repeated(k: int) -> str:
+    steps = f"pointer_at({room(('STRIDES', 'NEW_STRIDES')[k])})"
+    copying = "".join(f"""\
+        {"if itemsize == 4" if size == 4 else "else"}:
+            for j in range(length):
+                {kind}(pointer_at(filled{k}), 0)[row * length + j] = {kind}(
+                    pointer_at(address{k}), 0)[skipped + j * {steps}[rank - 1]]
+""" for size, kind in ((4, "float32_scratch"), (8, "float64_scratch")))
+    return f"""\
+if whole_array{k} != 0:
+    filled{k} = pointer_at(whole_array{k})[{DATA}]
+    length = pointer_at({room("DIMS")})[rank - 1]
+    for row in range(total // length):
+        rest = row
+        skipped = 0
+        for j in range(1, rank):
+            extent = pointer_at({room("DIMS")})[rank - 1 - j]
+            skipped = skipped + rest % extent * {steps}[rank - 1 - j]
+            rest = rest // extent
+{copying}\
+    address{k} = filled{k}
 """
 
 
@@ -145,6 +247,7 @@ else:
 {floats}\
 result_type = dtype
 result_size = itemsize
+given_type = typenum
 if {own("BOOLS")} != 0:
     result_type = {at("BOOL")}
     typenum = {np.dtype(np.bool_).num}
@@ -213,7 +316,7 @@ call_function(keep, true)
 """
 
 
-def _number(k: int) -> str:
+def number(k: int) -> str:
     """Return lines that write a number to the table, in the dtype."""
     cell = room("NUMBERS", k)
     return f"""\
@@ -240,12 +343,15 @@ address{k} = 0
 if kind{k} == 1:
 {indented(lines.same_as_before(f"x{k}", k, "result"))}\
 {indented(found)}\
-{_number(k)}\
+{number(k)}\
 step{k} = 0
 if shape{k} == shape or total == 1:
     step{k} = itemsize
 if kind{k} == 1 and shape{k} != empty:
     step{k} = itemsize
+{_repeated(k) if count == 2 else ""}\
+if spread{k} == 1:
+    step{k} = 0
 """
     arguments = [(f"address{k}", f"step{k}") for k in range(count)]
     if constant:
@@ -265,12 +371,23 @@ call_function(loop, {room("ARGS")}, {room("COUNT")}, {room("STEPS")}, context)
 def _text(name: str, count: int, constant: bool) -> str:
     body = declines_if(f"count != {count}") + lines.mode()
     for k in range(count):
-        body += _operand(k, count > 1)
+        body += operand(k, count > 1)
     body += _joined() if count == 2 else "dtype = type0\nshape = shape0\n"
-    body += _kinds(count) + _wanted(count) + lines.extent()
+    extent = lines.extent()
+    if count == 2:
+        extent = (f"if broadcast == 0:\n{indented(extent)}else:\n{indented(_broadcast())}"
+                  f"{_NEW_SHAPE}")
+    body += _kinds(count) + _wanted(count) + extent
     body += lines.made("typenum", "result_size", "result_type")
     body += f"node = 0\nif wants != 0:\n{indented(_history(count))}"
-    body += _computed(count, constant) + "return result\n"
+    if count == 2:
+        body += "if broadcast == 1:\n    call_function(drop, shape)\n"
+        body += _room_to_repeat(0) + _room_to_repeat(1)
+    body += _computed(count, constant)
+    if count == 2:
+        for k in range(2):
+            body += f"if whole_array{k} != 0:\n    call_function(drop, whole_array{k})\n"
+    body += "return result\n"
     return lines.beginning(name) + indented(body)
 
 

@@ -3,7 +3,8 @@
 In: names of operands. Out: text in the runner's language. Called by the files of small eager ops;
 `eager_words` has the words that the lines read.
 
-Names that the lines set: `x0` an operand, `shape0`, `type0` and `storage0` what it had; `dtype`,
+Names that the lines set: `x0` an operand, `shape0`, `strides0`, `type0`, `storage0` what it had;
+`dtype`,
 `shape`, `rank` and `total` of the result; `state` the thread's mode; `wants` the operands that get
 a gradient, as bits; `result` the new tensor, `data` the address of its elements.
 """
@@ -59,7 +60,8 @@ def beginning(name: str) -> str:
     """Return the head of a text, and the first lines of its function."""
     return f'''\
 """A builtin function: `this` is the table, an ndarray; `arguments` the address of the objects."""
-from tracejit.jit.lowering.abi import call_function, float32_scratch, float64_scratch, pointer_at
+from tracejit.jit.lowering.abi import (
+    call_function, float32_scratch, float64_scratch, pointer_at, uint8_scratch)
 
 PARAMETERS = "int64"
 
@@ -122,11 +124,16 @@ if pointer_at(mode)[2] != version:
 
 
 def tensor(x: str, k: int) -> str:
-    """Return lines that decline unless an object, of the class of tensors, is plain and
-    contiguous."""
+    """Return lines that decline unless an object, of the class of tensors, is plain and contiguous,
+    or one element that was expanded: `spread0` is then 1."""
     return f"""\
-if {of(x, "_device")} != {at("CPU")} or {of(x, "_strides")} != none:
-{indented(decline())}\
+{declines_if(f"{of(x, '_device')} != {at('CPU')}")}\
+strides{k} = {of(x, "_strides")}
+if strides{k} != none:
+    spread{k} = 1
+    for j in range(pointer_at(strides{k})[{SIZE // 8}]):
+        if pointer_at(strides{k} + {TUPLE_ITEMS})[j] != zero:
+{indented(decline(), 12)}\
 storage{k} = {of(x, "_storage")}
 {declines_if(f"storage{k} == none")}\
 shape{k} = {of(x, "_shape")}
@@ -143,7 +150,11 @@ if view != none:
     family = view
     if pointer_at(view)[{TYPE // 8}] == {at("VIEW")}:
         family = {of("view", "family", View)}
-        if {of("view", "origin", View)} != none or {of("view", "op", View)} == none:
+        origin = {of("view", "origin", View)}
+        if origin != none:
+            if state != {NO_HISTORY} or origin != {at("NO_GRAD")}:
+{indented(decline(), 16)}\
+        if {of("view", "op", View)} == none:
 {indented(decline(), 12)}\
         if {of("view", "generation", View)} != {of("family", "generation", AliasFamily)}:
 {indented(decline(), 12)}\
@@ -210,7 +221,8 @@ def filled(target: str, kind: type, values: dict[str, str], given: tuple[str, ..
 def same_as_before(x: str, k: int, drops: str) -> str:
     """Return lines that decline where code that an allocation ran has changed an operand."""
     return declines_if(f"{of(x, '_shape')} != shape{k} or {of(x, '_storage')} != storage{k} "
-                       f"or {of(x, '_dtype')} != type{k} or {of(x, '_strides')} != none", drops)
+                       f"or {of(x, '_dtype')} != type{k} or {of(x, '_strides')} != strides{k}",
+                       drops)
 
 
 def address(x: str, k: int, itemsize: str, drops: str) -> str:

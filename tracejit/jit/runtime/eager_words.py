@@ -21,13 +21,16 @@ import numpy as np
 from tracejit.core.eager import dispatch
 from tracejit.core.eager.array_storage import ArrayStorage
 from tracejit.core.eager.nodes import LeafSink, edge_of, next_number
+from tracejit.core.eager.origins import NO_GRAD
 from tracejit.core.eager.recording import Active, active
 from tracejit.core.eager.saved import Saved, SavedOutput, Unsaved
+from tracejit.core.eager.size import Size
 from tracejit.core.eager.state import TensorState
 from tracejit.core.eager.tensor import Tensor
 from tracejit.core.eager.views import AliasFamily, View
 from tracejit.core.memory import CPU, Storage
 from tracejit.core.memory.reliances import holds, relies
+from tracejit.core.ops.direct_calls import parameter_watches, parameters
 from tracejit.core.ops.types import bool_, float32, float64, int64
 from tracejit.jit.capture.memory_words import DICT_VERSION, layout_known, slot_offset, word
 from tracejit.jit.runtime.builtin import DATA, python_api
@@ -45,7 +48,8 @@ _CONSTANTS: dict[str, Any] = {
     "STORAGE": Storage, "ARRAY_STORAGE": ArrayStorage, "NDARRAY": np.ndarray, "SINK": LeafSink,
     "REFERENCE": weakref.ref, "SAVED": Saved, "SAVED_OUTPUT": SavedOutput, "UNSAVED": Unsaved,
     "NONE": None, "FALSE": False, "TRUE": True, "ZERO": 0, "ONE": 1, "EMPTY": (),
-    "DECLINED": NotImplemented, "CPU": CPU, "ACTIVE": active, "F32": float32, "F64": float64,
+    "DECLINED": NotImplemented, "SLICE": slice, "PLAIN_TUPLE": tuple, "SIZE": Size,
+    "NO_GRAD": NO_GRAD, "CPU": CPU, "ACTIVE": active, "F32": float32, "F64": float64,
     "I64": int64, "BOOL": bool_, "EDGE_OF": edge_of, "NEXT": next_number,
     "DICT_NAME": "__dict__", **{f"KEY_{name.upper()}": name for name in _SWITCHES},
 }  # fmt: skip
@@ -54,12 +58,15 @@ _FUNCTIONS = {
     "LONG": "PyLong_FromLongLong", "VALUE": "PyLong_AsLongLong", "FAILED": "PyErr_Occurred",
     "FORGIVE": "PyErr_Clear", "EQUAL": "PyObject_RichCompareBool", "THREAD": "PyThreadState_Get",
     "THREAD_ID": "PyThreadState_GetID", "ATTRIBUTE": "PyObject_GetAttr", "ITEM": "PyDict_GetItem",
-    "CALL_0": "PyObject_CallNoArgs", "CALL_1": "PyObject_CallOneArg",
+    "DICT": "PyDict_New", "SET_ITEM": "PyDict_SetItem", "CALL_0": "PyObject_CallNoArgs",
+    "CALL_1": "PyObject_CallOneArg",
     "REFER": "PyWeakref_NewRef", "REFERENT": "PyWeakref_GetObject",
 }  # fmt: skip
 # Room for one call: sizes of a result; addresses, a count and steps for a loop; two numbers; types
 # that nodes keep, which later calls find here.
-_ROOM = {"DIMS": MOST_DIMENSIONS, "ARGS": 3, "COUNT": 1, "STEPS": 3, "NUMBERS": 2, "KNOWN": 3}
+_ROOM = {"DIMS": MOST_DIMENSIONS, "ARGS": 3, "COUNT": 1, "STEPS": 3, "NUMBERS": 2, "KNOWN": 3,
+         "STRIDES": MOST_DIMENSIONS, "NEW_DIMS": MOST_DIMENSIONS, "NEW_STRIDES": MOST_DIMENSIONS,
+         "ORDER": MOST_DIMENSIONS}  # fmt: skip
 _NAMES = (*_CONSTANTS, *_FUNCTIONS, "PARAMETER", "NEW_ARRAY", "MODE")
 _PLACES: dict[str, int] = {}
 for _name in _NAMES:
@@ -69,9 +76,7 @@ for _name, _size in _ROOM.items():
     _PLACES[_name] = _end
     _end += _size
 COMMON = _end  # words before an op's own
-_PARAMETER = _PLACES["PARAMETER"]
 _tables: list[np.ndarray] = []
-_parameter: list[type] = [Tensor]
 _kept: list[Any] = []  # what tables have the addresses of
 
 
@@ -156,7 +161,8 @@ def table_of(own: Sequence[int], objects: Sequence[Any]) -> np.ndarray:
     """Return a table: the common words, then an op's own. Its objects live on."""
     known = [id(x) for x in _CONSTANTS.values()]
     known += [python_api(name) for name in _FUNCTIONS.values()]
-    known += [id(_parameter[0]), word(_array_functions() + 8 * _NEW_ARRAY), _MODE.ctypes.data]
+    new_array = word(_array_functions() + 8 * _NEW_ARRAY)
+    known += [id((*parameters, Tensor)[0]), new_array, _MODE.ctypes.data]
     table = np.zeros(COMMON + len(own), np.int64)
     table[: len(known)] = known
     table[COMMON:] = own
@@ -165,11 +171,9 @@ def table_of(own: Sequence[int], objects: Sequence[Any]) -> np.ndarray:
     return table
 
 
-def install_parameter(kind: type) -> None:
-    """Set the class of parameters, whose ops are those of plain tensors."""
-    _parameter[:] = [kind]
+def _see_parameters(kind: type) -> None:
     for table in _tables:
-        table[_PARAMETER] = id(kind)
+        table[_PLACES["PARAMETER"]] = id(kind)
 
 
 def block(ask: bool) -> None:
@@ -177,4 +181,5 @@ def block(ask: bool) -> None:
     _MODE[_BLOCKED] = ask
 
 
+parameter_watches.append(_see_parameters)
 dispatch.install_watch(block)
