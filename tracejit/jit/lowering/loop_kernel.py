@@ -29,6 +29,7 @@ from tracejit.jit.lowering.index import resolved, size_key
 from tracejit.jit.lowering.inlining import INDENT, Home, Module, Unsupported, statements
 from tracejit.jit.lowering.partial_writes import Part, partial_writes
 from tracejit.jit.lowering.program import Buffer, Instruction, Kernel, Program
+from tracejit.jit.lowering.steady_flags import bodies
 
 LOOP = "loop"  # `Instruction.extern` of a loop or a branch that is one kernel
 LOCAL = 64  # elements, at most, of memory that the kernel has for itself
@@ -347,26 +348,33 @@ class _For(_Loop):
     def write(self) -> tuple[list[str], SizeLike]:
         given = self.node.attributes
         carried, scanned, trips = given["carried"], given["scanned"], resolved(given["trip_count"])
-        program = self.lower(in_place(self.node.regions[0], 1, 0, carried))
+        programs = [self.lower(in_place(body, 1, 0, carried)) for body in bodies(self.node)]
         index, number, module = self.module.fresh(), self.module.fresh(), self.module
-        inputs = program.inputs
-        homes, before, after = self.carry(
-            program, inputs[1 : 1 + carried], self.read[:carried], self.written[:carried])
-        homes[inputs[0]] = Home(index, "int64")
-        for b, n in zip(inputs[1 + carried :], self.read[carried : carried + scanned]):
-            homes[b] = self.item(self.pointers[n], program.buffers[b].numel, index)
-        for b, n in zip(program.outputs, self.written[carried:]):
-            homes[b] = self.item(self.pointers[n], program.buffers[b].numel, index)
-        captured = self.read[carried + scanned :]
-        for b, n in zip(inputs[1 + carried + scanned :], captured):
-            homes[b] = self.first(n, before)
-        inside = self.region(program, homes, before)
-        last = self.size(trips)
-        which = f"{last} - 1 - {number}" if given["reverse"] else number
         module.imported("numpy", "int64")
-        lines = [*before, f"for {number} in range(lo, min(hi, {last})):",
-                 f"{INDENT}{index} = int64({which})", *indented([*inside, *self.stop()]), *after]
-        return lines, max(1, trips) if type(trips) is int else size_max(1, trips)
+        first, count = programs[0], carried + scanned
+        held, before, after = self.carry(
+            first, first.inputs[1 : 1 + carried], self.read[:carried], self.written[:carried])
+        given_homes = [held[b] for b in first.inputs[1 : 1 + carried]]
+        captured = [self.first(n, before) for n in self.read[count:]]
+        last, lines, carrying = self.size(trips), list[str](), self.each
+        for k, program in enumerate(programs):
+            homes = dict(zip(program.inputs, [Home(index, "int64"), *given_homes]))
+            self.each = carrying  # an iteration runs one of the bodies
+            for b, n in zip(program.inputs[1 + carried :], self.read[carried:count]):
+                homes[b] = self.item(self.pointers[n], program.buffers[b].numel, index)
+            for b, n in zip(program.outputs, self.written[carried:]):
+                homes[b] = self.item(self.pointers[n], program.buffers[b].numel, index)
+            homes |= zip(program.inputs[1 + count :], captured)
+            inside = self.region(program, homes, before)
+            begin = f"max(lo, {k})" if k else "lo"
+            end = f"min(hi, {last})" if k == len(programs) - 1 else f"min(min(hi, {last}), {k + 1})"
+            which = f"{last} - 1 - {number}" if given["reverse"] else number
+            loop = [f"for {number} in range({begin}, {end}):",
+                    f"{INDENT}{index} = int64({which})", *indented([*inside, *self.stop()])]
+            unless = ["if status[0] == 0:"] if lines and module.messages else []
+            lines += [*unless, *(indented(loop) if unless else loop)]
+        total = max(1, trips) if type(trips) is int else size_max(1, trips)
+        return [*before, *lines, *after], total
 
     def item(self, home: Home, numel: SizeLike, index: str) -> Home:
         text = self.size(numel)
