@@ -23,7 +23,7 @@ from tracejit.config import flags
 from tracejit.core.eager.state import TensorState, of_array
 from tracejit.core.memory import CPU
 from tracejit.core.ops.composite import has_fused_types
-from tracejit.core.ops.record import Op
+from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.types import TensorType
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.graph import Graph
@@ -35,7 +35,7 @@ _KEPT_CALLS = 4096  # sets of shapes
 _KEPT_PROGRAMS = 512
 
 
-class _Call:
+class Call:
     """Op at given shapes: its program, bound to them."""
 
     __slots__ = ("segment", "bound", "tensors")
@@ -44,7 +44,7 @@ class _Call:
         self.segment, self.bound, self.tensors = segment, bound, tensors
 
 
-_calls: dict[tuple, _Call | None] = {}
+_calls: dict[tuple, Call | None] = {}
 _programs: dict[tuple, list[CompiledGraph]] = {}
 
 
@@ -79,18 +79,19 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
     return made[0] if len(op.outputs) == 1 else tuple(made)
 
 
-def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> _Call | None:
+def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> Call | None:
     call = None
     if has_fused_types(op, operands) and all(math.prod(x._shape) for x in operands
                                    if isinstance(x, TensorState)):
-        call = _bound(op, operands, attributes)
+        with progress.compiling(op.name, "passes"):
+            call = bound(op, operands, attributes)
     if len(_calls) >= _KEPT_CALLS:
         _calls.clear()
     _calls[key] = call
     return call
 
 
-def _bound(op: Op, operands: tuple, attributes: dict) -> _Call | None:
+def bound(op: Op, operands: tuple, attributes: dict) -> Call | None:
     """Return the op's program bound to these shapes; None where the call is wrong."""
     shapes, static = _together(op, operands, attributes)
     given = [x if shape is None else TensorType(x._dtype, shape, CPU)
@@ -103,16 +104,18 @@ def _bound(op: Op, operands: tuple, attributes: dict) -> _Call | None:
     bound = BoundGraph(segment, sizes)
     results = (types,) if type(types) is TensorType else types
     bound.outputs = [(tuple(t.shape), t.dtype, CPU) for t in results]
-    return _Call(segment, bound, tuple([k for k, s in enumerate(shapes) if s is not None]))
+    return Call(segment, bound, tuple([k for k, s in enumerate(shapes) if s is not None]))
 
 
 def _together(op: Op, operands: tuple, attributes: dict) -> tuple[list[Any], dict]:
     """Return the shapes of the tensors among the operands, with dimensions taken together, and the
     attributes for these."""
     shapes: list[Any] = [x._shape if isinstance(x, TensorState) else None for x in operands]
-    known = [s for s in shapes if s is not None]
-    if op.fused == "flat" and all(s == known[0] for s in known):
-        return [None if s is None else (math.prod(s),) for s in shapes], attributes
+    known = [s for s in shapes if s]
+    if op.fused == "flat" or op.exact:
+        if all(s == known[0] for s in known):  # numbers beside them have no dimension
+            shapes = [(math.prod(s),) if s else s for s in shapes]
+        return shapes, attributes
     if op.fused != "rows":
         return shapes, attributes
     whole = known[0]
@@ -134,8 +137,7 @@ def _program(op: Op, given: Sequence[Any], attributes: dict) -> tuple[CompiledGr
         sizes = _sizes(segment, shapes)
         if all(guard.holds(sizes) for guard in segment.guards):
             return segment, sizes
-    with progress.compiling(op.name, "passes"):
-        segment = CompiledGraph(_graph(op, given, attributes), "compiled", "fast")
+    segment = CompiledGraph(_graph(op, given, attributes), "compiled", "fast")
     if len(_programs) >= _KEPT_PROGRAMS:
         _programs.clear()
     _programs[key] = [*known, segment]
@@ -155,7 +157,7 @@ def _graph(op: Op, given: Sequence[Any], attributes: dict) -> Graph:
             shape.append(graph.scope.symbol(size, f"s{k}_{d}"))
             graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
         operands.append(graph.input(TensorType(x.dtype, tuple(shape), CPU), f"x{k}"))
-    found = op(*operands, **attributes)
+    found = apply(op, tuple(operands), attributes)
     graph.outputs = list(found) if type(found) is tuple else [found]
     return graph
 
