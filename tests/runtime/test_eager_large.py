@@ -7,7 +7,7 @@ import pytest
 import tracejit
 from tracejit.core.eager import dispatch
 from tracejit.core.ops.record import REGISTRY
-from tracejit.jit.runtime import eager_kernels, eager_large
+from tracejit.jit.runtime import eager_fused, eager_kernels, eager_large
 
 RNG = np.random.default_rng(3)
 SIDE = 256
@@ -23,8 +23,8 @@ OPS = [op.name for op in REGISTRY.values()
 @pytest.fixture(autouse=True)
 def _afresh(monkeypatch):
     monkeypatch.setattr(dispatch, "_library", [eager_kernels.run])
-    monkeypatch.setattr(eager_large, "WORTH", 0)
-    monkeypatch.setattr(eager_large, "_served", {})
+    monkeypatch.setattr(eager_fused, "WORTH", 0)
+    monkeypatch.setattr(eager_fused, "_spent", {})
     monkeypatch.setattr(eager_large, "_calls", {})
 
 
@@ -79,7 +79,7 @@ def test_kernels_have_the_bits_of_numpy(monkeypatch, dtype, way):
 
 
 def test_numpy_serves_until_a_kernel_pays(monkeypatch):
-    monkeypatch.setattr(eager_large, "WORTH", 3 * SIDE * SIDE)
+    monkeypatch.setattr(eager_fused, "WORTH", 2.5 * (3 + SIDE * SIDE / 1000))
     x = elements("f4", SIDE, SIDE)
     for _ in range(2):
         x + x

@@ -63,7 +63,7 @@ erfc_backward = composite(
 
 
 # -- exponentials and logarithms -------------------------------------------------------------------
-exp = pointwise("exp", "exp", "exp({input})", "float",
+exp: Op = pointwise("exp", "exp", "exp({input})", "float",
                 input=lambda grad, out: grad * out)
 exp2 = pointwise("exp2", "exp2", "exp2({input})", "float",
                  input=lambda grad, out: grad * out * _LN2)

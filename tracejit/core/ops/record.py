@@ -103,8 +103,9 @@ class Op:
                together: it returns a dict, and runs where all of these gradients are asked for
     fused      on the CPU eager mode runs it as one compiled program in float32 and float64, by
                `jit/runtime/eager_fused.py`. "flat": elementwise; "rows": along `dim` or `dims`;
-               "whole": any other. A composite without rules is run by its body where the tape is to
-               record it
+               "whole": any other; "exact": elementwise with the bits of its body, which NumPy runs
+               until a compile pays. Where the tape is to record a composite without rules, its
+               body runs
     exact      of `scalar`: all arithmetic in it is defined to the bit, so NumPy and kernels agree
     may_fail   it raises for some values (a position out of range): its node is kept though the
                result is unread, as the user's line would raise

@@ -3,8 +3,8 @@
 In: an op of `Op.exact`, operands of which one is large. Out: a fresh tensor, or None where NumPy
 must compute it. Called by `eager_kernels`. A kernel uses all threads and memory of the pool.
 
-NumPy serves until it has computed as many elements as a compile is worth, so no call waits for a
-kernel that does not pay. Operands that are not contiguous stay NumPy's: one pass reads them.
+NumPy serves until it has spent the time of a compile, so no call waits for a kernel that does not
+pay. Operands that are not contiguous stay NumPy's: one pass reads them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,11 @@ from tracejit.core.ops.types import bool_, float32, float64
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.runtime import eager_fused
 
-WORTH = 1 << 23  # elements that NumPy computes in about the time of a compile
 _KEPT = 4096
 _TYPES = (float32, float64, bool_)
 _OTHER_ZEROS = frozenset({"fmax", "fmin", "hardtanh"})  # of -0.0 and 0.0 NumPy may take the other
 
 _calls: dict[tuple, eager_fused.Call | None] = {}
-_served: dict[tuple, int] = {}  # elements that NumPy has computed, by types and ranks
 
 
 def run(op: Op, operands: tuple) -> Any:
@@ -45,17 +43,19 @@ def run(op: Op, operands: tuple) -> Any:
             key += (None,)
         else:
             return None
+    given = _with_tensors(operands)
+    if given is None:
+        return None
     try:
         call = _calls[key]
     except KeyError:
-        given = _with_tensors(operands)
-        if given is None or not _pays(op, given):
+        if not eager_fused.pays(op, given, 1):
             return None
         call = unwatched(_made, key, op, given)
     if call is None or flags.check_nans:
         return None
     try:
-        return call.segment.run(_with_tensors(operands), call.bound)[0]
+        return call.segment.run(given, call.bound)[0]
     except MemoryError:
         return None
 
@@ -68,12 +68,6 @@ def _with_tensors(operands: tuple) -> tuple | None:
     (kind,) = kinds
     return tuple([x if isinstance(x, TensorState) else of_array(np.array(x, kind.numpy))
                   for x in operands])
-
-
-def _pays(op: Op, given: tuple) -> bool:
-    key = (op, *[(x._dtype, len(x._shape)) for x in given])
-    served = _served[key] = _served.get(key, 0) + max(x.numel() for x in given)
-    return served >= WORTH
 
 
 def _made(key: tuple, op: Op, given: tuple) -> eager_fused.Call | None:
