@@ -50,10 +50,10 @@ def _zeros(grad: Any) -> Any:
 # Gradients that eager mode runs as one program, as it does the functions.
 tanh_backward = composite(
     "tanh_backward", ("grad", "output"),
-    lambda grad, output: grad * (1 - output * output), fused="flat")
+    lambda grad, output: grad * (1 - output * output), fused="exact")
 sigmoid_backward = composite(
     "sigmoid_backward", ("grad", "output"),
-    lambda grad, output: grad * (1 - output) * output, fused="flat")
+    lambda grad, output: grad * (1 - output) * output, fused="exact")
 erf_backward = composite(
     "erf_backward", ("grad", "input"),
     lambda grad, input: grad * (exp(-(input * input)) * _ERF), fused="flat")
