@@ -49,8 +49,8 @@ RULES = [
         "rules",
         "tanh: forgets to square",
         "tracejit/core/ops/pointwise_math.py",
-        "input=lambda grad, out: grad * (1 - out * out))",
-        "input=lambda grad, out: grad * (1 - out))",
+        "lambda grad, output: grad * (1 - output * output)",
+        "lambda grad, output: grad * (1 - output)",
         _differences("tanh"),
     ),
     Mutant(

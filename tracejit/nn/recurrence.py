@@ -17,6 +17,7 @@ from tracejit.core.eager.recording import active
 from tracejit.core.ops.autocast import autocasts
 from tracejit.core.ops.joining import stack
 from tracejit.core.ops.pointwise_logic import where
+from tracejit.core.ops.recurrent_steps import lstm_gates
 from tracejit.nn import functional as F
 
 State = tuple[Any, ...]  # h, and c of an LSTM
@@ -40,9 +41,7 @@ def relu_step(x: Any, state: State, weights: Weights) -> State:
 def lstm_step(x: Any, state: State, weights: Weights) -> State:
     """Return h and c of an LSTM; gates: input, forget, cell, output."""
     h, c = state
-    i, f, g, o = _gates(x + F.linear(h, weights[1], weights[3]), 4)
-    c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
-    h = F.sigmoid(o) * F.tanh(c)
+    h, c = lstm_gates(x + F.linear(h, weights[1], weights[3]), c)
     return h if weights[4] is None else F.linear(h, weights[4]), c
 
 

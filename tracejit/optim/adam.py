@@ -7,10 +7,16 @@ Python numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 import tracejit
+from tracejit.core.eager.recording import active
+from tracejit.core.ops.optimizer_steps import adam_step
+from tracejit.core.ops.record import apply
 from tracejit.jit.capture.scalars import read_scalar
 from tracejit.optim.optimizer import (
     Optimizer,
@@ -117,6 +123,10 @@ class Adam(Optimizer):
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
         lr, decay = read_scalar(group, "lr"), group["weight_decay"]
         beta1, beta2 = read_scalar(group, "betas")
+        numbers = (lr, beta1, beta2, decay, group["eps"])
+        if _is_plain(p, grad, group, state) and all(type(x) in (int, float) for x in numbers):
+            self._update_at_once(p, grad, group, state)
+            return
         decayed = p
         if decay != 0 and group["decoupled_weight_decay"]:
             decayed = before_write(p, group) * (1 - lr * decay)
@@ -135,6 +145,50 @@ class Adam(Optimizer):
         step_size = lr / (1 - beta1**count)
         denominator = square.sqrt() / (1 - beta2**count).sqrt() + group["eps"]
         p.copy_(decayed - mean / denominator * step_size)
+
+
+    def _update_at_once(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]
+                        ) -> None:
+        """Do the same by one op on all elements, whose arithmetic is that of `_update`."""
+        lr, decay, beta1, beta2 = map(float, (group["lr"], group["weight_decay"], *group["betas"]))
+        step = state["step"]
+        step.copy_(step + 1)
+        step_size, correction = _corrected(step.item(), lr, beta1, beta2)
+        decoupled = bool(group["decoupled_weight_decay"])
+        found = apply(
+            adam_step,
+            (p, grad, state["exp_avg"], state["exp_avg_sq"], 1 - lr * decay, decay, 1 - beta1,
+             beta2, 1 - beta2, correction, float(group["eps"]), step_size),
+            {"decayed": decay != 0 and decoupled, "added": decay != 0 and not decoupled},
+        )
+        for old, new in zip((state["exp_avg"], state["exp_avg_sq"], p), (*found[1:], found[0])):
+            old.copy_(new)
+
+
+@functools.lru_cache(maxsize=64)
+def _corrected(count: float, lr: float, beta1: float, beta2: float) -> tuple[float, float]:
+    """Return the step size and the root's correction, computed as `_update` does: by NumPy."""
+    number = np.asarray(count)
+    return (float(lr / (1 - np.power(beta1, number))),
+            float(np.sqrt(1 - np.power(beta2, number))))
+
+
+def _is_plain(p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> bool:
+    """Return True if eager mode may update these in one op: nothing records, nobody overrides."""
+    if active.tracer is not None or group["amsgrad"] or group.get("differentiable"):
+        return False
+    tensors = (p, grad, state["exp_avg"], state["exp_avg_sq"])
+    return (
+        p.dim() > 0
+        and p.dtype in (tracejit.float32, tracejit.float64)
+        and all(
+            type(x) in (tracejit.Tensor, tracejit.nn.Parameter)
+            and x.dtype is p.dtype
+            and x.shape == p.shape
+            and x.device.type == "cpu"
+            for x in tensors
+        )
+    )
 
 
 class AdamW(Adam):

@@ -23,6 +23,8 @@ from tracejit.core.ops.record import Elsewhere, Op, install_default
 from tracejit.core.ops.types import TensorType
 
 INFERENCE = AliasFamily(inference=True)
+# Bytes of an operand from which on a kernel may compute an elementwise op whose bits are NumPy's.
+LARGE = 1 << 17
 _types: dict[tuple, TensorType] = {}
 _TYPES_KEPT = 4096
 _library: list[Callable[[Op, tuple, dict], Any]] = []
@@ -59,6 +61,13 @@ def dispatch(op: Op, operands: tuple, attributes: dict) -> Any:
     if tracer is not None:
         tracer.ran(op, operands, attributes, result)
     return result
+
+
+def _is_large(operands: tuple) -> bool:
+    for x in operands:
+        if isinstance(x, TensorState) and x._storage is not None and x._storage.nbytes >= LARGE:
+            return True
+    return False
 
 
 def _requires_grad(operands: tuple) -> bool:
@@ -104,7 +113,7 @@ def _run(op: Op, operands: tuple, attributes: dict) -> Any:
     """Compute an op with the array library of the operands' device."""
     if op.views and (found := view_layouts.seen(op, operands[0], attributes)) is not None:
         return found
-    if op.by_kernel:
+    if op.by_kernel or op.exact and _is_large(operands):
         for run in _library:
             computed = run(op, operands, attributes)
             if computed is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tracejit.core.ops import overriding
 from tracejit.core.ops.autocast import autocasts
-from tracejit.core.ops.composite import must_float
+from tracejit.core.ops.composite import composite, must_float
 from tracejit.core.ops.fitting import fitting, promote_fitting
 from tracejit.core.ops.fused_gradients import (
     CUBIC,
@@ -44,13 +44,18 @@ def _inexact(op: Op, operands: tuple) -> None:
         _floats(op, operands)
 
 
+relu_backward = composite(
+    "relu_backward", ("grad", "output"), lambda grad, output: where(output <= 0, 0, grad),
+    fused="exact")
+
+
 # -- rectifiers ------------------------------------------------------------------------------------
 _relu = pointwise(
     "relu", lambda xp, input: xp.maximum(0, input),  # keeps -0.0: of equals the second
     "({input} if ({input} >= {dtype}(0)) | ({input} != {input}) else {dtype}(0))", methods=(),
     fast=True,
     check=real_only(_UNBOUNDED, first=_no_bool),
-    input=lambda grad, out: where(out <= 0, 0, grad))
+    input=lambda grad, out: relu_backward(grad, out))
 
 
 def placed(result: Any, input: Any, inplace: bool) -> Any:

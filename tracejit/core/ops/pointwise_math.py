@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.ops.autocast import FLOAT32_ON_CUDA
+from tracejit.core.ops.composite import composite
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_complex import magnitude, unit
 from tracejit.core.ops.pointwise_record import convert, copy, must_be_real, pointwise, real_only
@@ -46,8 +47,23 @@ def _zeros(grad: Any) -> Any:
     return zeros_like(grad)
 
 
+# Gradients that eager mode runs as one program, as it does the functions.
+tanh_backward = composite(
+    "tanh_backward", ("grad", "output"),
+    lambda grad, output: grad * (1 - output * output), fused="exact")
+sigmoid_backward = composite(
+    "sigmoid_backward", ("grad", "output"),
+    lambda grad, output: grad * (1 - output) * output, fused="exact")
+erf_backward = composite(
+    "erf_backward", ("grad", "input"),
+    lambda grad, input: grad * (exp(-(input * input)) * _ERF), fused="flat")
+erfc_backward = composite(
+    "erfc_backward", ("grad", "input"),
+    lambda grad, input: grad * (exp(-(input * input)) * -_ERF), fused="flat")
+
+
 # -- exponentials and logarithms -------------------------------------------------------------------
-exp = pointwise("exp", "exp", "exp({input})", "float", fast=True,
+exp: Op = pointwise("exp", "exp", "exp({input})", "float", fast=True,
                 input=lambda grad, out: grad * out)
 exp2 = pointwise("exp2", "exp2", "exp2({input})", "float",
                  input=lambda grad, out: grad * out * _LN2)
@@ -67,15 +83,15 @@ sqrt = pointwise("sqrt", "sqrt", "sqrt({input})", "float", fast=True,
 rsqrt = pointwise("rsqrt", lambda xp, input: 1 / xp.sqrt(input), "rsqrt({input})", "float",
                   input=lambda grad, out: grad * -0.5 * (out * out * out))
 tanh = pointwise("tanh", "tanh", "tanh({input})", "float", fast=True,
-                 input=lambda grad, out: grad * (1 - out * out))
-sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float",
-                    input=lambda grad, out: grad * (1 - out) * out)
-erf = pointwise("erf", special("erf"), "erf({input})", "float",
+                 input=lambda grad, out: tanh_backward(grad, out))
+sigmoid = pointwise("sigmoid", sigmoid_array, "sigmoid({input})", "float", fused="flat",
+                    input=lambda grad, out: sigmoid_backward(grad, out))
+erf = pointwise("erf", special("erf"), "erf({input})", "float", fused="flat",
                 check=real_only("\"erf_vml_cpu\" not implemented for '{}'"),
-                input=lambda grad, input: grad * (exp(-(input * input)) * _ERF))
-erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float",
+                input=lambda grad, input: erf_backward(grad, input))
+erfc = pointwise("erfc", special("erfc"), "erfc({input})", "float", fused="flat",
                  check=real_only("\"erfc_vml_cpu\" not implemented for '{}'"),
-                 input=lambda grad, input: grad * (exp(-(input * input)) * -_ERF))
+                 input=lambda grad, input: erfc_backward(grad, input))
 
 # -- trigonometry ----------------------------------------------------------------------------------
 sin: Op = pointwise("sin", "sin", "sin({input})", "float", fast=True,

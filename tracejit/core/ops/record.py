@@ -12,6 +12,7 @@ keywords (static data: ints, symbolic sizes, dtypes, strings, tuples of these). 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -102,8 +103,10 @@ class Op:
                together: it returns a dict, and runs where all of these gradients are asked for
     fused      on the CPU eager mode runs it as one compiled program in float32 and float64, by
                `jit/runtime/eager_fused.py`. "flat": elementwise; "rows": along `dim` or `dims`;
-               "whole": any other. A composite without rules is run by its body where the tape is to
-               record it
+               "whole": any other; "exact": elementwise with the bits of its body, which NumPy runs
+               until a compile pays. Where the tape is to record a composite without rules, its
+               body runs
+    exact      of `scalar`: all arithmetic in it is defined to the bit, so NumPy and kernels agree
     may_fail   it raises for some values (a position out of range): its node is kept though the
                result is unread, as the user's line would raise
     effect     it acts on more than its results (other processes wait for it): its node is kept, and
@@ -163,6 +166,7 @@ class Op:
         self.library = library
         self.fused, self.joint = fused, joint
         self.by_kernel = library or bool(fused)
+        self.exact = scalar is not None and _is_exact(scalar)
         self.may_fail = may_fail
         self.effect = effect
         self.node_name = node_name
@@ -219,6 +223,15 @@ class Op:
     def backward_name(self) -> str:
         camel = "".join(part.capitalize() for part in self.name.strip("_").split("_"))
         return self.node_name or f"{camel}Backward0"
+
+
+_FUNCTION = re.compile(r"[a-z]\w*(?=\()")
+_EXACT = frozenset("if else not or and abs sqrt floor ceil trunc rint min max".split())
+
+
+def _is_exact(scalar: str) -> bool:
+    """Return True if an expression uses only operations that IEEE arithmetic defines to the bit."""
+    return _EXACT.issuperset(_FUNCTION.findall(scalar.replace("{dtype}", "")))
 
 
 Dispatch = Callable[[Op, tuple, dict], Any]

@@ -57,19 +57,6 @@ _FUNCTION = re.compile(r"[a-z]\w*(?=\()")
 _LIGHT = {"abs", "min", "max", "sqrt", "floor", "ceil", "trunc", "rint", "bool", "int"}
 
 
-def is_ieee(op: Any) -> bool:
-    """Return True if an op's expression uses only operations that IEEE arithmetic defines to the
-    bit."""
-    functions = set(_FUNCTION.findall(op.scalar.replace("{dtype}", ""))) - {
-        "if",
-        "else",
-        "not",
-        "or",
-        "and",
-    }
-    return functions <= {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max"}
-
-
 def kind_of(node: Node, numerics: str) -> str:
     """Return a node's kind: element, row, column, full, scatter, product, library or host."""
     op = node.op
@@ -84,7 +71,7 @@ def kind_of(node: Node, numerics: str) -> str:
     if node.may_fail and is_zero(count(node.outputs[0])):
         return "host"  # no loop would look at what may be wrong
     if op.element is not None or op.kind == "pointwise" and op.scalar is not None:
-        return "element" if op.scalar is None or numerics == "fast" or is_ieee(op) else "host"
+        return "element" if op.scalar is None or numerics == "fast" or op.exact else "host"
     if op.scatter is not None and numerics == "fast":
         return "scatter" if node.outputs[0].dtype.name in SCATTERED else "host"
     if op.kind == "reduction" and op.reduce is not None and numerics == "fast":

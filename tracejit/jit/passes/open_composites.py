@@ -32,12 +32,13 @@ def open_composites(graph: Graph, numerics: str = "fast") -> Graph:
     """Replace composite nodes by their bodies, nested ones too.
 
     With numerics="eager" a composite stays closed that eager mode does not compute by its body: it
-    has an `eager` of its own, or is a fused op of float32 or float64.
+    has an `eager` of its own, or is a fused op of float32 or float64 with other bits.
     """
     def rules_of(op: Op) -> Sequence[Rule]:
         if op.body is None or numerics == "eager" and op.eager is not None:
             return ()
-        return (_unless_fused,) if numerics == "eager" and op.fused else (_body,)
+        closed = numerics == "eager" and op.fused not in ("", "exact")
+        return (_unless_fused,) if closed else (_body,)
 
     return rewrite(graph, "open", rules_of)
 

@@ -23,19 +23,35 @@ from tracejit.config import flags
 from tracejit.core.eager.state import TensorState, of_array
 from tracejit.core.memory import CPU
 from tracejit.core.ops.composite import has_fused_types
-from tracejit.core.ops.record import Op
-from tracejit.core.ops.types import TensorType
+from tracejit.core.ops.record import Op, apply
+from tracejit.core.ops.types import TensorType, float64
 from tracejit.jit.capture.unwatched import unwatched
 from tracejit.jit.ir.graph import Graph
 from tracejit.jit.runtime import progress
 from tracejit.jit.runtime.compiled_graph import BoundGraph, CompiledGraph
 from tracejit.jit.runtime.executable import ProgramError
 
+NUMBER = TensorType(float64, ())  # a Python float: an input, so all values share one program
 _KEPT_CALLS = 4096  # sets of shapes
 _KEPT_PROGRAMS = 512
 
 
-class _Call:
+# Time that NumPy has spent on ops whose bits are those of their kernels, by op, types and ranks.
+_spent: dict[tuple, float] = {}
+WORTH = 50_000.0  # microseconds that a compile takes
+
+
+def pays(op: Op, operands: Sequence[Any], count: int) -> bool:
+    """Return True once NumPy has spent as long on such operands as a compile takes. It runs `count`
+    ops of one pass each."""
+    tensors = [x for x in operands if isinstance(x, TensorState)]
+    key = (op, *[(x._dtype, len(x._shape)) for x in tensors])
+    each = 3 + max(math.prod(x._shape) for x in tensors) / 1000
+    spent = _spent[key] = _spent.get(key, 0.0) + count * each
+    return spent >= WORTH
+
+
+class Call:
     """Op at given shapes: its program, bound to them."""
 
     __slots__ = ("segment", "bound", "tensors")
@@ -44,7 +60,7 @@ class _Call:
         self.segment, self.bound, self.tensors = segment, bound, tensors
 
 
-_calls: dict[tuple, _Call | None] = {}
+_calls: dict[tuple, Call | None] = {}
 _programs: dict[tuple, list[CompiledGraph]] = {}
 
 
@@ -58,10 +74,12 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
                 return None
             key += (x._dtype, x._shape)
         else:
-            key += (type(x), x)
+            key += (float,) if type(x) is float else (type(x), x)
     try:
         call = _calls[key]
     except KeyError:
+        if op.fused == "exact" and not pays(op, operands, len(op.operands)):
+            return None
         # In a recording, the text of a kernel that no cache has would count as the user's code.
         call = unwatched(_made, key, op, operands, attributes)
     except TypeError:  # an attribute is not hashable
@@ -70,7 +88,7 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
         return None
     inputs = [operands[k] for k in call.tensors]
     for k, x in enumerate(inputs):
-        if x._strides is not None:
+        if type(x) is not float and x._strides is not None:
             inputs[k] = of_array(np.ascontiguousarray(x.array))
     try:
         made = call.segment.run(inputs, call.bound)
@@ -79,22 +97,23 @@ def run(op: Op, operands: tuple, attributes: dict) -> Any:
     return made[0] if len(op.outputs) == 1 else tuple(made)
 
 
-def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> _Call | None:
+def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> Call | None:
     call = None
     if has_fused_types(op, operands) and all(math.prod(x._shape) for x in operands
                                    if isinstance(x, TensorState)):
-        call = _bound(op, operands, attributes)
+        with progress.compiling(op.name, "passes"):
+            call = bound(op, operands, attributes)
     if len(_calls) >= _KEPT_CALLS:
         _calls.clear()
     _calls[key] = call
     return call
 
 
-def _bound(op: Op, operands: tuple, attributes: dict) -> _Call | None:
+def bound(op: Op, operands: tuple, attributes: dict) -> Call | None:
     """Return the op's program bound to these shapes; None where the call is wrong."""
     shapes, static = _together(op, operands, attributes)
-    given = [x if shape is None else TensorType(x._dtype, shape, CPU)
-             for x, shape in zip(operands, shapes)]
+    given = [NUMBER if type(x) is float else x if shape is None else
+             TensorType(x._dtype, shape, CPU) for x, shape in zip(operands, shapes)]
     try:
         types = op.infer(*operands, **attributes)
         segment, sizes = _program(op, given, static)
@@ -103,16 +122,18 @@ def _bound(op: Op, operands: tuple, attributes: dict) -> _Call | None:
     bound = BoundGraph(segment, sizes)
     results = (types,) if type(types) is TensorType else types
     bound.outputs = [(tuple(t.shape), t.dtype, CPU) for t in results]
-    return _Call(segment, bound, tuple([k for k, s in enumerate(shapes) if s is not None]))
+    return Call(segment, bound, tuple([k for k, x in enumerate(given) if type(x) is TensorType]))
 
 
 def _together(op: Op, operands: tuple, attributes: dict) -> tuple[list[Any], dict]:
     """Return the shapes of the tensors among the operands, with dimensions taken together, and the
     attributes for these."""
     shapes: list[Any] = [x._shape if isinstance(x, TensorState) else None for x in operands]
-    known = [s for s in shapes if s is not None]
-    if op.fused == "flat" and all(s == known[0] for s in known):
-        return [None if s is None else (math.prod(s),) for s in shapes], attributes
+    known = [s for s in shapes if s]
+    if op.fused in ("flat", "exact") or op.exact:
+        if all(s == known[0] for s in known):  # numbers beside them have no dimension
+            shapes = [(math.prod(s),) if s else s for s in shapes]
+        return shapes, attributes
     if op.fused != "rows":
         return shapes, attributes
     whole = known[0]
@@ -134,8 +155,7 @@ def _program(op: Op, given: Sequence[Any], attributes: dict) -> tuple[CompiledGr
         sizes = _sizes(segment, shapes)
         if all(guard.holds(sizes) for guard in segment.guards):
             return segment, sizes
-    with progress.compiling(op.name, "passes"):
-        segment = CompiledGraph(_graph(op, given, attributes), "compiled", "fast")
+    segment = CompiledGraph(_graph(op, given, attributes), "compiled", "fast")
     if len(_programs) >= _KEPT_PROGRAMS:
         _programs.clear()
     _programs[key] = [*known, segment]
@@ -154,8 +174,10 @@ def _graph(op: Op, given: Sequence[Any], attributes: dict) -> Graph:
         for d, size in enumerate(x.shape):
             shape.append(graph.scope.symbol(size, f"s{k}_{d}"))
             graph.symbol_sources[f"s{k}_{d}"] = ("size", k, d)
-        operands.append(graph.input(TensorType(x.dtype, tuple(shape), CPU), f"x{k}"))
-    found = op(*operands, **attributes)
+        value = graph.input(TensorType(x.dtype, tuple(shape), CPU), f"x{k}")
+        value.is_weak = x is NUMBER
+        operands.append(value)
+    found = apply(op, tuple(operands), attributes)
     graph.outputs = list(found) if type(found) is tuple else [found]
     return graph
 
