@@ -66,6 +66,28 @@ def test_flags_that_go_on_changing(mode):
     agrees(text, 8.0, np.arange(5.0), np.array([1, 2]), mode=mode)
 
 
+MASKS = """
+graph masks(in0: bool[3], in1: float64[3]):
+  %0: bool[] = full(shape=(), value=False, dtype=bool, device=device("cpu"))
+  %1: bool[], %2: bool[3], %3: float64[3] =
+      for_loop(%0, %in0, %in1, trip_count=5, carried=3, scanned=0, reverse=False) {
+    graph body(in0: int64[], in1: bool[], in2: bool[3], in3: float64[3]):
+      %0: bool[] = clone(%in1)
+      %1: bool[3] = bitwise_and(%in1, %in2)
+      %2: float64[3] = add(%in3, 1.0)
+      %3: bool[3] = flip(%in2, dims=(0,))
+      %4: float64[3] = where(%3, %2, %in3)
+      return %0, %1, %4
+  }
+  return %1, %2, %3
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_masks_are_no_flags(mode):
+    agrees(MASKS, np.array([True, False, True]), np.arange(3.0), mode=mode)
+
+
 def _follows(x, rows):
     """The gradient of `b` arrives from the second iteration of the backward on."""
     a, b, out = x, x * 2, []

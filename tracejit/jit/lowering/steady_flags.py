@@ -63,7 +63,9 @@ def _after(region: Graph, carried: int, known: dict[Value, bool]) -> _Known:
 
 
 def _decided(node: Node, known: dict[Value, bool]) -> bool | None:
-    """Return the result of a logical op, as far as its known operands decide it."""
+    """Return the flag that a logical op gives, if its known operands decide it."""
+    if any(v.dtype is not bool_ or v.shape for v in node.outputs):
+        return None  # of a mask, each element has a truth of its own
     given = [known.get(x, _flag(x)) if isinstance(x, Value) else None for x in node.inputs]
     name = node.op.name
     if name in ("bitwise_and", "logical_and"):
