@@ -194,7 +194,7 @@ class Task:
         grads.clear()
         if not self.retain_graph:
             node.release()
-        self._pass_on(node.edges, results)
+        self._pass_on(node.edges, results, node.late)
         return True
 
     def _visit(self, node: Node, grads: list) -> None:
@@ -227,7 +227,7 @@ class Task:
         results = self._apply(node, grads)
         if not self.retain_graph:
             node.release()
-        self._pass_on(self._edges(node), results)
+        self._pass_on(self._edges(node), results, node.late)
 
     def _stops(self, node: Any, grads: list) -> int:
         """Tell a stage of a captured call which results keep their gradients. Return what that
@@ -349,16 +349,17 @@ class Task:
                     found |= 1 << k
         return found
 
-    def _pass_on(self, edges: Sequence[Any], results: Sequence[Any],
+    def _pass_on(self, edges: Sequence[Any], results: Sequence[Any], late: int = -1,
                  in_order: bool = False) -> None:
         """Send a node's results along its edges. `in_order`: leaves get their gradients in the
-        order of edges.
+        order of edges. Edge `late` leads to a leaf that gets its gradient after the others.
 
         A list of results is emptied on the way, so a leaf may take over a gradient that nobody else
         holds.
         """
         waiting, running = self.waiting, self.running
         given = results if type(results) is list else list(results)
+        last = None
         for k, edge in enumerate(edges):
             if edge is None:
                 continue
@@ -371,10 +372,14 @@ class Task:
                 continue
             if in_order and type(node) is AccumulateGrad:
                 self._visit(node, self.buffers.pop(node, []) or [None])
-            elif type(node) is AccumulateGrad:
-                self._push(node)
-            else:
+            elif type(node) is not AccumulateGrad:
                 heapq.heappush(self.ready, (-node.sequence, node))
+            elif k == late:
+                last = node
+            else:
+                self._push(node)
+        if last is not None:
+            self._push(last)
 
     def _capture(self, node: Node, grads: list) -> None:
         for number, grad in enumerate(grads):

@@ -53,6 +53,7 @@ class Node:
     stage = -1  # its number among the call's stages
     opaque = False  # stands for the nodes of a branch, a loop or a call
     partial_edges = False  # not every result leads to every edge
+    late = -1  # the operand whose leaf gets its gradient after those of the others
     plain: Any = None  # (node, gradient) -> gradients: a shorter way for plain ones, or None
 
     def __init__(self, edges: tuple[Edge, ...]):

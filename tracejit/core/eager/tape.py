@@ -96,6 +96,8 @@ def saved_by_name(node: OpNode, name: str) -> Any:
 
 
 _node_classes: dict[Op, type] = {}
+# In PyTorch the gradient of a linear map's weight goes through one node more: hooks see it late.
+_LATE = {"linear": 1}
 _positions: dict[tuple[Op, int], tuple[int, ...]] = {}
 
 
@@ -104,7 +106,7 @@ def node_class(op: Op) -> type:
     found = _node_classes.get(op)
     if found is None:
         found = _node_classes[op] = type(op.backward_name(), (OpNode,), {
-            "__slots__": (), "plain": rules_of(op.name)})
+            "__slots__": (), "plain": rules_of(op.name), "late": _LATE.get(op.name, -1)})
     return found
 
 
