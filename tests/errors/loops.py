@@ -1153,6 +1153,24 @@ def counted_by_python(jit):
 
 
 @long(
+    "16 iterations one by one: it runs under vmap, which records each iteration\nhint: give the "
+    "loop whole batches, with a dimension for the samples, in place of `vmap`",
+)
+def mapped_loop(jit):
+    def one(v):
+        h = v * 0
+        for _ in range(N):  # here
+            h = h * 0.5 + v
+        return h
+
+    @jit
+    def f(x):
+        return tj.func.vmap(one)(x)
+
+    f(rows())
+
+
+@long(
     "20 iterations one by one: it writes a slice of a tensor in place\nhint: append the row to a "
     "list, and `tracejit.stack` the list behind the loop",
 )

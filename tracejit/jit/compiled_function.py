@@ -41,6 +41,7 @@ from tracejit.jit.capture.breaks import CaptureError, GraphBreak, add_break_to
 from tracejit.jit.capture.changing_constants import ChangingConstants
 from tracejit.jit.capture.known_contents import DIFFERED, OTHER_CONTENTS
 from tracejit.jit.capture.lift_numbers import Path, changed_numbers
+from tracejit.jit.capture.recursion import deeper
 from tracejit.jit.capture.script import rewritten
 from tracejit.jit.capture.signature import Signature
 from tracejit.jit.capture.speculation import is_raised_by_user
@@ -368,7 +369,8 @@ class CompiledFunction(Generic[P, R]):
             if logs.enabled("graph"):
                 logs.emit("graph", print_graph(graph))
             named = cache.compiling_for(self._full_name())
-            with named, compiling(self.__name__, "passes"):
+            # A gradient's expressions may be as deep as its body is long.
+            with named, compiling(self.__name__, "passes"), deeper():
                 segment = CompiledGraph(graph, mode, numerics)
             self.statistics.add_seconds(segment.seconds)
             with _segments_lock:

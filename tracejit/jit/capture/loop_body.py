@@ -414,8 +414,17 @@ class LoopBodyTrace:
 
     def unchanged(self, name: str) -> None:
         """Note that a variable, or an item, ends the iteration as it started."""
-        for var in self.started[name][1]:
-            var.end = var.start
+        for k, var in enumerate(self.started[name][1]):
+            self._end(var, k, var.start)
+
+    def _end(self, var: CarriedVar, k: int, end: Any) -> None:
+        """Take in how a variable's tensor number `k` ends the iteration."""
+        var.end = end
+        try:
+            if var.is_tensor:  # it may have been written in place
+                self._agree(var, k, end)
+        except (GradPromotion, StrideChange) as found:
+            self.learnt.append(found)
 
     def peel(self, reason: str) -> PeelIteration:
         return PeelIteration(reason)
@@ -443,11 +452,7 @@ class LoopBodyTrace:
         if different:
             raise PeelIteration(f"{name} is {different}")
         for k, (var, leaf) in enumerate(zip(carried_vars, leaves)):
-            var.end = leaf
-            try:
-                self._agree(var, k, leaf)
-            except (GradPromotion, StrideChange) as found_out:
-                self.learnt.append(found_out)
+            self._end(var, k, leaf)
         self.results[name] = (spec, carried_vars)
 
     def _check_histories(self) -> None:

@@ -19,6 +19,8 @@ from tracejit.jit.ir.graph import Location
 
 LONG = 16  # iterations from which a loop is reported
 OF_NUMBERS = "a number of Python's decides when it ends"
+UNDER_VMAP = "it runs under vmap, which records each iteration"
+_BATCH = "give the loop whole batches, with a dimension for the samples, in place of `vmap`"
 _STACK = "loop over `tracejit.stack(items)`, which becomes one loop"
 _TENSOR = "use `for k in range(n)`, or test a tensor"
 
@@ -70,9 +72,11 @@ def note_loop(loops: dict[Any, UnrolledLoop], loop: UnrolledLoop) -> None:
 
 
 def _records() -> bool:
-    """Return True if a graph is recorded; a mapped function has none of its own."""
+    """Return True if a graph is recorded, also of what `vmap` runs."""
     tracer: Any = active.tracer
-    return tracer is not None and not tracer.mapped
+    while tracer is not None and tracer.mapped:
+        tracer = tracer.below
+    return tracer is not None
 
 
 def counting(reason: str, hint: str | None = "") -> Counting | None:
@@ -92,6 +96,8 @@ def counting_items(iterable: Any) -> Counting | None:
     """Return a count for a `for` over what becomes no loop of the graph."""
     if not _records():
         return None
+    if active.tracer.mapped:  # type: ignore[union-attr]
+        return counting(UNDER_VMAP, _BATCH)
     inner = (iterable,)
     if type(iterable) is Iterated and iterable.function in (enumerate, zip):
         inner = iterable.arguments
