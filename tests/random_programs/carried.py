@@ -2,8 +2,8 @@
 
 In: a seed. Out: a program, as text: a function with a loop over numbers, tensors, lists and dicts
 of the caller's, and lists that grow. It runs plainly and captured for several lengths. Both must
-give the same results, bit for bit, the same gradients, and leave the same in the caller's lists,
-object for object. Called by `test_carried.py`.
+give the same results and gradients, as close as capture tests ask, and leave the same in the
+caller's lists, object for object. Called by `test_carried.py`.
 """
 
 from __future__ import annotations
