@@ -149,6 +149,6 @@ def _linear(node: Any, grad: Any, k: int) -> Any:
 sub, mul, div, neg, le = (REGISTRY[name] for name in "sub mul div neg le".split())
 _RULES: dict[str, Rule] = {
     "add": _passed, "sub": _sub, "neg": _neg, "mul": _mul, "div": _div, "exp": _exp,
-    "log": _log, "tanh": _tanh, "relu": _relu, "square": _square, "sum": _sum, "mean": _mean, "matmul": _matmul,
-    "linear": _linear,
+    "log": _log, "tanh": _tanh, "relu": _relu, "square": _square, "sum": _sum, "mean": _mean,
+    "matmul": _matmul, "linear": _linear,
 }  # fmt: skip
