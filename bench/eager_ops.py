@@ -100,7 +100,7 @@ def compared(ours: Call, theirs: Call, rounds: int) -> tuple[float, float]:
     found: list[list[float]] = [[], []]
     counts = []
     for call in (ours, theirs):
-        _seconds(call, 100)
+        _seconds(call, 600)  # until the native functions are made
         counts.append(max(1, int(_RUN / _seconds(call, 10))))
     gc.collect()
     for _ in range(rounds):

@@ -17,6 +17,7 @@ CALLS = {
     "add": lambda x, y: x + y, "add itself": lambda x, y: x + x, "sub": lambda x, y: x - y,
     "number minus": lambda x, y: 2 - x, "neg": lambda x, y: -x, "mul": lambda x, y: x * y,
     "mul by a number": lambda x, y: x * 3, "square": lambda x, y: x * x,
+    "power": lambda x, y: x**2,
     "div": lambda x, y: x / y, "div by a number": lambda x, y: x / 3,
     "exp": lambda x, y: x.exp(), "log": lambda x, y: x.log(), "tanh": lambda x, y: x.tanh(),
     "by a scalar": lambda x, y: x * y[0], "chain": lambda x, y: ((x * y + x).exp() - y).tanh() / y,

@@ -8,6 +8,7 @@ from builtins import str as _str
 from builtins import type as _type
 from typing import Any
 import tracejit
+from tracejit.core.ops.direct_calls import install_parameter as install_parameter
 from tracejit.core.ops.overriding import PLAIN as PLAIN, disabled as disabled
 from tracejit.nn.module import Module as _Module
 from tracejit.core.eager.tensor import Tensor

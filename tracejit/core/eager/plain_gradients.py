@@ -101,6 +101,11 @@ def _tanh(node: Any, grad: Any, k: int) -> Any:
     return slope if slope is NotImplemented else mul.direct(grad, slope)
 
 
+def _square(node: Any, grad: Any, k: int) -> Any:
+    twice = mul.direct(grad, 2)
+    return twice if twice is NotImplemented else mul.direct(twice, _operand(node, 0))
+
+
 def _relu(node: Any, grad: Any, k: int) -> Any:
     below = le.direct(_result(node), 0)
     return below if below is NotImplemented else functions["where"].direct(below, 0, grad)
@@ -144,6 +149,6 @@ def _linear(node: Any, grad: Any, k: int) -> Any:
 sub, mul, div, neg, le = (REGISTRY[name] for name in "sub mul div neg le".split())
 _RULES: dict[str, Rule] = {
     "add": _passed, "sub": _sub, "neg": _neg, "mul": _mul, "div": _div, "exp": _exp,
-    "log": _log, "tanh": _tanh, "relu": _relu, "sum": _sum, "mean": _mean, "matmul": _matmul,
-    "linear": _linear,
+    "log": _log, "tanh": _tanh, "relu": _relu, "square": _square, "sum": _sum, "mean": _mean,
+    "matmul": _matmul, "linear": _linear,
 }  # fmt: skip

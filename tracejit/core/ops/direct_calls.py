@@ -31,7 +31,7 @@ class Direct:
 functions: dict[str, Direct] = {}
 parameters: list[type] = []  # the class of parameters, which compute as plain tensors do
 parameter_watches: list[Callable[[type], None]] = []
-CALLS = 32  # of an op before its direct function is made
+CALLS = 500  # of an op before its direct function is made: a compile takes as long as many calls
 _maker: list[Callable[[Any], Callable[..., Any] | None]] = []
 
 

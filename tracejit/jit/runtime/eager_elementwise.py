@@ -53,6 +53,7 @@ LOOPS: dict[str, Loop] = {
     "add": Loop(np.add), "sub": Loop(np.subtract), "mul": Loop(np.multiply),
     "div": Loop(np.true_divide, dtypes="fd"), "neg": Loop(np.negative),
     "relu": Loop(np.maximum, constant=True), "abs": Loop(np.absolute),
+    "square": Loop(np.square),
     **{name: Loop(getattr(np, name), dtypes="fd")
        for name in "exp expm1 log log1p log2 sqrt tanh sin cos".split()},
     **{name: Loop(ufunc, result="?") for name, ufunc in (

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.core.eager.tape import OpNode, node_class
+from tracejit.core.ops.array_sums import FEW, ROWS
 from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.record import REGISTRY
-from tracejit.jit.capture.memory_words import TUPLE_ITEMS
+from tracejit.jit.capture.memory_words import SIZE, TUPLE_ITEMS
 from tracejit.jit.runtime import eager_lines as lines
 from tracejit.jit.runtime.builtin import function_over, method
 from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, indented
@@ -64,8 +65,19 @@ def own(name: str) -> str:
     return f"table[{COMMON + _OWN.index(name)}]"
 
 
-def _arguments() -> str:
-    """Return lines that read the arguments: `first` is the first dimension that is reduced."""
+def _arguments(reduction: _Reduction) -> str:
+    """Return lines that read the arguments: dimensions from `first` to `end` are reduced. `across`:
+    the first one of a matrix is, where NumPy adds row after row."""
+    other = decline()
+    if reduction.ufunc is np.add:
+        other = f"""\
+if first != 0 or rank != 2 or {_DIM}[1] < 2:
+{indented(decline())}\
+if total > {FEW} and {_DIM}[0] > {ROWS}:
+{indented(decline())}\
+across = 1
+end = 1
+"""
     return f"""\
 {declines_if("count != 3")}\
 {lines.mode()}\
@@ -84,19 +96,27 @@ rank0 = rank
 keepdim = objects[2]
 {declines_if("keepdim != true and keepdim != false")}\
 first = 0
-if objects[1] != none:
-    if pointer_at(objects[1])[1] != {at("INT")}:
+end = rank
+across = 0
+asked = objects[1]
+if asked != none:
+    if pointer_at(asked)[1] == {at("PLAIN_TUPLE")}:
+        if {int(reduction.ufunc is not np.add)} == 1 or pointer_at(asked)[{SIZE // 8}] != 1:
+{indented(decline(), 12)}\
+        asked = pointer_at(asked + {TUPLE_ITEMS})[0]
+    if pointer_at(asked)[1] != {at("INT")}:
 {indented(decline(), 8)}\
-    first = call_function({at("VALUE")}, objects[1])
+    first = call_function({at("VALUE")}, asked)
     if first == -1:
         if call_function({at("FAILED")}) != 0:
             call_function({at("FORGIVE")})
 {indented(decline(), 12)}\
-        first = rank - 1
+    if first < 0:
+        first = first + rank
     if first != rank - 1:
-{indented(decline(), 8)}\
+{indented(other, 8)}\
 row = 1
-for k in range(first, rank0):
+for k in range(first, end):
     row = row * {_DIM}[k]
 rows = total // row
 """
@@ -139,10 +159,15 @@ if state >= {HISTORY} and {own("RULES")} != 0 and {of("x0", "_requires_grad")} !
 
 _SHAPED = f"""\
 rank = first
+if across == 1:
+    rank = 1
 if keepdim == true:
     rank = rank0
-    for k in range(first, rank0):
+    for k in range(first, end):
         {_DIM}[k] = 1
+else:
+    if across == 1:
+        {_DIM}[0] = {_DIM}[1]
 shape = call_function({at("TUPLE")}, rank)
 {failed("shape")}\
 for k in range(rank):
@@ -159,9 +184,9 @@ def _history() -> str:
               "op": own("OP"), "attributes": "attributes", "needed": own("NEEDED"),
               "keeps": own("KEEPS"), "symbolic": "false"}  # fmt: skip
     return f"""\
-dims = call_function({at("TUPLE")}, rank0 - first)
+dims = call_function({at("TUPLE")}, end - first)
 {failed("dims", drops)}\
-for k in range(first, rank0):
+for k in range(first, end):
     number = call_function({at("LONG")}, k)
 {indented(failed("number", f"dims {drops}"))}\
     pointer_at(dims + {TUPLE_ITEMS})[k - first] = number
@@ -211,7 +236,7 @@ def _reduced(reduction: _Reduction) -> str:
     given = given + itemsize
     many = row - 1
 """
-    text = f"""\
+    by_row = f"""\
 for k in range(rows):
     place = data + k * itemsize
     given = address0 + k * row * itemsize
@@ -226,6 +251,25 @@ for k in range(rows):
     if many > 0:
         call_function(loop, {room("ARGS")}, {room("COUNT")}, {room("STEPS")}, context)
 """
+    text = by_row
+    if reduction.ufunc is np.add:
+        text = f"""\
+if across == 1:
+    for k in range(rows):
+        if itemsize == 4:
+            float32_scratch(pointer_at(data), 0)[k] = 0.0
+        else:
+            pointer_at(data)[k] = 0
+    pointer_at({room("COUNT")})[0] = rows
+    for k in range(3):
+        pointer_at({room("STEPS")})[k] = itemsize
+    for k in range(row):
+        pointer_at({room("ARGS", 0)})[0] = data
+        pointer_at({room("ARGS", 1)})[0] = address0 + k * rows * itemsize
+        pointer_at({room("ARGS", 2)})[0] = data
+        call_function(loop, {room("ARGS")}, {room("COUNT")}, {room("STEPS")}, context)
+else:
+{indented(by_row)}"""
     if reduction.mean:
         text += f"""\
 if itemsize == 4:
@@ -282,7 +326,7 @@ else:
 @functools.cache
 def _text(name: str) -> str:
     reduction = _REDUCTIONS[name]
-    body = _arguments() + _kinds(reduction) + _SHAPED
+    body = _arguments(reduction) + _kinds(reduction) + _SHAPED
     body += lines.made("typenum", "result_size", "result_type")
     body += f"node = 0\nif wants == 1:\n{indented(_history())}"
     body += "call_function(drop, shape)\n"
