@@ -376,7 +376,7 @@ GUARDS = [
         "tracejit/jit/runtime/native_replay.py",
         "[number - 1] != frame:",
         "[number - 1] == 0:",
-        ("tests/runtime/test_native_replay.py",),
+        ("tests/runtime/test_native_replay_calls.py",),
     ),
     Mutant(
         "runs",

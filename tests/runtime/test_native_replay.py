@@ -310,14 +310,31 @@ def test_leaves_and_results_are_told_apart() -> None:
                 assert facts(compiled(given, y)) == facts(asked(given, y))
 
 
-def test_a_frame_that_is_in_use_is_left_alone() -> None:
-    compiled = warmed()
-    frames = compiled.entries[0][1].last[2].binding.frames
-    taken = frames.pop()
-    frames.append(taken.native.frame())
-    before = taken.addresses()
-    assert facts(compiled(tj.ones(4), tj.ones(4))) == facts(plain(tj.ones(4), tj.ones(4)))
-    assert compiled.native is None and taken.addresses() == before
+def test_arguments_that_are_guarded_by_value() -> None:
+    def chosen(x, kind):
+        return x * 2 if kind else x * 3
+
+    x = tj.arange(4.0)
+    compiled = warmed(chosen, x, True)
+    for kind in (False, True, None, 1):
+        assert facts(compiled(x, kind)) == facts(chosen(x, kind))
+
+
+def test_a_leaf_with_hooks_is_another_kind() -> None:
+    x, y = tj.arange(4.0).requires_grad_(), tj.ones(4)
+    with tj.no_grad():
+        compiled = warmed(plain, x, y)
+        x.register_hook(lambda grad: grad)
+        result, natively = served(compiled, x, y)
+        assert not natively and facts(result) == facts(plain(x, y))
+
+
+def test_inference_mode_is_no_mere_no_grad() -> None:
+    given = tj.arange(4.0), tj.ones(4)
+    with tj.no_grad():
+        compiled = warmed(plain, *given)
+    with tj.inference_mode():
+        assert facts(compiled(*given)) == facts(plain(*given))
 
 
 def test_autocast_that_was_used_once_is_asked() -> None:

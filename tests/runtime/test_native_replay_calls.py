@@ -209,3 +209,22 @@ def test_calls_that_alternate_are_left_to_python() -> None:
         for one in given:
             compiled(*one)
     assert compiled.entries[0][1].patience > 64
+
+
+def test_a_frame_that_is_in_use_is_left_alone() -> None:
+    compiled = warmed()
+    frames = compiled.entries[0][1].last[2].binding.frames
+    taken = frames.pop()
+    frames.append(taken.native.frame())
+    before = taken.addresses()
+    assert facts(compiled(tj.ones(4), tj.ones(4))) == facts(plain(tj.ones(4), tj.ones(4)))
+    assert compiled.native is None and taken.addresses() == before
+
+
+def test_a_call_of_known_tensors_inside_a_recording_is_recorded() -> None:
+    given = tj.arange(4.0), tj.ones(4)
+    inner = warmed(plain, *given)
+    outer = tj.script(lambda z: inner(*given) + z, mode="compiled")
+    for k in range(9):
+        given[0].fill_(float(k))
+        assert facts(outer(tj.ones(4))) == facts(plain(*given) + tj.ones(4))
