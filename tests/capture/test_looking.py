@@ -18,6 +18,7 @@ from tests.shares import share
 # These take apart code and its syntax trees, or lie below `is_a`.
 OF_CODE = ("rewrite", "source", "library_effects", "instructions", "looking", "memory_words")
 JITS = {"script": tj.script, "trace": tj.trace}
+ONLY_SCRIPT = ("sizes_written_as_json",)  # the row does not hand its function to `trace` either
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,8 @@ def log():
 def cases():
     """Each program with one class of spies, in one way; all of them over the table."""
     for k, row in enumerate(ROWS):
-        cls, way = CLASSES[k % len(CLASSES)], "trace" if k % 3 == 0 else "script"
+        cls = CLASSES[k % len(CLASSES)]
+        way = "trace" if k % 3 == 0 and row.name not in ONLY_SCRIPT else "script"
         name = f"{row.name}-{cls.__mro__[0].__name__}-{way}"
         yield pytest.param(row, cls, way, id=name, marks=share(f"{row.name}-looks", 160))
 

@@ -46,7 +46,7 @@ class Place:
         self.container = container
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and other.container is self.container
+        return type(other) is Place and other.container is self.container
 
     def __hash__(self) -> int:
         return id(self.container)

@@ -62,13 +62,13 @@ def handed_on(body: LoopBodyTrace, element: Tensor) -> list[CarriedVar]:
     """Return the variables that hold the element of the iteration before, of the one before that,
     and so on, where a variable ends with `element`: `before, h = h, f(h)`."""
     found: list[CarriedVar] = []
-    holding = [v for v in _changing(body) if v.end is element]
+    containing = [v for v in _changing(body) if v.end is element]
     for _ in body.carried_vars:
-        starts = {id(v.start) for v in holding}
-        holding = [v for v in _changing(body) if id(v.end) in starts]
-        if len({id(v.end) for v in holding}) > 1:
+        starts = {id(v.start) for v in containing}
+        containing = [v for v in _changing(body) if id(v.end) in starts]
+        if len({id(v.end) for v in containing}) > 1:
             raise RegionRefused(EARLIER)
-        found += holding[:1]
+        found += containing[:1]
     return found
 
 
