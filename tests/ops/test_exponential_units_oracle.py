@@ -39,8 +39,8 @@ def test_gradients_are_those_of_the_branch_taken(name: str, captured: bool) -> N
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-# PyTorch's gradient at nan is nan on processors with AVX2 and 1 with AVX-512, and 1 for what is left
-# over after vectors: there is no one answer to compare with.
+# PyTorch's gradient at nan is nan on processors with AVX2 and 1 with AVX-512, and 1 for what is
+# left over after vectors: there is no one answer to compare with.
 @pytest.mark.parametrize("captured", [False, True], ids=["eager", "captured"])
 @pytest.mark.parametrize("name", ["elu", "selu", "celu"])
 def test_the_gradient_at_nan_is_nan(name: str, captured: bool) -> None:
