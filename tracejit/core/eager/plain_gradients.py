@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.core.eager.saved import Saved, SavedOutput, Unsaved
+from tracejit.core.eager.saved import PACKED, Saved, SavedOutput, Unsaved
 from tracejit.core.eager.state import TensorState
 from tracejit.core.ops.cotangents import sum_to_shape
 from tracejit.core.ops.direct_calls import functions
@@ -27,6 +27,9 @@ def plain(rule: Rule) -> Callable[[Any, Any], list | None]:
         operands = node.operands
         if operands is None or node.symbolic or not isinstance(grad, TensorState):
             return None
+        for x in (*operands, *node.outputs):
+            if type(x) in (Saved, SavedOutput) and x.version == PACKED:
+                return None
         results: list[Any] = [None] * len(operands)
         for k in node.needed:
             x = operands[k]

@@ -199,6 +199,7 @@ class LoopBodyTrace:
         self.region.release()
         self.carried_vars, self.started, self.results, self.indices = [], {}, {}, {}
         self.signal = None
+        self.learnt.clear()  # one of them was raised, and refers to frames
         self.contents.clear()
         self.appended.clear()
 

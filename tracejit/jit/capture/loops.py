@@ -166,12 +166,12 @@ def _recorded(parent: Tracer, name: str, variables: Variables, trip_count: Any,
             body.record(run)
             return body
         except BaseException as found:
-            learnt: list[Any] = body.learnt or [found]
+            places = [(type(each), each.place) for each in body.learnt]
             body.release()  # a failed attempt keeps nothing alive
             if not is_a(found, Retrace) or is_a(found, WrittenContainer) and found.body is not body:
                 raise
-            for each in learnt:
-                known[type(each)][each.place] = True
+            for kind, place in places or [(type(found), found.place)]:
+                known[kind][place] = True
     raise RegionRefused("its variables change in too many ways")
 
 
