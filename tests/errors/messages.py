@@ -23,7 +23,8 @@ CODE = re.compile(  # texts of generated code
 # Files whose texts are lines of a log or of a terminal, or notes on errors: tests/test_logs.py,
 # tests/lowering/test_apart.py, tests/runtime/test_progress.py and test_backward_lines.py have them.
 SHOWN = ("lowering/apart.py", "runtime/program_logs.py", "runtime/progress.py", "jit/call_notes.py")
-WRITES_NATIVE_CODE = re.compile(r"runtime/(eager_\w+|native_replay|native_start)\.py$")  # its texts are lines of that code
+# Files whose texts are lines of native code.
+WRITES_NATIVE_CODE = re.compile(r"runtime/(eager_\w+|native_replay|native_start)\.py$")
 LITERAL = 8  # letters that make a text recognisable
 
 
