@@ -42,6 +42,8 @@ def _check_script(path: str) -> None:
 
 
 def _check_module(name: str) -> None:
+    if name.partition(".")[0] == "torch":  # tracejit's own, and PyTorch need not be there
+        name = "tracejit"
     sys.path.insert(0, "")  # as `python -m` has it
     try:
         # only the first part: a look for others would import packages, and with them PyTorch
