@@ -232,3 +232,19 @@ def test_memory_beside_the_results_is_none(name):
     before = stats().allocated
     result = CALLS[name](x, w)
     assert stats().peak - before <= result.nbytes + (1 << 16)
+
+
+def test_the_first_use_within_a_recording_adds_no_input():
+    """A value check in mode "graph" computes sigmoid while the call is recorded."""
+    model = tracejit.nn.Sequential(tracejit.nn.Linear(3, 5), tracejit.nn.Sigmoid())
+
+    @tracejit.script(mode="graph", fullgraph=True)
+    def loss(x, y):
+        return tracejit.nn.functional.binary_cross_entropy(model(x), y)
+
+    eager_fused._calls.clear()
+    for rows in (7, 7, 4):
+        found = loss(tracejit.ones(rows, 3), tracejit.zeros(rows, 5))
+        plain = -(1 - model(tracejit.ones(1, 3))).log().mean()
+        assert found.item() == pytest.approx(plain.item())
+    assert loss.report().breaks == [] and loss.report().cache_hits == 2

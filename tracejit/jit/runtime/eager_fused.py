@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.config import flags
+from tracejit.core.eager.recording import active
 from tracejit.core.eager.state import TensorState, of_array
 from tracejit.core.memory import CPU
 from tracejit.core.ops.composite import has_fused_types
@@ -111,6 +112,15 @@ def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> Call | None:
 
 def bound(op: Op, operands: tuple, attributes: dict) -> Call | None:
     """Return the op's program bound to these shapes; None where the call is wrong."""
+    # The result types are asked of tensors: a recording would take these for its inputs.
+    tracer, active.tracer = active.tracer, None
+    try:
+        return _bound(op, operands, attributes)
+    finally:
+        active.tracer = tracer
+
+
+def _bound(op: Op, operands: tuple, attributes: dict) -> Call | None:
     shapes, static = _together(op, operands, attributes)
     given = [NUMBER if type(x) is float else x if shape is None else
              TensorType(x._dtype, shape, CPU) for x, shape in zip(operands, shapes)]
