@@ -26,7 +26,7 @@ OUTER_ITEM = "it assigns an item of an outer object"
 
 
 class Contents:
-    """What one container held before the loop, and the name of each item as a carried variable."""
+    """Contents of a container before the loop, and the name of each item as a carried variable."""
 
     def __init__(self, container: Any, label: str):
         self.container, self.label = container, label

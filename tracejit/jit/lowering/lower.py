@@ -85,6 +85,9 @@ def _with_regions(program: Program, k: int, numerics: str) -> Instruction:
     else programs."""
     instruction = program.instructions[k]
     node: Node = instruction.host
+    values = (*node.inputs, *node.outputs)
+    if any(v.device is not None and v.device.type == "cuda" for v in values):
+        return _apart_from_loop(instruction, numerics)  # a host loop launches kernels on a GPU
     buffers = len(program.buffers)
     try:
         if flags.check_nans:
