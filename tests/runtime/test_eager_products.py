@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-import tracemalloc
-
 import pytest
 
 import tracejit as tj
+from tests.runtime.leaks import assert_level
 from tests.runtime.test_eager_calls import history, same, values
 from tests.runtime.test_eager_reductions import native
 from tracejit.core.ops import direct_calls
@@ -130,16 +127,4 @@ def test_no_reference_is_lost_or_kept(name, recorded):
                 for pair in ((x, y), (x, x), turned, (x, b)):
                     direct(*pair, *bias)
 
-    run(50)
-    gc.collect()
-    before = [sys.getrefcount(z) for z in watched]
-    tracemalloc.start()
-    run(10)
-    start = tracemalloc.get_traced_memory()[0]
-    run(500)
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - start
-    tracemalloc.stop()
-    moved = [sys.getrefcount(z) - count for z, count in zip(watched, before)]
-    assert all(abs(count) < 200 for count in moved), moved  # a call that leaks makes it 500
-    assert grown < 8000
+    assert_level(run, watched)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import sys
-import tracemalloc
-
 import pytest
 
 import tracejit as tj
+from tests.runtime.leaks import assert_level
 from tests.runtime.test_eager_calls import history
 from tracejit.core.eager.views import AliasFamily, View
 from tracejit.core.ops import direct_calls
@@ -181,16 +178,4 @@ def test_no_reference_is_lost_or_kept(which):
             for direct, arguments in calls:
                 direct(x, *arguments)
 
-    run(50)
-    gc.collect()
-    before = [sys.getrefcount(y) for y in watched]
-    tracemalloc.start()
-    run(10)
-    start = tracemalloc.get_traced_memory()[0]
-    run(500)
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - start
-    tracemalloc.stop()
-    moved = [sys.getrefcount(y) - b for y, b in zip(watched, before)]
-    assert all(abs(count) < 200 for count in moved), moved  # a call that leaks makes it 500
-    assert grown < 8000
+    assert_level(run, watched)
