@@ -7,7 +7,7 @@ import pytest
 
 import tracejit
 from tests.cuda.programs import PROGRAMS, agree, numbers
-from tests.cuda.simulated.test_eager import LIMITS, ROWS, on_cpu, on_device
+from tests.cuda.simulated.test_eager import LIMITS, ROWS, on_cpu, on_device, op_by_op  # noqa: F401
 from tests.ops.test_opinfo import agree as agree_in_ulp
 from tests.ops.test_opinfo import call, flat, ours, samples
 from tests.shares import share
@@ -133,7 +133,7 @@ def test_kernels_as_python_on_the_host(launched):
 
 
 @pytest.mark.parametrize("how", [{"mode": "graph"}, {"numerics": "eager"}], ids=str)
-def test_ops_as_the_library_computes_them(how):
+def test_ops_as_the_library_computes_them(how, op_by_op):
     """The interpreter, and kernels that may not contract: NumPy's bits, where CuPy is NumPy."""
 
     def function(x):
