@@ -64,7 +64,7 @@ test-python:
 	    -m "not oracle and not slow and not full and not gpu" --ignore=tests/gpu $(SLICE) $(ARGS)
 
 test-pythons: $(PY)
-	@$(PY) tests/pythons.py >.pythons
+	@$(PY) -m tests.pythons >.pythons
 	@set -e; while read -r python; do echo "== $$python"; \
 	    $(MAKE) --no-print-directory test-python PYTHON=$$python </dev/null; done <.pythons
 

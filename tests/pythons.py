@@ -1,4 +1,4 @@
-"""Every other supported Python of this machine: `python tests/pythons.py` prints their paths.
+"""Every other supported Python of this machine: `python -m tests.pythons` prints their paths.
 
 In: PATH and the folders of pyenv. Out: one path a line, of the first found of each version but the
 one that runs this; on stderr, which versions were not there. `make test-pythons` runs the slice
