@@ -279,3 +279,33 @@ def test_gradients_of_another_shape_are_refused():
         return leaf.grad
 
     assert run(tracejit) is run(torch) is None
+
+
+@pytest.mark.parametrize("allow_unused", [True, False])
+def test_gradients_of_a_view_made_in_no_grad_mode(allow_unused):
+    """It says that it needs gradients, and has no part in the graph."""
+    told = []
+    for t in (tracejit, torch):
+        x = t.ones(2, requires_grad=True)
+        with t.no_grad():
+            view = x[:1]
+        total = (x * 2).sum() + (view * 3).sum()
+        try:
+            own, of_view = t.autograd.grad(total, [x, view], allow_unused=allow_unused)
+            told.append((own.tolist(), of_view))
+        except RuntimeError as error:
+            told.append(str(error))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("shape, times", list(itertools.product(
+    [(0,), (2, 0), (2, 3)], [(1,), (2,), (0,)])))  # fmt: skip
+def test_repetitions_are_no_views(shape, times):
+    told = []
+    for t in (tracejit, torch):
+        x = t.ones(shape, requires_grad=True)
+        times = times + (1,) * (len(shape) - len(times))
+        with t.no_grad():
+            made = [x.repeat(times), x.tile(times)]
+        told.append([(y.requires_grad, y._is_view(), tuple(y.shape)) for y in made])
+    assert told[0] == told[1]

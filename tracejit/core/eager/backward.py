@@ -168,7 +168,8 @@ def _refreshed(x: Any) -> Any:
 def _place(x: Any) -> tuple[Node, int]:
     if type(x) is GradientEdge:
         return x.node, x.output_nr
-    if not _refreshed(x)._requires_grad:
+    # A view made in no_grad mode of what needs gradients says that it does, without a history.
+    if not (x._view is not None and refresh(x) or x._requires_grad):
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge_of(x)
 

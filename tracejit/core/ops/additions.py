@@ -14,6 +14,7 @@ from tracejit.core.ops.older_orders import older_order
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_arithmetic import add_record, no_bools, sub_record
 from tracejit.core.ops.pointwise_record import (
+    convert,
     is_tensor,
     must_be_tensors,
     pointwise,
@@ -65,7 +66,10 @@ def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
     elif is_tensor(other) and other.dtype is bool_ and result_type(input, other) is bool_:
         alpha = bool(alpha)
-    return other * fitting(alpha, result_type(input, other))
+    common = result_type(input, other)
+    if is_tensor(other) and other.dtype is not common:
+        other = convert(other, common)  # the product would be rounded, or wrap, in a narrower type
+    return other * fitting(alpha, common)
 
 
 @older_order("alpha")

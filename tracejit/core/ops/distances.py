@@ -14,7 +14,7 @@ from tracejit.core.ops.numpy_names import numpy_names
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_record import convert
 from tracejit.core.ops.shapes import broadcast, equal, hint, same
-from tracejit.core.ops.types import FLOATING, SCALAR_NAMES, result_type
+from tracejit.core.ops.types import FLOATING, SCALAR_NAMES, promote_types
 
 
 @numpy_names
@@ -32,7 +32,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
     RuntimeError for integers, and where shapes do not broadcast.
     """
-    common = result_type(x1, x2)
+    common = promote_types(x1.dtype, x2.dtype)  # both count, whatever their dimensions
     if common.category != FLOATING:
         raise RuntimeError("expected common dtype to be floating point, yet common dtype is "
                            f"{SCALAR_NAMES[common.name]}")
@@ -50,7 +50,7 @@ def _differing(away: Any) -> Any:
 def _at_least(norm: Any, eps: float) -> Any:
     """Return `norm`, at least `eps`; gradients go back as if it had not been limited, as in
     PyTorch."""
-    return norm + (norm.clamp(min=eps) - norm).detach()
+    return norm + (eps - norm).clamp(min=0).detach()  # an infinite norm stays: x / inf is 0
 
 
 @numpy_names

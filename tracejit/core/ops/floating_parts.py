@@ -18,6 +18,7 @@ from tracejit.core.ops.pointwise_library import BOTH, library, only
 from tracejit.core.ops.pointwise_logic import lt, where
 from tracejit.core.ops.pointwise_math import _zeros
 from tracejit.core.ops.pointwise_record import (
+    device_of,
     is_tensor,
     must_be_real,
     must_be_tensors,
@@ -26,6 +27,7 @@ from tracejit.core.ops.pointwise_record import (
     real_only,
 )
 from tracejit.core.ops.record import Op
+from tracejit.core.ops.shapes import broadcast
 from tracejit.core.ops.types import FLOATING, INTEGER, TensorType, bool_, int32
 
 FrexpResult = namedtuple("frexp", ["mantissa", "exponent"])  # type: ignore[name-match]
@@ -120,15 +122,36 @@ def frexp(input: Any) -> Any:
     return FrexpResult(*frexp_record(input))
 
 
+def _scaled(xp: Any, input: Any, exponent: Any) -> Any:
+    wide = input if input.dtype.itemsize > 2 else input.astype(np.float32)
+    # beyond these every float is 0 or infinite
+    exponent = xp.clip(exponent, -5000, 5000).astype(np.int32)
+    return xp.ldexp(wide, exponent).astype(input.dtype)
+
+
+def _scaled_type(input: TensorType, exponent: TensorType) -> TensorType:
+    return TensorType(input.dtype, broadcast(input.shape, exponent.shape),
+                      device_of((input, exponent)))
+
+
+ldexp_record = Op("ldexp", "extern", ("input", "exponent"), infer=_scaled_type, eager=_scaled,
+                  rules={"input": lambda grad, exponent: ldexp(grad, exponent)})
+
+
 @method()
 def ldexp(input: Any, other: Any) -> Any:
     """Return input * 2 ** other; both broadcast, and integers give the default dtype.
+
+    Floats keep their dtype where `other` holds integers. The result is then the exact product,
+    rounded once.
 
     >>> import tracejit
     >>> tracejit.ldexp(tracejit.tensor([1.0, 3.0]), tracejit.tensor([2, -1]))
     tensor([4.0000, 1.5000])
     """
     must_be_tensors("ldexp", BOTH, (input, other))
+    if input.dtype.category == FLOATING and other.dtype.category == INTEGER:
+        return ldexp_record(input, other)
     return input * pow(2.0, other)
 
 

@@ -417,6 +417,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     """
     # PyTorch does not compare the ranks for an empty index.
     if len(index.shape) != len(input.shape) and any(equal(n, 0) for n in index.shape):
+        normalize_dim(dim, len(input.shape))
         return input.reshape(-1).narrow(0, 0, 0).reshape(tuple(index.shape))
     data, places, k = index_checks.of_gather(input, dim, index, "gather")
     found = gather_record(data, places, dim=k)

@@ -111,12 +111,18 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     if any(not x.shape for x in pieces):
         number = next(k for k, x in enumerate(pieces) if not x.shape)
         raise RuntimeError(f"zero-dimensional tensor (at position {number}) cannot be concatenated")
-    flat = all(len(x.shape) == 1 for x in pieces)
-    kept = pieces if flat else [x for x in pieces if not _is_legacy_empty(x)]
-    if flat and dim not in (0, -1) and all(map(_is_legacy_empty, pieces)):
-        dim = 0
-    k = normalize_dim(dim, len(kept[0].shape))
-    return cat_record(*kept, dim=k, count=len(kept))
+    if all(len(x.shape) == 1 for x in pieces):
+        if dim not in (0, -1) and all(map(_is_legacy_empty, pieces)):
+            dim = 0
+        k = normalize_dim(dim, 1)
+    else:
+        skipped = [_is_legacy_empty(x) for x in pieces]
+        shape = list(pieces[skipped.index(False)].shape)
+        k = normalize_dim(dim, len(shape))
+        shape[k] = 0
+        # Pieces that are skipped have gradients too: they become pieces of no size.
+        pieces = [x.reshape(shape) if skip else x for x, skip in zip(pieces, skipped)]
+    return cat_record(*pieces, dim=k, count=len(pieces))
 
 
 def _is_legacy_empty(x: Any) -> bool:

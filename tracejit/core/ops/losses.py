@@ -32,7 +32,15 @@ from tracejit.core.ops.pointwise_record import (
     promote,
 )
 from tracejit.core.ops.record import Op, apply
-from tracejit.core.ops.types import COMPLEX, FLOATING, SCALAR_NAMES, TensorType, bool_, must_cast
+from tracejit.core.ops.types import (
+    COMPLEX,
+    FLOATING,
+    SCALAR_NAMES,
+    TensorType,
+    bool_,
+    must_cast,
+    promote_types,
+)
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -148,14 +156,21 @@ _absolute_error = pointwise(
 mse_record = loss_record("mse_loss", _squared_error)
 
 
-def _warn_of_sizes(input: Any, target: Any) -> None:
-    """Warn where broadcasting makes more differences than either has elements."""
-    if target.shape != input.shape:
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.", stacklevel=4)
-        shapes.broadcast(tuple(input.shape), tuple(target.shape))
+def _broadcast(input: Any, target: Any) -> tuple[Any, Any]:
+    """Return both in the dtype that tensors of the broadcast shape promote to: a tensor without
+    dimensions counts as well. Warn where one has fewer elements than there are differences."""
+    if target.shape == input.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size "
+        f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.", stacklevel=4)
+    shapes.broadcast(tuple(input.shape), tuple(target.shape))
+    kinds = {input.dtype, target.dtype}
+    if len(kinds) > 1 and bool_ not in kinds and 0 in (len(input.shape), len(target.shape)):
+        common = promote_types(*kinds)
+        return convert(input, common), convert(target, common)
+    return input, target
 
 
 def must_become(kind: Any, operands: Sequence[Any]) -> None:
@@ -186,7 +201,7 @@ def mse_loss(input: Any, target: Any, size_average: bool | None = None, reduce: 
     >>> tracejit.nn.functional.mse_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
     tensor(2.)
     """
-    _warn_of_sizes(input, target)
+    input, target = _broadcast(input, target)
     reduction = legacy(reduction, size_average, reduce)
     if weight is not None:
         return _weighed((input - target) ** 2, weight, input, reduction)
@@ -203,7 +218,7 @@ def l1_loss(input: Any, target: Any, size_average: bool | None = None, reduce: b
     >>> tracejit.nn.functional.l1_loss(tracejit.tensor([1., 2.]), tracejit.tensor([1., 4.]))
     tensor(1.)
     """
-    _warn_of_sizes(input, target)
+    input, target = _broadcast(input, target)
     reduction = legacy(reduction, size_average, reduce)
     is_complex = any(x.dtype.category == COMPLEX for x in (input, target))
     each = abs(input - target) if is_complex else _absolute_error(input, target)
@@ -240,11 +255,12 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    _warn_of_sizes(input, target)
-    must_become(input.dtype, (input, target))
+    kind = input.dtype
+    input, target = _broadcast(input, target)
+    must_become(kind, (input, target))
     if weight is None:
-        return convert(_loss(huber_record, (input, target, delta), None, reduction), input.dtype)
-    each = convert(_loss(huber_record, (input, target, delta), None, "none"), input.dtype)
+        return convert(_loss(huber_record, (input, target, delta), None, reduction), kind)
+    each = convert(_loss(huber_record, (input, target, delta), None, "none"), kind)
     return _weighed(each, weight, input, reduction, mean=False)
 
 
@@ -279,7 +295,7 @@ def smooth_l1_loss(input: Any, target: Any, size_average: bool | None = None,
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    _warn_of_sizes(input, target)
+    input, target = _broadcast(input, target)
     return _loss(smooth_l1_record, (input, target, beta), None, reduction)
 
 

@@ -11,6 +11,7 @@ a chain of views costs nothing in a kernel.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -416,6 +417,10 @@ def _matrix_transposed(input: Any) -> Any:
     >>> tracejit.zeros(5, 2, 3).mT.shape
     tracejit.Size([5, 3, 2])
     """
+    if not input.shape:
+        warnings.warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in "
+                      "these cases.", stacklevel=2)
+        return input
     if len(input.shape) < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
                            f"{len(input.shape)}-D tensor.")

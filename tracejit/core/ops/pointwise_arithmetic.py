@@ -224,7 +224,8 @@ remainder_integer = pointwise("remainder_integer", "remainder", "({input} % {oth
 def _checked(name: str, function: str) -> Op:
     """Make an integer division that looks for zeros before it divides; never part of a kernel."""
     def eager(xp: Any, input: Any, other: Any) -> Any:
-        if (other == 0 if is_number(other) else (other == 0).any()):
+        zero = other == 0 if is_number(other) else (other == 0).any()
+        if zero and getattr(input, "size", 1):
             raise RuntimeError("ZeroDivisionError")
         return getattr(xp, function)(input, other)
 

@@ -272,4 +272,5 @@ def repeated_each(input: Any, repeats: Any, dim: int) -> Any:
 def _copied(repeated: Any, times: Sequence[Any]) -> Any:
     """Return a repetition with memory of its own, also where nothing was repeated."""
     copied = all(type(n) is int for n in times) and not all(map(is_one, times))
-    return contiguous(repeated) if copied else clone(repeated)
+    empty = any(type(n) is int and n == 0 for n in repeated.shape)  # its reshape is a view
+    return contiguous(repeated) if copied and not empty else clone(repeated)

@@ -137,7 +137,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
         input = convert(input, get_default_dtype())
     if input.dtype.category != COMPLEX:
         must_float("logsumexp", input.dtype)
+    dims = normalize_dims(dim, len(input.shape))
     if not len(input.shape):
         return logsumexp(input.unsqueeze(0), 0)
-    dims = normalize_dims(dim, len(input.shape))
     return apply(logsumexp_record, (input,), {"dims": dims, "keepdim": keepdim})
