@@ -124,3 +124,24 @@ def test_dimensions_are_checked_first():
             t.ones(2, 0).gather(2, t.ones(0, 1, 3).long())
         with pytest.raises(IndexError, match="Dimension out of range"):
             t.logsumexp(t.tensor(1.0), 2)
+
+
+@pytest.mark.parametrize("kind", ["int32", "float16", "float32"])
+@pytest.mark.parametrize("number", [np.float32(1.5), np.int64(3), np.float64(-2.25)])
+def test_numbers_of_numpy(number, kind):
+    """They count as Python numbers: as values, and as factors."""
+    calls = [
+        lambda t, x: x.index_fill(0, t.tensor([1]), number),
+        lambda t, x: t.addcmul(x, x, x, value=number),
+        lambda t, x: t.add(x, x, alpha=number),
+        lambda t, x: t.sub(x.double(), x, alpha=number),
+    ]
+    for call in calls:
+        found = []
+        for t in (tracejit, torch):
+            try:
+                found.append(numbers(call(t, t.tensor([1, 2, 3]).to(getattr(t, kind)))))
+            except RuntimeError as error:
+                found.append((str(error), np.zeros(())))
+        assert found[0][0] == found[1][0]
+        np.testing.assert_array_equal(found[0][1], found[1][1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracejit.core.ops.autocast import autocasts
-from tracejit.core.ops.fitting import fitting, promote_computed
+from tracejit.core.ops.fitting import fitting, plain_number, promote_computed
 from tracejit.core.ops.older_orders import older_order
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise_arithmetic import add_record, no_bools, sub_record
@@ -44,6 +44,7 @@ def _is_half(input: Any, other: Any, alpha: Any) -> bool:
 
 
 def _scaled(input: Any, other: Any, alpha: Any, name: str) -> Any:
+    alpha = plain_number(alpha)
     if type(alpha) is int and alpha == 1:
         return other
     if name != "add":
@@ -154,7 +155,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """
     if all(x.dtype is bool_ for x in (input, tensor1, tensor2)):
         raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
-    common = result_type(input, tensor1, tensor2)
+    common, value = result_type(input, tensor1, tensor2), plain_number(value)
     if isinstance(value, float) and common.category < FLOATING:
         value = int(fitting(value, common))
     return _addcmul(input, tensor1, tensor2, value)

@@ -19,7 +19,7 @@ import numpy as np
 
 from tracejit.core.memory.devices import as_device, makes_dense, makes_tensors
 from tracejit.core.ops import pointwise
-from tracejit.core.ops.fitting import as_written, fitting
+from tracejit.core.ops.fitting import as_written, fitting, plain_number
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.record import Op, apply
 from tracejit.core.ops.shapes import check_memory, hint, symbolic
@@ -147,8 +147,7 @@ def filled(sizes: tuple, value: Any, d: dtype | None, device: Any, like: Any) ->
         if not pointwise.is_tensor(made):  # the conversion found its value
             return full_of(like, sizes, made, kind, device)
         return pointwise.copy(made).expand(sizes).clone()
-    if isinstance(value, np.generic):  # NumPy's bools are floats to PyTorch
-        value = float(value) if isinstance(value, np.bool_) else value.item()
+    value = plain_number(value)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return pointwise.convert(value, d or value.dtype).expand(sizes).clone()
     return full_of(like, sizes, value, d or dtype_of_number(value), device)

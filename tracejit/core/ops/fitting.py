@@ -48,6 +48,14 @@ def is_int(value: Any) -> bool:
     return kind is int or getattr(kind, "kind", None) is int or hasattr(kind, "same_as")
 
 
+def plain_number(value: Any) -> Any:
+    """Return a number of NumPy as a Python number; its bools are floats, as in PyTorch. Anything
+    else is returned as it is."""
+    if isinstance(value, np.generic):
+        return float(value) if isinstance(value, np.bool_) else value.item()
+    return value
+
+
 def fitting(value: Any, dtype: dtype, kind: str = "", *, as_computed: bool = False) -> Any:
     """Return a number as an element of a dtype; negative ints wrap in uint8.
 

@@ -14,7 +14,7 @@ from typing import Any
 from tracejit.core.ops import creation, index_checks
 from tracejit.core.ops.array_sums import add_at
 from tracejit.core.ops.autocast import autocasts
-from tracejit.core.ops.fitting import fitting, fitting_tensor
+from tracejit.core.ops.fitting import fitting, fitting_tensor, plain_number
 from tracejit.core.ops.movement import typed
 from tracejit.core.ops.operators import method
 from tracejit.core.ops.pointwise import convert, is_tensor, where
@@ -287,6 +287,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     >>> tracejit.index_fill(tracejit.zeros(3), 0, tracejit.tensor([0, -1]), 5.0)
     tensor([5., 0., 5.])
     """
+    value = plain_number(value)
     k, places = index_checks.of_index_fill(input, dim, index, value)
     if not input.shape:
         return index_fill(input.reshape(1), 0, index, value).reshape(())
