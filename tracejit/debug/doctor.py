@@ -42,11 +42,17 @@ def _tracejit() -> Finding:
 
 def _processor() -> Finding:
     from tracejit.config import flags
-    from tracejit.jit.lowering.target import TargetError, host_cpu, processor
+    from tracejit.jit.lowering.target import (
+        TargetError,
+        host_cpu,
+        processor,
+        runnable_baselines,
+    )
 
     name, features = host_cpu()
     have = [vector for vector in VECTORS if f"+{vector}" in features.split(",")]
-    text = f"{name}: {', '.join(have) or 'no vector extension we know'}; target {flags.target}"
+    text = (f"{name}: {', '.join(have) or 'no vector extension we know'}; "
+            f"runs {', '.join(['native', *runnable_baselines()])}; target {flags.target}")
     try:
         processor()
     except TargetError as error:
