@@ -22,10 +22,10 @@ from tracejit.distributed.buffers import (
     target,
 )
 from tracejit.distributed.collectives import Finish, ended, post
-from tracejit.distributed.communicator import Operation
 from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.exchanges import check_list, spreading
 from tracejit.distributed.groups import ProcessGroup, member
+from tracejit.distributed.operation import Operation
 from tracejit.distributed.work import Work
 
 

@@ -26,9 +26,9 @@ from tracejit.distributed.buffers import (
     together,
 )
 from tracejit.distributed.collectives import Finish, averaging, ended, handle, post, root_of
-from tracejit.distributed.communicator import Operation
 from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.groups import ProcessGroup, member
+from tracejit.distributed.operation import Operation
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
 
