@@ -1,7 +1,7 @@
 """`python -m tests.reference_pages`: pages made from declarations, which therefore are true.
 
-In: the flags of `tracejit.config`, the list in `tracejit.additions`, the names of the reference. Out:
-`docs/flags.md`, `docs/additions.md` and `docs/api/index.md`; `tests/test_reference_pages.py`
+In: the flags of `tracejit.config`, the list in `tracejit.additions`, the names of the reference.
+Out: `docs/flags.md`, `docs/additions.md` and `docs/api/index.md`. `tests/test_reference_pages.py`
 compares them with what this makes.
 """
 
@@ -103,8 +103,9 @@ def additions() -> str:
 
 API = """# API reference
 
-The site that `make docs` builds has a page for each part below, with every docstring. Here each part leads to the file that lists
-its names: stubs (`.pyi`) have the signatures. `help(tracejit.nn.Linear)` prints a docstring anywhere.
+The site that `make docs` builds has a page for each part below, with every docstring. Here each
+part leads to the files that list its names: stubs (`.pyi`) have the signatures.
+`help(tracejit.nn.Linear)` prints a docstring anywhere.
 
 | part | holds | files |
 | --- | --- | --- |

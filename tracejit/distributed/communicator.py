@@ -1,4 +1,4 @@
-"""Calls of MPI without Python: the memory of a ring of operations, and the one thread that carries them on.
+"""Calls of MPI without Python: the ring of a process, and the one thread that carries it on.
 
 In: addresses of MPI's nonblocking functions, and their arguments. Out: operations that start in the
 order in which they were posted, and that anybody may wait for. Called by `groups`.
