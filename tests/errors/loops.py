@@ -861,7 +861,7 @@ def may_be_what_is_written(jit):
     f(data(), data(), data())
 
 
-@undecided("its variables change in too many ways")
+@undecided("its variables change in too many ways", "the function calls item()")
 def many_numbers(jit):
     @jit
     def f(x):

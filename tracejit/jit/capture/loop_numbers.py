@@ -11,7 +11,6 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from tracejit.core.eager.interchange import number_of
 from tracejit.core.eager.modes import no_grad
 from tracejit.core.eager.recording import active
 from tracejit.core.eager.tensor import Tensor
@@ -272,14 +271,9 @@ class RegionSymNumber:
     operands: tuple
 
     def __init__(self, tensor: Tensor):
-        tracer: Any = active.tracer
-        if tracer is not None and tracer.breaks and not tracer.speculation_depth:
-            tracer.flush()  # no break of its own: the function reads nothing here
-            pending = number_of(tensor)
-        else:
-            pending = tensor.item()
-        self.tensor, self.value, self.pending = tensor, None, pending
+        self.tensor, self.value, self.pending = tensor, None, tensor.item()
         self.source, self.op, self.operands = None, None, ()
+        tracer: Any = active.tracer
         if tracer is not None:
             tracer.root.loop_numbers.append(weakref.ref(self))
 
