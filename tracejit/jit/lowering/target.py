@@ -58,15 +58,6 @@ def processor(target: str = "") -> tuple[str, str]:
     return target, ",".join(f"+{feature}" for feature in BASELINES[target])
 
 
-def runnable_baselines() -> list[str]:
-    """Return the baselines whose kernels this machine can run, the oldest first.
-
-    >>> set(runnable_baselines()) <= set(BASELINES)
-    True
-    """
-    return [baseline for baseline in BASELINES if not missing_features(baseline)]
-
-
 def missing_features(target: str) -> list[str]:
     """Return the features of a target that this processor does not have."""
     if target == NATIVE:
