@@ -1,17 +1,20 @@
 """`python -m tests.reference_pages`: pages made from declarations, which therefore are true.
 
-In: the flags of `tracejit.config`, the list in `tracejit.additions`. Out: `docs/flags.md` and
-`docs/additions.md`; `tests/test_reference_pages.py` compares them with what this makes.
+In: the flags of `tracejit.config`, the list in `tracejit.additions`, the names of the reference.
+Out: `docs/flags.md`, `docs/additions.md` and `docs/api/index.md`. `tests/test_reference_pages.py`
+compares them with what this makes.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from tracejit import config
 from tracejit.additions import ADDITIONS
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 
 FLAGS = """# Flags
 
@@ -98,13 +101,48 @@ def additions() -> str:
     return OURS + "".join(_lines([f"| `{name}` | {text} |" for name, text in ADDITIONS.items()]))
 
 
+API = """# API reference
+
+The site that `make docs` builds has a page for each part below, with every docstring. Here each
+part leads to the files that list its names: stubs (`.pyi`) have the signatures.
+`help(tracejit.nn.Linear)` prints a docstring anywhere.
+
+| part | holds | files |
+| --- | --- | --- |
+"""
+
+
+def api() -> str:
+    """Return the start of the reference as a reader without the site sees it."""
+    sys.path.insert(0, str(DOCS / "making"))
+    try:
+        import names
+    finally:
+        sys.path.remove(str(DOCS / "making"))
+    rows = []
+    for title, text, places in names.all_pages().values():
+        files = dict.fromkeys(_file_of(names.owner(place)) for place in places)
+        links = ", ".join(f"[{file}](../../{file})" for file in files)
+        rows.append(f"| {title} | {text} | {links} |")
+    return API + "".join(_lines(rows))
+
+
+def _file_of(place: object) -> str:
+    """Return the file that lists the names of a module or class: its stub if there is one."""
+    module = sys.modules[getattr(place, "__module__", None) or place.__name__]
+    source = Path(str(module.__file__))
+    stub = source.with_suffix(".pyi")
+    return (stub if stub.exists() else source).relative_to(ROOT).as_posix()
+
+
 def _lines(rows: list[str]) -> list[str]:
     return [f"{row}\n" for row in rows]
 
 
-PAGES = {"flags.md": flags, "additions.md": additions}
+PAGES = {"flags.md": flags, "additions.md": additions, "api/index.md": api}
 
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(page())

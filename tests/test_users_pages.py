@@ -61,8 +61,7 @@ def dead_links(text: str, page: Path) -> list[str]:
         path = (page.parent / file).resolve() if file else page
         if path.parent == DOCS and path.name in MADE:
             path = ROOT / MADE[path.name]
-        made = path.parent == DOCS / "api" and path.suffix == ".md"
-        if not (made or path.is_file()) or anchor and not made and (
+        if not path.is_file() or anchor and (
                 slug(anchor) not in anchors(path.read_text() if path != page else text)):
             found.append(target)
     return found

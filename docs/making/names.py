@@ -78,8 +78,8 @@ PAGES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "jit": ("tracejit.jit", "The compiler's own module, and TorchScript's names.",
             {"tracejit.jit": None}),
 }
-FIRST = ("ours", "What is ours", "Names that PyTorch does not have, and the objects behind them.",
-         OURS)
+FIRST = ("ours", "Names of our own",
+         "Names that PyTorch does not have, and the objects behind them.", OURS)
 
 
 def owner(path: str) -> Any:

@@ -7,6 +7,7 @@ import tracejit as tj
 LENGTHS = (8, 3, 1, 20)
 TAKEN, OTHER = (1.0, 2.0, -1.5), (-1.0, -2.0, -3.0)  # of a branch on the sum
 MANY = 20  # iterations, enough for a loop to be rolled
+LOOPS = (MANY, 0, 1, 2, 33, MANY)  # iterations of loops: rolled ones, none, and unrolled ones
 
 
 def data(length, width=3, seed=0):
@@ -47,6 +48,32 @@ def tried(f, *args):
         return f(*args)
     except Exception as error:
         return error
+
+
+def results(f, *more):
+    """Results for loops of several lengths."""
+    return [tried(f, data(length), *more) for length in LOOPS]
+
+
+def results_and_gradients(f, *more):
+    """Results, and gradients where there are any, for loops of several lengths."""
+    out = []
+    for length in LOOPS:
+        x = data(length).requires_grad_()
+        y = tried(f, x, *more)
+        if isinstance(y, tj.Tensor) and y.requires_grad:
+            y.sum().backward()
+        out += [y, x.grad]
+    return out
+
+
+def results_and_states(f, make):
+    """Results for loops of several lengths, and what each leaves in a state made for it."""
+    out = []
+    for length in LOOPS:
+        state = make()
+        out += [tried(f, data(length), state), state]
+    return out
 
 
 def shown(f, state=None, inputs=(OTHER, TAKEN, OTHER, TAKEN)):

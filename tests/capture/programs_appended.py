@@ -6,26 +6,8 @@ A part is a view of the variable's tensor: a write to one is seen in the other.
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import data, tried, weights
+from tests.capture.program_inputs import LOOPS, data, results, results_and_gradients, weights
 from tests.capture.program_list import programs_in
-
-LENGTHS = (20, 0, 1, 2, 33, 20)
-
-
-def over(f, *more):
-    """Results, and gradients where there are any, for sequences of several lengths."""
-    out = []
-    for length in LENGTHS:
-        x = data(length).requires_grad_()
-        y = tried(f, x, *more)
-        if isinstance(y, tj.Tensor) and y.requires_grad:
-            y.sum().backward()
-        out += [y, x.grad]
-    return out
-
-
-def plainly(f, *more):
-    return [tried(f, data(length), *more) for length in LENGTHS]
 
 
 def element_of_a_product(jit):
@@ -39,7 +21,7 @@ def element_of_a_product(jit):
             out.append(M[0, 1])
         return tj.stack(out) if len(out) else M
 
-    return [*over(f), turn.grad]
+    return [*results_and_gradients(f), turn.grad]
 
 
 def row_before_the_update(jit):
@@ -53,7 +35,7 @@ def row_before_the_update(jit):
             M = (M * row) @ turn
         return tj.stack(out) if len(out) else M
 
-    return [*over(f), turn.grad]
+    return [*results_and_gradients(f), turn.grad]
 
 
 def state_before_the_update(jit):
@@ -66,7 +48,7 @@ def state_before_the_update(jit):
             h = h * 0.5 + row
         return out, h, len(out) and out[0] is start
 
-    return plainly(f)
+    return results(f)
 
 
 def two_rows_of_a_state(jit):
@@ -79,7 +61,7 @@ def two_rows_of_a_state(jit):
             second.append(s[1])
         return first, second, s
 
-    return plainly(f)
+    return results(f)
 
 
 def rows_that_overlap(jit):
@@ -94,7 +76,7 @@ def rows_that_overlap(jit):
             first[0][1] = 7.0
         return first, both
 
-    return plainly(f)
+    return results(f)
 
 
 def variable_written_behind_the_loop(jit):
@@ -108,7 +90,7 @@ def variable_written_behind_the_loop(jit):
         M += 1
         return tj.stack(out) if len(out) else 0, out, M
 
-    return plainly(f)
+    return results(f)
 
 
 def start_written_behind_the_loop(jit):
@@ -121,8 +103,8 @@ def start_written_behind_the_loop(jit):
         start[1, 0] = 5.0
         return tj.stack(out) if len(out) else 0, out, M
 
-    starts = [tj.ones(2, 3) for _ in LENGTHS]
-    out = [f(data(length), start) for length, start in zip(LENGTHS, starts)]
+    starts = [tj.ones(2, 3) for _ in LOOPS]
+    out = [f(data(length), start) for length, start in zip(LOOPS, starts)]
     return out, starts
 
 
@@ -137,7 +119,7 @@ def elements_written_behind_the_loop(jit):
             out[k][0] = k
         return M, out
 
-    return plainly(f)
+    return results(f)
 
 
 def first_element_written_behind_the_loop(jit):
@@ -153,7 +135,7 @@ def first_element_written_behind_the_loop(jit):
             out[-1].mul_(3)
         return start, M, out
 
-    return plainly(f)
+    return results(f)
 
 
 def state_written_in_place(jit):
@@ -166,7 +148,7 @@ def state_written_in_place(jit):
             out.append(M[0])
         return out, M
 
-    return plainly(f)
+    return results(f)
 
 
 def state_written_after_the_append(jit):
@@ -179,7 +161,7 @@ def state_written_after_the_append(jit):
             M[0, 0] = 1.0
         return out, M
 
-    return plainly(f)
+    return results(f)
 
 
 def state_that_never_changes(jit):
@@ -192,7 +174,7 @@ def state_that_never_changes(jit):
         M[0] = 4.0
         return out, total
 
-    return plainly(f)
+    return results(f)
 
 
 def state_handed_on(jit):
@@ -208,7 +190,7 @@ def state_handed_on(jit):
         before[0] = 9.0
         return out, rows, before, h
 
-    return plainly(f)
+    return results(f)
 
 
 def state_handed_on_whole(jit):
@@ -222,7 +204,7 @@ def state_handed_on_whole(jit):
         before[0] = 9.0
         return out, before, h
 
-    return plainly(f)
+    return results(f)
 
 
 def states_handed_on_twice(jit):
@@ -239,7 +221,7 @@ def states_handed_on_twice(jit):
         c *= 2
         return out, total, a, b, c
 
-    return plainly(f)
+    return results(f)
 
 
 def state_handed_on_and_stacked(jit):
@@ -252,7 +234,7 @@ def state_handed_on_and_stacked(jit):
             out.append(h)
         return (tj.stack(out) * before).sum() if len(out) else h
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def part_of_a_state_handed_on(jit):
@@ -265,7 +247,7 @@ def part_of_a_state_handed_on(jit):
         before[0] = 9.0
         return out, before, h
 
-    return plainly(f)
+    return results(f)
 
 
 def new_and_old_of_one_variable(jit):
@@ -280,7 +262,7 @@ def new_and_old_of_one_variable(jit):
             new[k].mul_(2)
         return old, new, h
 
-    return plainly(f)
+    return results(f)
 
 
 def two_names_for_the_start(jit):
@@ -294,7 +276,7 @@ def two_names_for_the_start(jit):
             b = b * row
         return out, a, b
 
-    return plainly(f)
+    return results(f)
 
 
 def start_that_another_variable_holds(jit):
@@ -308,7 +290,7 @@ def start_that_another_variable_holds(jit):
         kept[0] = 3.0
         return out, a, kept
 
-    return plainly(f)
+    return results(f)
 
 
 def transposed_state(jit):
@@ -320,7 +302,7 @@ def transposed_state(jit):
             out.append(M[:, 0])
         return out, M
 
-    return plainly(f)
+    return results(f)
 
 
 def column_of_a_state(jit):
@@ -332,7 +314,7 @@ def column_of_a_state(jit):
             out.append(M[:, 0])
         return out, tj.stack(out) if len(out) else 0
 
-    return plainly(f)
+    return results(f)
 
 
 def detached_part(jit):
@@ -344,7 +326,7 @@ def detached_part(jit):
             out.append(h[0].detach())
         return tj.stack(out).sum() + h.sum() if len(out) else h
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def part_without_gradients(jit):
@@ -357,7 +339,7 @@ def part_without_gradients(jit):
                 out.append(h[0])
         return tj.stack(out).sum() + h.sum() if len(out) else h
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def gradient_of_some_elements(jit):
@@ -371,7 +353,7 @@ def gradient_of_some_elements(jit):
             M = (M * row) @ turn
         return out[0].sum() + out[-1].sum() * 2 + M[0, 0] if len(out) else M.sum()
 
-    return [*over(f), turn.grad]
+    return [*results_and_gradients(f), turn.grad]
 
 
 def part_of_a_tuple(jit):
@@ -385,7 +367,7 @@ def part_of_a_tuple(jit):
             out.append(state[0][1])
         return tj.stack(out).sum() if len(out) else 0, state, out
 
-    return plainly(f)
+    return results(f)
 
 
 def reshaped_state(jit):
@@ -399,7 +381,7 @@ def reshaped_state(jit):
             out[-1][0] = 2.0
         return out, M
 
-    return plainly(f)
+    return results(f)
 
 
 def part_of_a_tensor_of_the_iteration(jit):
@@ -413,7 +395,7 @@ def part_of_a_tensor_of_the_iteration(jit):
             more.append(both[1, 1:])
         return out, more, h
 
-    return plainly(f)
+    return results(f)
 
 
 def row_of_the_input(jit):
@@ -426,7 +408,7 @@ def row_of_the_input(jit):
             total = total + row.sum()
         return out, total
 
-    inputs = [data(n) for n in LENGTHS]
+    inputs = [data(n) for n in LOOPS]
     out = [f(x) for x in inputs]
     for found, _ in out:
         for element in found:

@@ -6,22 +6,15 @@ Each runs several lengths, 0 and 1 among them, and shows results, gradients and 
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import data, tried, weights
+from tests.capture.program_inputs import (
+    LOOPS,
+    data,
+    results,
+    results_and_gradients,
+    tried,
+    weights,
+)
 from tests.capture.program_list import programs_in
-
-LENGTHS = (20, 0, 1, 2, 33, 20)
-
-
-def with_gradient(f, *more):
-    """Results, and gradients where there are any, for sequences of several lengths."""
-    out = []
-    for length in LENGTHS:
-        x = data(length).requires_grad_()
-        y = f(x, *more)
-        if isinstance(y, tj.Tensor) and y.requires_grad:
-            y.sum().backward()
-        out += [y, x.grad]
-    return out
 
 
 def float_becomes_a_tensor(jit):
@@ -34,7 +27,7 @@ def float_becomes_a_tensor(jit):
             total = total + (row @ w).sum()
         return total
 
-    return [*with_gradient(f), w.grad]
+    return [*results_and_gradients(f), w.grad]
 
 
 def float_updated_in_place(jit):
@@ -46,7 +39,7 @@ def float_updated_in_place(jit):
             total += row.sum()
         return total
 
-    return with_gradient(f)
+    return results_and_gradients(f)
 
 
 def int_becomes_a_tensor(jit):
@@ -58,7 +51,7 @@ def int_becomes_a_tensor(jit):
             count = count + (row > 0).sum()
         return total, count
 
-    return [f(data(n)) for n in LENGTHS]
+    return results(f)
 
 
 def float_in_a_float64_body(jit):
@@ -69,7 +62,7 @@ def float_in_a_float64_body(jit):
             total = total * 0.5 + row.double().sum()
         return total
 
-    return with_gradient(f)
+    return results_and_gradients(f)
 
 
 def float_that_takes_a_shape(jit):
@@ -80,7 +73,7 @@ def float_that_takes_a_shape(jit):
             total = total + x[k] * k
         return total
 
-    return with_gradient(f)
+    return results_and_gradients(f)
 
 
 def float_and_int_tensor(jit):
@@ -91,7 +84,7 @@ def float_and_int_tensor(jit):
             total = total + (row > 0).sum()
         return total
 
-    return [f(data(n)) for n in LENGTHS]
+    return results(f)
 
 
 def two_numbers_of_one_object(jit):
@@ -102,7 +95,7 @@ def two_numbers_of_one_object(jit):
             low, high = low - row.min(), high + row.max()
         return low, high
 
-    return [f(data(n)) for n in LENGTHS]
+    return results(f)
 
 
 def none_becomes_a_tensor(jit):
@@ -113,7 +106,7 @@ def none_becomes_a_tensor(jit):
             best = row * 1 if best is None else tj.maximum(best, row)
         return best
 
-    return with_gradient(f)
+    return results_and_gradients(f)
 
 
 def other_dtype_at_the_next_call(jit):
@@ -173,7 +166,7 @@ def left_by_a_break(jit):
                 break
         return total
 
-    return [f(data(n), most) for n in LENGTHS for most in (0.5, 7.0, 1e9)]
+    return [f(data(n), most) for n in LOOPS for most in (0.5, 7.0, 1e9)]
 
 
 def in_a_while(jit):
@@ -185,7 +178,7 @@ def in_a_while(jit):
             k = k + 1
         return total
 
-    return [f(data(n)) for n in LENGTHS]
+    return results(f)
 
 
 def read_behind_the_loop(jit):
@@ -226,7 +219,7 @@ def read_before_it_is_bound_again(jit):
             before = row * 2
         return total
 
-    return with_gradient(f)
+    return results_and_gradients(f)
 
 
 def read_by_a_closure(jit):

@@ -6,22 +6,17 @@ Each shows what the lists and dicts hold after the call, and which objects they 
 from __future__ import annotations
 
 import tracejit as tj
-from tests.capture.program_inputs import Box, data, tried, weights
+from tests.capture.program_inputs import (
+    LOOPS,
+    Box,
+    data,
+    results,
+    results_and_gradients,
+    results_and_states,
+    tried,
+    weights,
+)
 from tests.capture.program_list import programs_in
-
-LENGTHS = (20, 0, 1, 2, 33, 20)
-
-
-def over(f, *more):
-    """Results, and gradients where there are any, for sequences of several lengths."""
-    out = []
-    for length in LENGTHS:
-        x = data(length).requires_grad_()
-        y = tried(f, x, *more)
-        if isinstance(y, tj.Tensor) and y.requires_grad:
-            y.sum().backward()
-        out += [y, x.grad]
-    return out
 
 
 def items_of_a_list(jit):
@@ -35,7 +30,7 @@ def items_of_a_list(jit):
             s[1] = s[1] - s[0]
         return s[0] + s[1]
 
-    return [*over(f), w.grad]
+    return [*results_and_gradients(f), w.grad]
 
 
 def items_of_a_dict(jit):
@@ -47,7 +42,7 @@ def items_of_a_dict(jit):
             d["c"] = d["c"] * 0.5 + d["h"]
         return d["h"] * d["c"]
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def items_of_the_callers_list(jit):
@@ -59,7 +54,7 @@ def items_of_the_callers_list(jit):
         return s[0].sum()
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         s = [tj.ones(3), tj.zeros(3), tj.zeros(3)]
         kept, untouched = s, s[1]
         out += [f(data(length), s), s, kept is s, s[1] is untouched]
@@ -75,7 +70,7 @@ def list_of_two_names(jit):
         return s[0] + t[0]
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         s, t = [tj.ones(3)], [tj.zeros(3)]
         out += [f(data(length), s, t), s, t]
         out += [f(data(length), s, s), s]
@@ -98,7 +93,7 @@ def list_in_an_attribute(jit):
     out = []
     cell = Cell(h=[tj.ones(3), tj.zeros(3)])
     same = cell.h
-    for length in LENGTHS:
+    for length in LOOPS:
         out += [f(data(length), cell), cell.h, cell.h is same]
     return out
 
@@ -114,7 +109,7 @@ def lists_in_lists(jit):
             s[1]["k"][0] = s[1]["k"][0] * 0.9 + inner[0]
         return s[0][0] + inner[1] + s[1]["k"][0]
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def key_that_varies(jit):
@@ -124,11 +119,7 @@ def key_that_varies(jit):
             s[k % 3] = s[k % 3] + x[k]
         return s[0]
 
-    out = []
-    for length in LENGTHS:
-        s = [tj.ones(3), tj.zeros(3), tj.zeros(3)]
-        out += [f(data(length), s), s]
-    return out
+    return results_and_states(f, lambda: [tj.ones(3), tj.zeros(3), tj.zeros(3)])
 
 
 def key_by_the_index(jit):
@@ -139,7 +130,7 @@ def key_by_the_index(jit):
             s[k] = s[k - 1] + x[k]
         return s
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def key_that_is_counted(jit):
@@ -151,7 +142,7 @@ def key_that_is_counted(jit):
             k += 1
         return s
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def key_that_comes_later(jit):
@@ -163,7 +154,7 @@ def key_that_comes_later(jit):
         return d["sum"]
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         d = {"sum": tj.zeros(3)}
         out += [f(data(length), d), d, list(d)]
     return out
@@ -177,7 +168,7 @@ def key_that_is_missing(jit):
             s[1] = row
         return s
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def item_deleted(jit):
@@ -190,7 +181,7 @@ def item_deleted(jit):
                 del d["b"]
         return d
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def list_resized(jit):
@@ -202,7 +193,7 @@ def list_resized(jit):
             s += [row * 2]
         return s
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def list_replaced_in_the_body(jit):
@@ -215,7 +206,7 @@ def list_replaced_in_the_body(jit):
             s = [v * 0.5 for v in s]
         return s, first
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def items_exchanged(jit):
@@ -226,7 +217,7 @@ def items_exchanged(jit):
             s[0], s[1], s[2] = s[1], s[2], s[0] * 0.5 + row
         return s
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def one_tensor_at_two_keys(jit):
@@ -237,7 +228,7 @@ def one_tensor_at_two_keys(jit):
             s[0] = s[0] + row
         return s, s[1] is z
 
-    return [tried(f, data(length), tj.zeros(3)) for length in LENGTHS]
+    return results(f, tj.zeros(3))
 
 
 def numbers_in_a_list(jit):
@@ -251,7 +242,7 @@ def numbers_in_a_list(jit):
         return total
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         s = [0, 8.0, "name"]
         out += [f(data(length), s), s]
         out += [f(data(length), s), s]
@@ -266,11 +257,7 @@ def number_becomes_a_tensor(jit):
             s["n"] += 1
         return s["total"]
 
-    out = []
-    for length in LENGTHS:
-        s = {"total": 0.0, "n": 0}
-        out += [f(data(length), s), s]
-    return out
+    return results_and_states(f, lambda: {"total": 0.0, "n": 0})
 
 
 def tuples_in_a_list(jit):
@@ -282,7 +269,7 @@ def tuples_in_a_list(jit):
             s[0] = (p + v * 0.1, v - p * 0.1 + row)
         return s[0][0] * s[0][1]
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def item_written_in_place(jit):
@@ -294,7 +281,7 @@ def item_written_in_place(jit):
         return s[1]
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         s = [tj.ones(3), tj.zeros(3)]
         first = s[0]
         out += [f(data(length), s), s, first, s[0] is first]
@@ -311,7 +298,7 @@ def item_also_in_a_variable(jit):
             h = s[0] * 0.5
         return h, s[0], h is s[0]
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def item_that_a_variable_gets(jit):
@@ -325,7 +312,7 @@ def item_that_a_variable_gets(jit):
         s[0][0] = 7.0
         return h, s, h is s[0]
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def items_in_nested_loops(jit):
@@ -374,7 +361,7 @@ def items_until_a_break(jit):
         return s[1]
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         for most in (0.1, 9.0, 1e9):
             s = [tj.zeros(()), tj.zeros(())]
             out += [f(data(length), s, most), s]
@@ -391,11 +378,7 @@ def item_under_a_condition(jit):
             total = total + s[0].sum()
         return total
 
-    out = []
-    for length in LENGTHS:
-        s = [tj.zeros(3)]
-        out += [f(data(length), s), s]
-    return out
+    return results_and_states(f, lambda: [tj.zeros(3)])
 
 
 def item_written_in_a_called_function(jit):
@@ -411,7 +394,7 @@ def item_written_in_a_called_function(jit):
 
     out = []
     state = {"h": tj.zeros(3), "n": tj.zeros(())}
-    for length in LENGTHS:
+    for length in LOOPS:
         out += [f(data(length), state), dict(state)]
     return out
 
@@ -425,7 +408,7 @@ def whole_list_read_in_the_body(jit):
             s[0] = tj.stack(s).mean(0)
         return tj.stack(s).sum(0) + len(s)
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def list_of_a_global(jit):
@@ -437,7 +420,7 @@ def list_of_a_global(jit):
 
     GLOBAL[0] = tj.zeros(3)
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         out += [f(data(length)), list(GLOBAL)]
         GLOBAL[0] = GLOBAL[0] + 1
     return out
@@ -478,7 +461,7 @@ def many_items_that_come_to_require_grad(jit):
                 n[k] = n[k] * 0.9
         return tj.stack(s).sum() + n[3]
 
-    return [*over(f), w.grad]
+    return [*results_and_gradients(f), w.grad]
 
 
 def error_in_the_body(jit):
@@ -489,11 +472,7 @@ def error_in_the_body(jit):
             s[1] = tj.stack([s[0], row[:2]])
         return s[0]
 
-    out = []
-    for length in LENGTHS:
-        s = [tj.zeros(3), 1]
-        out += [tried(f, data(length), s), s]
-    return out
+    return results_and_states(f, lambda: [tj.zeros(3), 1])
 
 
 def error_for_some_values(jit):
@@ -506,7 +485,7 @@ def error_for_some_values(jit):
         return s[0]
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         s = [tj.zeros(3), tj.zeros(3)]
         out += [type(tried(f, data(length), s)).__name__, s]
     return out
@@ -521,7 +500,7 @@ def list_in_two_places(jit):
         return s[0]
 
     out = []
-    for length in LENGTHS:
+    for length in LOOPS:
         s = [tj.zeros(3), tj.ones(3)]
         box = {"t": (s, s)}
         out += [f(data(length), s, box), s, box["t"][1] is s]
@@ -542,7 +521,7 @@ def branch_that_reads_items(jit):
             s[0], s[1] = new, s[0]
         return s[0] + s[1]
 
-    return [tried(f, data(length)) for length in LENGTHS]
+    return results(f)
 
 
 def gradient_within(jit):
@@ -556,7 +535,7 @@ def gradient_within(jit):
             state["w"] = (state["w"] - 0.1 * state["m"]).detach().requires_grad_()
         return state["w"], state["m"]
 
-    return [tried(f, tj.ones(3, requires_grad=True), data(length)) for length in LENGTHS]
+    return [tried(f, tj.ones(3, requires_grad=True), data(length)) for length in LOOPS]
 
 
 PROGRAMS = programs_in(globals())

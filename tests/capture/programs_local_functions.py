@@ -5,22 +5,15 @@ from __future__ import annotations
 import functools
 
 import tracejit as tj
-from tests.capture.program_inputs import data, tried, weights
+from tests.capture.program_inputs import (
+    LOOPS,
+    data,
+    results,
+    results_and_gradients,
+    tried,
+    weights,
+)
 from tests.capture.program_list import programs_in
-
-LENGTHS = (20, 0, 1, 33, 20)
-
-
-def over(f, *more):
-    """Results, and gradients where there are any, for sequences of several lengths."""
-    out = []
-    for length in LENGTHS:
-        x = data(length).requires_grad_()
-        y = tried(f, x, *more)
-        if isinstance(y, tj.Tensor) and y.requires_grad:
-            y.sum().backward()
-        out += [y, x.grad]
-    return out
 
 
 def step_defined_within(jit):
@@ -36,7 +29,7 @@ def step_defined_within(jit):
             h = step(h, row)
         return h
 
-    return [*over(f), w.grad]
+    return [*results_and_gradients(f), w.grad]
 
 
 def lambda_in_a_loop(jit):
@@ -48,7 +41,7 @@ def lambda_in_a_loop(jit):
             h = h + times(row)
         return h
 
-    return [*over(f, 2.0), *over(f, 3.0), *over(f, 2)]
+    return [found for scale in (2.0, 3.0, 2) for found in results_and_gradients(f, scale)]
 
 
 def closure_over_a_carried_variable(jit):
@@ -63,7 +56,7 @@ def closure_over_a_carried_variable(jit):
             h = mixed(row)
         return h, mixed(h)
 
-    return [tried(f, data(n)) for n in LENGTHS]
+    return results(f)
 
 
 def function_that_sets_a_variable(jit):
@@ -79,7 +72,7 @@ def function_that_sets_a_variable(jit):
             add(row)
         return total
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def function_made_in_each_iteration(jit):
@@ -93,7 +86,7 @@ def function_made_in_each_iteration(jit):
             h = shifted(h) + (lambda v: v * 2)(row)
         return h
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def function_kept_behind_the_loop(jit):
@@ -105,7 +98,7 @@ def function_kept_behind_the_loop(jit):
             g = lambda v: v * row  # noqa: B023, E731
         return g(h)
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def branch_within_a_function(jit):
@@ -121,7 +114,7 @@ def branch_within_a_function(jit):
             h = relu(h + row)
         return h
 
-    return [tried(f, data(n)) for n in LENGTHS]
+    return results(f)
 
 
 def function_with_an_effect(jit):
@@ -138,7 +131,7 @@ def function_with_an_effect(jit):
             h = h + noted(row)
         return h
 
-    return [tried(f, data(n)) for n in LENGTHS], seen
+    return results(f), seen
 
 
 def function_that_looks_at_its_frame(jit):
@@ -156,7 +149,7 @@ def function_that_looks_at_its_frame(jit):
             h = h + noted(row)
         return h
 
-    return [tried(f, data(n)) for n in LENGTHS], Box.count
+    return results(f), Box.count
 
 
 def function_with_defaults(jit):
@@ -170,7 +163,7 @@ def function_with_defaults(jit):
             h = step(h, row, scale=0.5) + k
         return h
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def partial_and_keyed_functions(jit):
@@ -185,7 +178,7 @@ def partial_and_keyed_functions(jit):
             h = h + steps["step"](row) + steps["cos"](row)
         return h
 
-    return over(f)
+    return results_and_gradients(f)
 
 
 def function_that_the_call_gets(jit):
@@ -200,7 +193,7 @@ def function_that_the_call_gets(jit):
         return h
 
     functions = (tj.sin, tj.cos, lambda v: v * 3, tj.sin)
-    return [tried(f, data(n), g) for n in LENGTHS for g in functions]
+    return [tried(f, data(n), g) for n in LOOPS for g in functions]
 
 
 PROGRAMS = programs_in(globals())

@@ -61,6 +61,31 @@ def test_a_target_that_cannot_run_is_broken(monkeypatch):
     assert found.state == "broken" and "lacks nosuch" in found.fix
 
 
+@pytest.mark.parametrize("machine, lacks, runs", [
+    ("x86_64", None, "native, x86-64-v2, x86-64-v3, x86-64-v4"),
+    ("x86_64", "avx512f", "native, x86-64-v2, x86-64-v3"),
+    ("x86_64", "avx2", "native, x86-64-v2"),
+    ("aarch64", None, "native"),
+])
+def test_the_processor_line_names_the_targets_that_run_here(monkeypatch, machine, lacks, runs):
+    features = {feature for level in target.BASELINES.values() for feature in level} - {lacks}
+    monkeypatch.setattr(target, "host_cpu", lambda: (
+        "some", ",".join(f"+{feature}" for feature in sorted(features))))
+    monkeypatch.setattr(target.platform, "machine", lambda: machine)
+    assert f"; runs {runs}; target native" in by_subject()["processor"].text
+
+
+def test_a_target_that_is_said_to_run_does():
+    text = by_subject()["processor"].text
+    said = text.partition("; runs ")[2].partition(";")[0].split(", ")
+    for one in ("native", *target.BASELINES):
+        if one in said:
+            target.processor(one)
+        else:
+            with pytest.raises(target.TargetError):
+                target.processor(one)
+
+
 def test_cupy_that_cannot_be_imported_is_broken(monkeypatch):
     find = doctor.importlib.util.find_spec
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: find("json"))

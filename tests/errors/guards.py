@@ -173,7 +173,7 @@ def a_leaf_no_more(jit):
 
 
 @recompiles(
-    "size x.shape[0] at <return x * 2 if x.shape[0] > 3 else x>: x.shape[0] > 3 -> 2 against 3; "
+    "size x.shape[0] at <return x * 2 if x.shape[0] > 3 else x>: x.shape[0] > 3 -> 2 and 3; "
     "the line asks about this size; another answer needs another program",
 )
 def size_is_asked(jit):
@@ -186,7 +186,7 @@ def size_is_asked(jit):
 
 
 @recompiles(
-    "size x.shape[0] at <return x * 0.4375 + y>: x.shape[0] == y.shape[0] -> 3 against 1; the "
+    "size x.shape[0] at <return x * 0.4375 + y>: x.shape[0] == y.shape[0] -> 3 and 1; the "
     "line asks about this size; another answer needs another program",
 )
 def sizes_that_were_equal(jit):

@@ -288,7 +288,7 @@ def result_made_outside(jit):
 # -- memory ----------------------------------------------------------------------------------------
 
 
-@unrolled("kept has other keys after an iteration")
+@unrolled("outer dict has other keys after an iteration")
 def dict_that_grows(jit):
     @jit
     def f(x, kept):
@@ -861,7 +861,7 @@ def may_be_what_is_written(jit):
     f(data(), data(), data())
 
 
-@undecided("its variables change in too many ways")
+@undecided("its variables change in too many ways", "the function calls item()")
 def many_numbers(jit):
     @jit
     def f(x):
@@ -943,7 +943,8 @@ def number_becomes_a_text(jit):
 
 
 @unrolled(
-    "the returned value is 0.5 in one case and an int computed from tensors in the other",
+    "the returned value is a float computed from tensors in one case and an int computed from "
+    "tensors in the other",
 )
 def number_becomes_a_float(jit):
     @jit

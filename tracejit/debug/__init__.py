@@ -1,1 +1,1 @@
-"""Reports of captured functions, and comparison of compiled against eager."""
+"""Reports of captured functions, and comparison of compiled with eager."""

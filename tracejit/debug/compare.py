@@ -129,7 +129,7 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def compare(
     fn: Callable[..., Any], *args: Any, tolerance: float = 16.0, **kwargs: Any
 ) -> Comparison:
-    """Compare compiled against eager (and float64), node by node, on copies of the arguments.
+    """Compare compiled with eager (and float64), node by node, on copies of the arguments.
 
     fn         a captured function, or any function (it is captured here)
     tolerance  units in the last place (ulp) above which a node counts as bad

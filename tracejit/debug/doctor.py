@@ -42,11 +42,19 @@ def _tracejit() -> Finding:
 
 def _processor() -> Finding:
     from tracejit.config import flags
-    from tracejit.jit.lowering.target import TargetError, host_cpu, processor
+    from tracejit.jit.lowering.target import (
+        BASELINES,
+        TargetError,
+        host_cpu,
+        missing_features,
+        processor,
+    )
 
     name, features = host_cpu()
     have = [vector for vector in VECTORS if f"+{vector}" in features.split(",")]
-    text = f"{name}: {', '.join(have) or 'no vector extension we know'}; target {flags.target}"
+    runs = ["native", *(one for one in BASELINES if not missing_features(one))]
+    text = (f"{name}: {', '.join(have) or 'no vector extension we know'}; "
+            f"runs {', '.join(runs)}; target {flags.target}")
     try:
         processor()
     except TargetError as error:

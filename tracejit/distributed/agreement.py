@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.distributed.communicator import Operation
 from tracejit.distributed.groups import ProcessGroup
+from tracejit.distributed.operation import Operation
 
 _BYTES = 160  # of a text
 _ROOT = {"Ibcast": 3, "Ireduce": 5, "Igather": 6, "Iscatter": 6}  # place among the arguments

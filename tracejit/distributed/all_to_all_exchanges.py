@@ -11,21 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.core.ops.creation import empty
 from tracejit.distributed.buffers import (
     apart,
     check_same_dtype,
     check_tensor,
     check_tensors,
-    consecutive,
     source,
     target,
 )
 from tracejit.distributed.collectives import Finish, ended, post
-from tracejit.distributed.communicator import Operation
 from tracejit.distributed.device_groups import carrier
-from tracejit.distributed.exchanges import check_list, spreading
+from tracejit.distributed.exchanges import check_list
 from tracejit.distributed.groups import ProcessGroup, member
+from tracejit.distributed.operation import Operation
+from tracejit.distributed.parts import received_parts, sent_parts
 from tracejit.distributed.work import Work
 
 
@@ -142,21 +141,10 @@ def all_to_all(
     check_list(output_tensor_list, found, "all_to_all: invalid output tensor list")
     check_list(input_tensor_list, found, "all_to_all: invalid input tensor list")
     found = carrier(found, *output_tensor_list, *input_tensor_list)
-    kind, device = input_tensor_list[0].dtype, input_tensor_list[0].device
     counts_in = [one.numel() for one in input_tensor_list]
     counts_out = [one.numel() for one in output_tensor_list]
-    finish: Finish = None
-    if consecutive(input_tensor_list):
-        sent = source(input_tensor_list[0], "all_to_all")
-    else:
-        sent = empty((sum(counts_in),), dtype=kind, device=device)
-        for part, one in zip(sent.split(counts_in), input_tensor_list):
-            part.copy_(one.detach().reshape(-1))
-    if consecutive(output_tensor_list):
-        received, finish = target(output_tensor_list[0], "all_to_all")
-    else:
-        received = empty((sum(counts_out),), dtype=kind, device=device)
-        finish = spreading(received.split(counts_out), output_tensor_list)
+    sent = sent_parts(input_tensor_list, "all_to_all")
+    received, finish = received_parts(output_tensor_list, "all_to_all")
     keep = (input_tensor_list, output_tensor_list)
     operation = _all_to_all(
         sent, counts_in, received, counts_out, found, "all_to_all", async_op, finish, keep

@@ -24,10 +24,10 @@ from tracejit.distributed.buffers import (
     target,
     together,
 )
-from tracejit.distributed.communicator import Operation
 from tracejit.distributed.debug_level import DebugLevel, get_debug_level
 from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.groups import ProcessGroup, member
+from tracejit.distributed.operation import Operation
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
 

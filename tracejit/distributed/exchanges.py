@@ -8,27 +8,27 @@ Lists whose tensors lie one behind the other, as chunks of one tensor do, are no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from tracejit.core.ops.creation import empty
 from tracejit.core.ops.joining import stack
 from tracejit.distributed import recorded
 from tracejit.distributed.buffers import (
+    Target,
     apart,
     check_same_dtype,
     check_tensor,
     check_tensors,
-    consecutive,
     reduced_in,
     source,
     target,
     together,
 )
 from tracejit.distributed.collectives import Finish, averaging, ended, handle, post, root_of
-from tracejit.distributed.communicator import Operation
 from tracejit.distributed.device_groups import carrier
 from tracejit.distributed.groups import ProcessGroup, member
+from tracejit.distributed.operation import Operation
+from tracejit.distributed.parts import received_parts, sent_parts
 from tracejit.distributed.reduce_op import ReduceOp, mpi_operation
 from tracejit.distributed.work import Work
 
@@ -67,12 +67,8 @@ def all_gather(
     if recorded.records_for(tensor, *tensor_list):
         return handle(recorded.all_gather(tensor_list, tensor, found), async_op)
     found = carrier(found, tensor, *tensor_list)
-    if consecutive(tensor_list):
-        operation = _gather_all(tensor_list[0], tensor, found, "all_gather", async_op)
-    else:
-        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
-        finish = spreading(whole, tensor_list)
-        operation = _gather_all(whole, tensor, found, "all_gather", async_op, finish, tensor_list)
+    to = received_parts(tensor_list, "all_gather")
+    operation = _gather_all(to, tensor, found, "all_gather", async_op, tensor_list)
     return ended(found, [operation], tensor_list, async_op)
 
 
@@ -88,20 +84,9 @@ def _check_sizes(tensors: Sequence[Any], like: Any, name: str) -> None:
                                f"{tuple(like.shape)}, got {tuple(one.shape)})")
 
 
-def spreading(whole: Any, tensors: Sequence[Any]) -> Callable[[], None]:
-    def spread() -> None:
-        for one, part in zip(tensors, whole):
-            one.detach().copy_(part.view(one.shape))
-
-    return spread
-
-
 def _gather_all(
-    first: Any, tensor: Any, group: ProcessGroup, name: str, wakes: bool, finish: Finish = None,
-    keep: Any = None,
-) -> Operation:  # fmt: skip
-    """Post an all-gather into the memory that begins with the tensor `first`."""
-    to = target(first, name)
+    to: Target, tensor: Any, group: ProcessGroup, name: str, wakes: bool, keep: Any = None
+) -> Operation:
     sent = apart(source(tensor, name), to.tensor)
     word = group.library.word(sent.dtype.itemsize)
     count = sent.numel()
@@ -109,9 +94,8 @@ def _gather_all(
         sent.data_ptr(), count, word, to.tensor.data_ptr(), count, word, group.handle, None
     )
     return post(
-        group, name, "Iallgather", count, arguments, (sent, to.tensor, keep), wakes,
-        together(to.finish, finish),
-    )  # fmt: skip
+        group, name, "Iallgather", count, arguments, (sent, to.tensor, keep), wakes, to.finish
+    )
 
 
 def all_gather_single(
@@ -149,7 +133,8 @@ def all_gather_single(
     if recorded.records_for(output_tensor, input_tensor):
         return handle(recorded.all_gather_single(output_tensor, input_tensor, found), async_op)
     found = carrier(found, output_tensor, input_tensor)
-    operation = _gather_all(output_tensor, input_tensor, found, "all_gather_into_tensor", async_op)
+    to = target(output_tensor, "all_gather_into_tensor")
+    operation = _gather_all(to, input_tensor, found, "all_gather_into_tensor", async_op)
     return ended(found, [operation], [output_tensor], async_op)
 
 
@@ -233,13 +218,7 @@ def reduce_scatter(
         whole = stack([one.detach() for one in input_list])
         return handle(recorded.reduce_scatter(output, whole, op, found), async_op)
     found = carrier(found, output, *input_list)
-    kind = reduced_in(output.dtype)
-    if consecutive(input_list) and kind is output.dtype:
-        sent = source(input_list[0], "reduce_scatter")
-    else:
-        sent = empty((found.size(), output.numel()), dtype=kind, device=output.device)
-        for row, one in zip(sent, input_list):
-            row.copy_(one.detach().reshape(-1))
+    sent = sent_parts(input_list, "reduce_scatter", reduced_in(output.dtype))
     operation = _reduce_scatter(output, sent, op, found, "reduce_scatter", async_op, input_list)
     return ended(found, [operation], [output], async_op)
 
@@ -359,11 +338,7 @@ def gather(
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     check_list(gather_list, found, "gather: Incorrect output list size")
     _check_sizes(gather_list, tensor, "gather")
-    if consecutive(gather_list):
-        whole, finish = target(gather_list[0], "gather")
-    else:
-        whole = empty((found.size(), *tensor.shape), dtype=tensor.dtype, device=tensor.device)
-        finish = spreading(whole, gather_list)
+    whole, finish = received_parts(gather_list, "gather")
     return _move_parts(
         "Igather", "gather", tensor, whole, root, found, async_op, finish, gather_list
     )
@@ -428,12 +403,7 @@ def scatter(
                 f"scatter: Incorrect input list size {len(scatter_list)}. Input list size should "
                 f"be {found.size()}, same as size of the process group.")  # fmt: skip
         _check_sizes(scatter_list, tensor, "scatter")
-        if consecutive(scatter_list):
-            whole = source(scatter_list[0], "scatter")
-        else:
-            whole = empty((found.size(), tensor.numel()), dtype=tensor.dtype, device=tensor.device)
-            for row, one in zip(whole, scatter_list):
-                row.copy_(one.detach().reshape(-1))
+        whole = sent_parts(scatter_list, "scatter")
     elif scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
     to = target(tensor, "scatter")

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from tracejit.core.eager.recording import active
-from tracejit.distributed.communicator import Operation
+from tracejit.distributed.operation import Operation
 from tracejit.futures import Future
 
 

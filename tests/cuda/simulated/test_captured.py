@@ -133,7 +133,7 @@ def test_kernels_as_python_on_the_host(launched):
 
 
 @pytest.mark.parametrize("how", [{"mode": "graph"}, {"numerics": "eager"}], ids=str)
-def test_ops_as_the_library_computes_them(how, op_by_op):
+def test_ops_as_the_library_computes_them(how, op_by_op):  # noqa: F811
     """The interpreter, and kernels that may not contract: NumPy's bits, where CuPy is NumPy."""
 
     def function(x):

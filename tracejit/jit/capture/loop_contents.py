@@ -73,9 +73,13 @@ class Contents:
 
 def contents_of(body: LoopBodyTrace, variables: dict[str, Any]) -> Iterator[Contents]:
     """Yield the contents of the containers that the body writes. `variables`: what names hold."""
-    for k, place in enumerate(body.written):
-        names = [name for name, value in variables.items() if value is place.container]
-        yield Contents(place.container, names[0] if names else f"container {k}")
+    labels = {id(value): name for name, value in reversed(variables.items())}
+    for place in body.written:
+        kind = "dict" if type(place.container) is dict else "list"
+        unnamed = sum(label.startswith(f"outer {kind}") for label in labels.values())
+        number = f" {unnamed + 1}" if unnamed else ""
+        label = labels.setdefault(id(place.container), f"outer {kind}{number}")
+        yield Contents(place.container, label)
 
 
 def may_write_item(tracer: Any, container: Any, key: Any) -> bool:

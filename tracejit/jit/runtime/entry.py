@@ -475,7 +475,7 @@ class CacheEntry:
             return GuardFailure(
                 f"size {self.named(guard.left)}" + (f" at {where}" if where else ""),
                 self.named(guard),
-                f"{evaluate(guard.left, values)} against {evaluate(guard.right, values)}",
+                f"{evaluate(guard.left, values)} and {evaluate(guard.right, values)}",
             )
         if len({id(inputs[n]) for n, _ in self.rng_advances}) < len(self.rng_advances):
             return GuardFailure("the generators", "different ones", "one and the same")
