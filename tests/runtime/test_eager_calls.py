@@ -66,7 +66,7 @@ def same(found, expected):
     assert found.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (16,), (3, 5), (2, 1, 3, 1), (37,), (2048,)])
+@pytest.mark.parametrize("shape", [(), (1,), (16,), (3, 5), (2, 1, 3, 1), (37,), (2048,), (8192,)])
 @pytest.mark.parametrize("dtype", [tj.float32, tj.float64, tj.int64])
 @pytest.mark.parametrize("name", FAST)
 def test_elements_are_the_same_bits(name, dtype, shape):
@@ -143,7 +143,7 @@ def test_what_is_not_plain_goes_the_general_way(name):
     class Own(tj.Tensor):
         pass
 
-    others = [x.T[:, 1:], x.to(tj.bfloat16), x.to(tj.int32), x.to(tj.bool), tj.ones(3000),
+    others = [x.T[:, 1:], x.to(tj.bfloat16), x.to(tj.int32), x.to(tj.bool), tj.ones(8193),
               tj.ones(0, 3), tj.ones(2, device="meta"), x.as_subclass(Own), x.data, 3, "a",
               None, x.numpy(), True, x.to(tj.complex64)]  # fmt: skip
     for other in others:
@@ -151,7 +151,7 @@ def test_what_is_not_plain_goes_the_general_way(name):
     assert direct() is direct(*[x] * (count + 1)) is NotImplemented
     if count == 2:
         for other in (True, 1j, "a", None, np.float32(1), x.numpy(), tj.ones(3), tj.ones(2, 1, 3),
-                      tj.ones(500, 4, 4), tj.ones(0, 4, 4), tj.ones([1] * 8).reshape([1] * 9),
+                      tj.ones(600, 4, 4), tj.ones(0, 4, 4), tj.ones([1] * 8).reshape([1] * 9),
                       x.to(tj.float64), 2**64, [1.0], Own(), x.to(tj.int64)):  # fmt: skip
             assert direct(x, other) is NotImplemented
             assert direct(other, x) is NotImplemented

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 import tracejit
-from tracejit.core.eager.recording import active
 from tracejit.core.ops.optimizer_steps import adam_step
-from tracejit.core.ops.record import apply
 from tracejit.jit.capture.scalars import read_scalar
+from tracejit.optim import at_once
 from tracejit.optim.optimizer import (
     Optimizer,
     before_write,
@@ -124,7 +123,9 @@ class Adam(Optimizer):
         lr, decay = read_scalar(group, "lr"), group["weight_decay"]
         beta1, beta2 = read_scalar(group, "betas")
         numbers = (lr, beta1, beta2, decay, group["eps"])
-        if _is_plain(p, grad, group, state) and all(type(x) in (int, float) for x in numbers):
+        if not (group["amsgrad"] or group.get("differentiable")) and at_once.may_run(
+            (p, grad, state["exp_avg"], state["exp_avg_sq"]), numbers
+        ):
             self._update_at_once(p, grad, group, state)
             return
         decayed = p
@@ -155,14 +156,11 @@ class Adam(Optimizer):
         step.copy_(step + 1)
         step_size, correction = _corrected(step.item(), lr, beta1, beta2)
         decoupled = bool(group["decoupled_weight_decay"])
-        found = apply(
-            adam_step,
-            (p, grad, state["exp_avg"], state["exp_avg_sq"], 1 - lr * decay, decay, 1 - beta1,
-             beta2, 1 - beta2, correction, float(group["eps"]), step_size),
-            {"decayed": decay != 0 and decoupled, "added": decay != 0 and not decoupled},
-        )
-        for old, new in zip((state["exp_avg"], state["exp_avg_sq"], p), (*found[1:], found[0])):
-            old.copy_(new)
+        tensors = p, grad, state["exp_avg"], state["exp_avg_sq"]
+        numbers = (1 - lr * decay, decay, 1 - beta1, beta2, 1 - beta2, correction,
+                   float(group["eps"]), step_size)
+        kinds = {"decayed": decay != 0 and decoupled, "added": decay != 0 and not decoupled}
+        at_once.run(adam_step, tensors, numbers, kinds, (0, 2, 3))
 
 
 @functools.lru_cache(maxsize=64)
@@ -171,24 +169,6 @@ def _corrected(count: float, lr: float, beta1: float, beta2: float) -> tuple[flo
     number = np.asarray(count)
     return (float(lr / (1 - np.power(beta1, number))),
             float(np.sqrt(1 - np.power(beta2, number))))
-
-
-def _is_plain(p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> bool:
-    """Return True if eager mode may update these in one op: nothing records, nobody overrides."""
-    if active.tracer is not None or group["amsgrad"] or group.get("differentiable"):
-        return False
-    tensors = (p, grad, state["exp_avg"], state["exp_avg_sq"])
-    return (
-        p.dim() > 0
-        and p.dtype in (tracejit.float32, tracejit.float64)
-        and all(
-            type(x) in (tracejit.Tensor, tracejit.nn.Parameter)
-            and x.dtype is p.dtype
-            and x.shape == p.shape
-            and x.device.type == "cpu"
-            for x in tensors
-        )
-    )
 
 
 class AdamW(Adam):

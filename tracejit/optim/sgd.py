@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import tracejit
+from tracejit.core.ops.optimizer_steps import sgd_momentum_step, sgd_step
 from tracejit.jit.capture.scalars import read_scalar
+from tracejit.optim import at_once
 from tracejit.optim.optimizer import Optimizer, require, require_rate
 
 
@@ -96,11 +98,31 @@ class SGD(Optimizer):
         return made
 
     def _update(self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
+        if self._updated_at_once(p, grad, group, state):
+            return
         if group["weight_decay"] != 0:
             grad = grad + p * group["weight_decay"]
         if "momentum_buffer" in state:
             grad = self._with_momentum(grad, group, state)
         p.copy_(p - grad * read_scalar(group, "lr"))
+
+    def _updated_at_once(
+        self, p: Any, grad: Any, group: dict[str, Any], state: dict[str, Any]
+    ) -> bool:
+        """Do the same by one op on all elements. Return False where nothing was done."""
+        with_momentum = "momentum_buffer" in state
+        tensors = (p, grad, state["momentum_buffer"]) if with_momentum else (p, grad)
+        numbers = group["weight_decay"], group["momentum"], group["lr"]
+        other = group["dampening"] != 0 or "started" in state or group.get("differentiable")
+        if other or not at_once.may_run(tensors, numbers):
+            return False
+        decay, momentum, rate = map(float, numbers)
+        if with_momentum:
+            kinds = {"decayed": decay != 0, "nesterov": bool(group["nesterov"])}
+            at_once.run(sgd_momentum_step, tensors, (decay, momentum, rate), kinds, (0, 2))
+        else:
+            at_once.run(sgd_step, tensors, (decay, rate), {"decayed": decay != 0}, (0,))
+        return True
 
     def _check_gradient(self, grad: Any) -> None:
         """Take sparse gradients too."""

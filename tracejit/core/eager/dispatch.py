@@ -285,6 +285,11 @@ def replace_run(run: Callable[..., Any]) -> Callable[..., Any]:
     return before
 
 
+def is_replaced() -> bool:
+    """Return True if another function than the dispatcher's own runs ops."""
+    return _run is not _RUN
+
+
 _RUN = _run
 _watches: list[Callable[[bool], None]] = []
 

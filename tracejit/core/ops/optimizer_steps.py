@@ -1,8 +1,8 @@
-"""Updates of optimizers as one op: all that Adam does with the elements of a parameter.
+"""Updates of optimizers as one op: all that Adam or SGD does with the elements of a parameter.
 
-In: a parameter, its gradient and moments, and numbers. Out: the parameter and moments anew. Called
-by `optim/adam.py` in eager mode, which runs the op as one program. Its arithmetic is exact
-(`Op.exact`), so it has the bits of the ops that captured steps record.
+In: a parameter, its gradient and state, and numbers. Out: the parameter and its state anew. Called
+by `optim/adam.py` and `optim/sgd.py` in eager mode, which runs the op as one program. Its
+arithmetic is exact (`Op.exact`), so it has the bits of the ops that captured steps record.
 """
 
 from __future__ import annotations
@@ -37,3 +37,27 @@ adam_step = composite(
     ("p", "grad", "mean", "square", "kept", "decay", "share", "beta", "other", "correction", "eps",
      "step_size"),
     _adam_body, infer=_adam_types, outputs=("new_p", "new_mean", "new_square"), fused="exact")
+
+
+def _sgd_body(p: Any, grad: Any, decay: Any, rate: Any, decayed: bool) -> Any:
+    if decayed:
+        grad = grad + p * decay
+    return p - grad * rate
+
+
+def _momentum_body(p: Any, grad: Any, buffer: Any, decay: Any, momentum: Any, rate: Any,
+                   decayed: bool, nesterov: bool) -> tuple[Any, Any]:
+    if decayed:
+        grad = grad + p * decay
+    buffer = buffer * momentum + grad
+    return p - (grad + buffer * momentum if nesterov else buffer) * rate, buffer
+
+
+sgd_step = composite(
+    "sgd_step", ("p", "grad", "decay", "rate"), _sgd_body,
+    infer=lambda p, *others, **attributes: _adam_types(p)[0], fused="exact")
+
+sgd_momentum_step = composite(
+    "sgd_momentum_step", ("p", "grad", "buffer", "decay", "momentum", "rate"), _momentum_body,
+    infer=lambda p, *others, **attributes: _adam_types(p)[:2],
+    outputs=("new_p", "new_buffer"), fused="exact")

@@ -45,11 +45,22 @@ WORTH = 50_000.0  # microseconds that a compile takes
 def pays(op: Op, operands: Sequence[Any], count: int) -> bool:
     """Return True once NumPy has spent as long on such operands as a compile takes. It runs `count`
     ops of one pass each."""
+    key, cost = _cost(op, operands, count)
+    spent = _spent[key] = _spent.get(key, 0.0) + cost
+    return spent >= WORTH
+
+
+def will_pay(op: Op, operands: Sequence[Any], count: int) -> bool:
+    """Return what `pays` would, and count nothing."""
+    key, cost = _cost(op, operands, count)
+    return _spent.get(key, 0.0) + cost >= WORTH
+
+
+def _cost(op: Op, operands: Sequence[Any], count: int) -> tuple[tuple, float]:
+    """Return what time is counted for, and NumPy's time for `count` passes, in microseconds."""
     tensors = [x for x in operands if isinstance(x, TensorState)]
     key = (op, *[(x._dtype, len(x._shape)) for x in tensors])
-    each = 3 + max(math.prod(x._shape) for x in tensors) / 1000
-    spent = _spent[key] = _spent.get(key, 0.0) + count * each
-    return spent >= WORTH
+    return key, count * (3 + max(math.prod(x._shape) for x in tensors) / 1000)
 
 
 class Call:
@@ -110,28 +121,32 @@ def _made(key: tuple, op: Op, operands: tuple, attributes: dict) -> Call | None:
     return call
 
 
-def bound(op: Op, operands: tuple, attributes: dict) -> Call | None:
-    """Return the op's program bound to these shapes; None where the call is wrong."""
+def bound(op: Op, operands: tuple, attributes: dict, written: tuple[int, ...] = ()) -> Call | None:
+    """Return the op's program bound to these shapes; None where the call is wrong.
+
+    written  operands whose memory receives the results, one each; none: results are fresh
+    """
     # The result types are asked of tensors: a recording would take these for its inputs.
     tracer, active.tracer = active.tracer, None
     try:
-        return _bound(op, operands, attributes)
+        return _bound(op, operands, attributes, written)
     finally:
         active.tracer = tracer
 
 
-def _bound(op: Op, operands: tuple, attributes: dict) -> Call | None:
+def _bound(op: Op, operands: tuple, attributes: dict, written: tuple[int, ...]) -> Call | None:
     shapes, static = _together(op, operands, attributes)
     given = [NUMBER if type(x) is float else x if shape is None else
              TensorType(x._dtype, shape, CPU) for x, shape in zip(operands, shapes)]
     try:
         types = op.infer(*operands, **attributes)
-        segment, sizes = _program(op, given, static)
+        segment, sizes = _program(op, given, static, written)
     except Exception:  # shapes that do not fit: the ops one by one say so
         return None
     bound = BoundGraph(segment, sizes)
-    results = (types,) if type(types) is TensorType else types
-    bound.outputs = [(tuple(t.shape), t.dtype, CPU) for t in results]
+    if not written:
+        results = (types,) if type(types) is TensorType else types
+        bound.outputs = [(tuple(t.shape), t.dtype, CPU) for t in results]
     return Call(segment, bound, tuple([k for k, x in enumerate(given) if type(x) is TensorType]))
 
 
@@ -155,9 +170,10 @@ def _together(op: Op, operands: tuple, attributes: dict) -> tuple[list[Any], dic
     return [None if s is None else taken if s == whole else (math.prod(s),) for s in shapes], static
 
 
-def _program(op: Op, given: Sequence[Any], attributes: dict) -> tuple[CompiledGraph, dict]:
+def _program(op: Op, given: Sequence[Any], attributes: dict, written: tuple[int, ...]
+             ) -> tuple[CompiledGraph, dict]:
     """Return a program for types like these, and the values of its sizes."""
-    key = (op, *attributes.values(), *[
+    key = (op, written, *attributes.values(), *[
         (x.dtype, len(x.shape)) if type(x) is TensorType else x for x in given])
     shapes = [x.shape for x in given if type(x) is TensorType]
     known = _programs.get(key, [])
@@ -165,14 +181,14 @@ def _program(op: Op, given: Sequence[Any], attributes: dict) -> tuple[CompiledGr
         sizes = _sizes(segment, shapes)
         if all(guard.holds(sizes) for guard in segment.guards):
             return segment, sizes
-    segment = CompiledGraph(_graph(op, given, attributes), "compiled", "fast")
+    segment = CompiledGraph(_graph(op, given, attributes, written), "compiled", "fast")
     if len(_programs) >= _KEPT_PROGRAMS:
         _programs.clear()
     _programs[key] = [*known, segment]
     return segment, _sizes(segment, shapes)
 
 
-def _graph(op: Op, given: Sequence[Any], attributes: dict) -> Graph:
+def _graph(op: Op, given: Sequence[Any], attributes: dict, written: tuple[int, ...]) -> Graph:
     graph = Graph(op.name)
     operands = []
     for x in given:
@@ -188,7 +204,11 @@ def _graph(op: Op, given: Sequence[Any], attributes: dict) -> Graph:
         value.is_weak = x is NUMBER
         operands.append(value)
     found = apply(op, tuple(operands), attributes)
-    graph.outputs = list(found) if type(found) is tuple else [found]
+    results = list(found) if type(found) is tuple else [found]
+    if written:
+        graph.writes = [(operands[k], result) for k, result in zip(written, results)]
+    else:
+        graph.outputs = results
     return graph
 
 

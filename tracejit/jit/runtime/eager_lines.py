@@ -168,8 +168,9 @@ def is_tensor(kind: str) -> str:
     return f"{kind} == {at('TENSOR')} or {kind} == {at('PARAMETER')}"
 
 
-def extent() -> str:
-    """Return lines that count the elements of `shape`, and write its sizes to the table."""
+def extent(most: int = MOST_ELEMENTS) -> str:
+    """Return lines that count the elements of `shape`, and write its sizes to the table; they
+    decline more than `most`."""
     return f"""\
 rank = pointer_at(shape)[{SIZE // 8}]
 {declines_if(f"rank > {MOST_DIMENSIONS}")}\
@@ -181,7 +182,7 @@ for k in range(rank):
     length = call_function({at("VALUE")}, size)
     pointer_at({room("DIMS")})[k] = length
     total = total * length
-    if length < 1 or total > {MOST_ELEMENTS}:
+    if length < 1 or total > {most}:
 {indented(decline(), 8)}"""
 
 

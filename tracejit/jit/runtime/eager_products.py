@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.core.eager.tape import OpNode, node_class
+from tracejit.core.ops.array_sums import PART
 from tracejit.core.ops.cotangents import saved
 from tracejit.core.ops.direct_calls import Direct
 from tracejit.core.ops.record import REGISTRY
@@ -35,7 +36,7 @@ from tracejit.jit.runtime.eager_words import (
     table_of,
 )
 
-_MOST = 1 << 15  # multiplications of a product: larger ones take longer than the general way costs
+_MOST = 1 << 19  # multiplications of a product: at most as many as are made of row-major copies
 _SETS = 7  # sets of operands that get gradients
 _OWN = ("OP", "NODE", "ATTRIBUTES", *(f"{part}{k}" for k in range(2) for part in ("LOOP", "DATA")),
         *(f"{part}{k}" for k in range(2) for part in ("ADD", "ADD_DATA")),
@@ -137,7 +138,7 @@ rows = rows0
 inner = columns0
 dtype = type0
 {declines_if("inner1 != inner or type1 != dtype or rows < 2 or columns < 2")}\
-{declines_if(f"rows > {MOST_ELEMENTS} or columns > {MOST_ELEMENTS} or inner > {_MOST}")}\
+{declines_if(f"rows > {MOST_ELEMENTS} or columns > {MOST_ELEMENTS} or inner > {PART}")}\
 {declines_if(f"rows * columns > {MOST_ELEMENTS} or rows * columns * inner > {_MOST}")}\
 loop = 0
 context = 0

@@ -27,6 +27,7 @@ from tracejit.jit.runtime.eager_lines import decline, declines_if, failed, inden
 from tracejit.jit.runtime.eager_words import (
     COMMON,
     HISTORY,
+    MOST_ADDED,
     UNRECORDED,
     at,
     loop_of,
@@ -90,7 +91,7 @@ else:
 {indented(decline())}\
 dtype = type0
 shape = shape0
-{lines.extent()}\
+{lines.extent(MOST_ADDED)}\
 {declines_if("strides0 != none or rank < 1")}\
 rank0 = rank
 keepdim = objects[2]

@@ -36,7 +36,9 @@ from tracejit.jit.capture.memory_words import DICT_VERSION, layout_known, slot_o
 from tracejit.jit.runtime.builtin import DATA, python_api
 
 MOST_DIMENSIONS = 8
-MOST_ELEMENTS = 2048  # of results: larger ones take longer than the general way costs
+# Of results: larger ones take longer than the general way costs, and other threads wait meanwhile.
+MOST_ELEMENTS = 8192
+MOST_ADDED = 2048  # of what is reduced
 _SWITCHES = ("tracer", "inference", "level", "grad_enabled", "anomaly", "packer")
 _MODE = np.array([-1, 0, 0, 0, 0], np.int64)  # thread, its switches, their version, mode, blocked
 _BLOCKED = 4
