@@ -134,8 +134,12 @@ def _scaled_type(input: TensorType, exponent: TensorType) -> TensorType:
                       device_of((input, exponent)))
 
 
+def _scaled_gradient(grad: Any, exponent: Any) -> Any:
+    return ldexp(grad, exponent)
+
+
 ldexp_record = Op("ldexp", "extern", ("input", "exponent"), infer=_scaled_type, eager=_scaled,
-                  rules={"input": lambda grad, exponent: ldexp(grad, exponent)})
+                  rules={"input": _scaled_gradient})
 
 
 @method()
