@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tracejit.core.eager import anomaly
+from tracejit.core.eager import anomaly, gathered
 from tracejit.core.eager.conditional_grad import ConditionalGrad, added, grad_of, resolved
 from tracejit.core.eager.hook_calls import replaced, run_hooks, run_prehooks
 from tracejit.core.eager.nodes import AccumulateGrad, Node
@@ -52,6 +52,8 @@ class Task:
         self.through: dict[Node, int] = {}  # of parts of captured calls the results needed, as bits
         self.asked = frozenset(node for node, _ in targets or ())
         self.buffers: dict[Node, list] = {}
+        self.gathered: dict[Node, gathered.Gathered] = {}  # of gradients in `buffers`
+        self.plain = False
         self.waiting: dict[Node, int] = {}
         self.ready: list[tuple[int, Node]] = []
         self.pushed = 0
@@ -153,7 +155,20 @@ class Task:
         if type(held) is ConditionalGrad or held is not None and type(grad) is ConditionalGrad:
             buffer[number] = added(held, grad)
         else:
-            buffer[number] = grad if held is None else _sum(held, grad)
+            buffer[number] = grad if held is None else self._sum(node, number, held, grad)
+
+    def _sum(self, node: Node, number: int, held: Any, grad: Any) -> Any:
+        """Add two gradients: in place where only this run holds the first one."""
+        if not self.plain or active.tracer is not None or active.inference:
+            return _sum(held, grad)
+        known = self.gathered.get(node)
+        if known is not None and known.whole is held and known.takes(grad):
+            known.add(grad)
+            return held
+        total = _sum(held, grad)
+        if gathered.may_receive(total) and gathered.is_large(total):
+            self.gathered[node] = gathered.Gathered(total, number)
+        return total
 
     def run(self) -> None:
         before = active.grad_enabled, active.partial, active.task
@@ -163,13 +178,16 @@ class Task:
         if outermost:
             active.freeing = []
         plain = self.cuts is None and self.targets is None and not (self.ends or self.create_graph)
+        self.plain = plain
         try:
             while self.ready:
                 node = heapq.heappop(self.ready)[1]
-                grads = self.buffers.pop(node, None)
-                if plain and node.plain is not None and grads is not None and self._plainly(
-                        node, grads):
-                    continue
+                grads = self._taken(node)
+                if plain and grads is not None:
+                    if node.plain is not None and self._plainly(node, grads):
+                        continue
+                    if node.is_part and self._gathers(node, grads):
+                        continue
                 if grads is None:
                     grads = [None] * node.output_count
                 self._visit(node, grads)
@@ -196,6 +214,38 @@ class Task:
             node.release()
         self._pass_on(node.edges, results, node.late)
         return True
+
+    def _gathers(self, node: Any, grads: list) -> bool:
+        """Add the gradient of a part to that of the whole, if nobody looks on. Return False for the
+        general way."""
+        if node.extras is not None or active.tracer is not None or ever.anomaly and active.anomaly:
+            return False
+        target, number = node.edges[0]
+        index = gathered.index_of(node, grads[0])
+        held = self.buffers.get(target)
+        known = self.gathered.get(target)
+        results: list[Any] = [None]
+        if index is None:
+            return False
+        if held is None or held[number] is None:
+            results = node.apply(grads)
+            if known is None and gathered.may_receive(results[0]):
+                self.gathered[target] = gathered.Gathered(results[0], number, index)
+        elif known is None or known.number != number or known.whole is not held[number]:
+            return False
+        else:
+            known.add(grads[0], index)
+        grads.clear()
+        if not self.retain_graph:
+            node.release()
+        self._pass_on(node.edges, results, node.late)
+        return True
+
+    def _taken(self, node: Node) -> Any:
+        """Return the gradients that have arrived at a node, and let go of them; None: none has."""
+        if self.gathered:
+            self.gathered.pop(node, None)
+        return self.buffers.pop(node, None)
 
     def _visit(self, node: Node, grads: list) -> None:
         if self.cuts is not None:
@@ -283,7 +333,7 @@ class Task:
                 node = None if edge is None else edge[0]
                 if node is not None and node.call is first.call and node not in parts:
                     if self._follows(node, parts):
-                        parts[node] = self.buffers.pop(node, []) or [None] * node.output_count
+                        parts[node] = self._taken(node) or [None] * node.output_count
                         stack.append(node)
         if active.tracer is not None:
             for node in parts:
@@ -371,7 +421,7 @@ class Task:
             if left or not (running is None or node in running or node in self.asked):
                 continue
             if in_order and type(node) is AccumulateGrad:
-                self._visit(node, self.buffers.pop(node, []) or [None])
+                self._visit(node, self._taken(node) or [None])
             elif type(node) is not AccumulateGrad:
                 heapq.heappush(self.ready, (-node.sequence, node))
             elif k == late:

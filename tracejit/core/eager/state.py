@@ -85,6 +85,11 @@ def install_class(tensor_class: type) -> None:
     _class[0] = tensor_class
 
 
+def is_ordinary(x: Any) -> bool:
+    """Return True if `x` is a tensor of the class that `make` makes instances of."""
+    return type(x) is _class[0]
+
+
 def make(storage: Storage | None, offset: int, shape: tuple, strides: tuple | None, dtype: dtype,
          device: Any) -> Any:
     """Make a tensor over `storage`. Offset and strides count elements; strides None: contiguous."""

@@ -106,7 +106,8 @@ def node_class(op: Op) -> type:
     found = _node_classes.get(op)
     if found is None:
         found = _node_classes[op] = type(op.backward_name(), (OpNode,), {
-            "__slots__": (), "plain": rules_of(op.name), "late": _LATE.get(op.name, -1)})
+            "__slots__": (), "plain": rules_of(op.name), "late": _LATE.get(op.name, -1),
+            "is_part": op.name in ("select", "slice")})
     return found
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 ROWS = 128  # added one after another
 FEW = 1024  # elements that need no blocks
+FEW_TIMES = 8  # rows named for each time that one row is named
 NARROW = 8  # columns that are added one by one
 PART = 1 << 16  # products that BLAS may add: its error grows with their number
 # Dtypes for sums at indices, where a place may repeat any number of times. Halves always add in a
@@ -102,9 +103,42 @@ def add_at(xp: Any, whole: Any, place: Any, values: Any) -> Any:
     wide: Any = np.float64 if whole.dtype in _HALVES else None
     if values.size > ROWS:
         wide = _WIDER.get(whole.dtype, wide)
+    if values.size > ROWS and whole.ndim > 1 and _names_rows(xp, place):
+        if _add_rows(whole, place[0].reshape(-1), values, wide or whole.dtype):
+            return whole
     if wide is None:
         xp.add.at(whole, place, values)
         return whole
     found = whole.astype(wide)
     xp.add.at(found, place, values.astype(wide))
     return found.astype(whole.dtype)
+
+
+def _names_rows(xp: Any, place: Any) -> bool:
+    """Return True if a place is an array of rows of NumPy's."""
+    return (xp is np and type(place) is tuple and type(place[0]) is np.ndarray
+            and place[0].dtype.kind == "i" and all(k == slice(None) for k in place[1:]))
+
+
+def _add_rows(whole: Any, rows: Any, values: Any, wide: Any) -> bool:
+    """Add to rows of a matrix, or of a stack, in the order in which they are named. Return False,
+    with nothing done, where one of them is named so often that NumPy's loop is as fast.
+
+    All first values of a row are added at once, then all second ones, and so on.
+    """
+    rows = np.where(rows < 0, rows + len(whole), rows)
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    starts = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    counts = np.diff(starts, append=len(rows))
+    most = int(counts.max())
+    if most * FEW_TIMES > len(rows):
+        return False
+    named = rows[starts]
+    found = whole[named].astype(wide)
+    values = values.reshape(len(rows), *whole.shape[1:])
+    for k in range(most):
+        more = np.flatnonzero(counts > k)
+        found[more] += values[order[starts[more] + k]]
+    whole[named] = found.astype(whole.dtype)
+    return True
