@@ -186,7 +186,7 @@ class Task:
                 if plain and grads is not None:
                     if node.plain is not None and self._plainly(node, grads):
                         continue
-                    if node.is_part and self._gathers(node, grads):
+                    if node.is_slice and self._gathers(node, grads):
                         continue
                 if grads is None:
                     grads = [None] * node.output_count

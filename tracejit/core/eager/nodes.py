@@ -54,7 +54,7 @@ class Node:
     opaque = False  # stands for the nodes of a branch, a loop or a call
     partial_edges = False  # not every result leads to every edge
     late = -1  # the operand whose leaf gets its gradient after those of the others
-    is_part = False  # of a tensor: the gradient may be added to that of other parts
+    is_slice = False  # of a tensor: the gradient may be added to that of other parts
     plain: Any = None  # (node, gradient) -> gradients: a shorter way for plain ones, or None
 
     def __init__(self, edges: tuple[Edge, ...]):

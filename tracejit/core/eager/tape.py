@@ -107,7 +107,7 @@ def node_class(op: Op) -> type:
     if found is None:
         found = _node_classes[op] = type(op.backward_name(), (OpNode,), {
             "__slots__": (), "plain": rules_of(op.name), "late": _LATE.get(op.name, -1),
-            "is_part": op.name in ("select", "slice")})
+            "is_slice": op.name in ("select", "slice")})
     return found
 
 
